@@ -1,0 +1,51 @@
+# Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
+.DEFAULT_GOAL := help
+.PHONY: help setup check test demo build deploy clean
+# `sam build` looks for python3.13 on PATH: the environment's own comes first.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export SAM_CLI_TELEMETRY := 0
+export __SAM_CLI_APP_DIR := $(CURDIR)/.tools/sam-home
+
+VENV      := .venv/.ready
+SAM       := .tools/sam/.ready
+MINISTACK := .tools/ministack/.ready
+BUILT     := .aws-sam/build/template.yaml
+SOURCES   := $(shell find functions layers -name '*.py' -o -name '*.json' -o -name requirements.txt)
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+setup: $(VENV) $(SAM) $(MINISTACK) ## Install everything into .venv and .tools (the other targets do it by themselves)
+
+check: $(VENV) $(SAM) ## Lint, types, order of imports, template
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
+
+test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test, with branch coverage
+	.venv/bin/pytest --cov --cov-report=term
+
+demo: $(VENV) $(MINISTACK) $(BUILT) ## Watch every spot instance go at once, on a deployed stack
+	.venv/bin/plimsoll demo
+
+build: $(BUILT) ## Build the functions and layers into .aws-sam
+
+deploy: $(BUILT) ## Deploy the built stack to your AWS account (asks before it changes anything)
+	.tools/sam/bin/sam deploy $(if $(ENV),--config-env $(ENV))
+
+clean: ## Remove what was built and cached (the environments stay: rm -r .venv .tools)
+	rm -rf .aws-sam .coverage htmlcov .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(VENV): requirements.lock pyproject.toml layers/core/requirements.txt layers/kubernetes/requirements.txt
+	@infra/local/environment.sh .venv requirements.lock project
+
+$(SAM): infra/local/sam.lock
+	@infra/local/environment.sh .tools/sam infra/local/sam.lock
+
+$(MINISTACK): infra/local/ministack.lock
+	@infra/local/environment.sh .tools/ministack infra/local/ministack.lock
+
+$(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
+	.tools/sam/bin/sam build && touch $@

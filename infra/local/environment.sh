@@ -1,0 +1,31 @@
+#!/bin/sh
+# Make one Python environment from one lock file: environment.sh DIRECTORY LOCK [project]
+#
+# SAM CLI and the emulator get environments of their own, because pip's resolver never ends when
+# SAM CLI shares one with the rest. With "project" this checkout is installed editable as well.
+set -eu
+directory=$1 lock=$2 project=${3:-}
+
+if ! command -v python3.13 >/dev/null 2>&1 || ! python3.13 -c '' >/dev/null 2>&1; then
+    cat >&2 <<'WHY'
+Python 3.13 is missing: no `python3.13` answers on PATH, and Lambda's runtime is python3.13.
+Install it, then run the same command again:
+  Debian, Ubuntu:  apt install python3.13 python3.13-venv   (or: pyenv install 3.13)
+  macOS:           brew install python@3.13
+  anywhere:        uv python install 3.13 --default
+WHY
+    exit 1
+fi
+if ! python3.13 -c 'import ensurepip, venv' >/dev/null 2>&1; then
+    echo "python3.13 cannot make virtual environments: install its venv package (Debian, Ubuntu: apt install python3.13-venv), then run the same command again." >&2
+    exit 1
+fi
+
+echo "==> $directory: Python packages from $lock (once; a few minutes on a slow network)"
+[ -x "$directory/bin/python" ] || python3.13 -m venv "$directory"
+"$directory/bin/python" -m pip install --disable-pip-version-check --no-input --require-hashes -r "$lock"
+if [ "$project" = project ]; then
+    "$directory/bin/python" -m pip install --disable-pip-version-check --no-input --quiet --no-deps -e .
+fi
+touch "$directory/.ready"
+echo "==> $directory is ready"
