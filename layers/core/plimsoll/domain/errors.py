@@ -1,14 +1,14 @@
 """Errors named for what the caller does next.
 
-    PlimsollError
-    ├── Temporary          let the message come back; try again later
-    │   ├── Conflict       somebody else wrote first: read again, then decide again
-    │   ├── Blocked        a PodDisruptionBudget says not now
-    │   └── Throttled      the API asks for patience: honour `retry_after`
-    └── Permanent          trying again cannot help: record it, and let the message go
-        ├── NotFound       what it was about is gone, which is often the aim
-        ├── Refused        no right, no capacity or no quota: somebody must change something
-        └── BadInput       the words of a person or an event are wrong: say where, and the cure
+PlimsollError
+├── Temporary          let the message come back; try again later
+│   ├── Conflict       somebody else wrote first: read again, then decide again
+│   ├── Blocked        a PodDisruptionBudget says not now
+│   └── Throttled      the API asks for patience: honour `retry_after`
+└── Permanent          trying again cannot help: record it, and let the message go
+├── NotFound       what it was about is gone, which is often the aim
+├── Refused        no right, no capacity or no quota: somebody must change something
+└── BadInput       the words of a person or an event are wrong: say where, and the cure
 """
 
 from __future__ import annotations

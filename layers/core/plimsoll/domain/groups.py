@@ -1,0 +1,45 @@
+"""Node groups: what can be asked for more nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from plimsoll.domain.nodes import Taint
+from plimsoll.domain.quantities import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTemplate:
+    """What a new node of a group will look like, but for name and zone."""
+
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    allocatable: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """One group of nodes that can grow."""
+
+    kind: str
+    """`asg` or `eks-nodegroup`: the line in the table of node-group kinds."""
+    name: str
+    capacity: str
+    """`on-demand` or `spot`."""
+    zones: tuple[str, ...]
+    desired: int
+    min_size: int
+    max_size: int
+    instances: frozenset[str] = field(default_factory=frozenset)
+    """Ids of its instances in service or on the way."""
+    instance_types: tuple[str, ...] = ()
+    template: NodeTemplate | None = None
+    """None when nothing tells what a new node would be: such a group is never chosen."""
+    launchable: bool = False
+    """Whether LaunchInstances may be tried (launch template, no mixed-instances policy)."""
+
+    @property
+    def room(self) -> int:
+        """How many nodes more it may hold."""
+        return max(0, self.max_size - self.desired)

@@ -1,0 +1,48 @@
+"""Nodes as the planner sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.quantities import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """A taint; effects are NoSchedule, PreferNoSchedule and NoExecute."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One Node, with the interruption that is recorded on it, if any."""
+
+    name: str
+    uid: str
+    resource_version: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    allocatable: Resources
+    instance: str | None = None
+    """The EC2 instance id out of `spec.providerID`; None for nodes of other clouds."""
+    zone: str | None = None
+    capacity: str | None = None
+    """`on-demand`, `spot`, or None where no label says."""
+    created: datetime
+    interruption: Interruption | None = None
+    unreadable: str | None = None
+    """Why the record on the node could not be read: such a node is left alone."""
+
+    @property
+    def staying(self) -> bool:
+        """Whether new pods may be counted on this node: Ready, open, not going."""
+        return self.ready and not self.unschedulable and self.interruption is None

@@ -1,0 +1,158 @@
+"""Pods as the planner and the scheduler's predicates see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from plimsoll.domain.quantities import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One line of a label selector or of node affinity.
+
+    Operators: In, NotIn, Exists, DoesNotExist, and for nodes Gt and Lt.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """A label selector: all labels and all requirements hold. An empty one selects everything."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    requirements: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """A toleration; an empty key with Exists tolerates everything."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodTerm:
+    """A required pod affinity or anti-affinity term; `namespaces` empty means the pod's own."""
+
+    topology_key: str
+    selector: Selector
+    namespaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadConstraint:
+    """A topology spread constraint. Only DoNotSchedule decides whether a pod fits."""
+
+    max_skew: int
+    topology_key: str
+    hard: bool
+    selector: Selector
+    min_domains: int | None = None
+    match_label_keys: tuple[str, ...] = ()
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTerm:
+    """One term of required node affinity: all its expressions and fields hold."""
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """Everything in a pod's spec that decides where it may run. Shared by the pods of a template."""
+
+    requests: Resources
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_terms: tuple[NodeTerm, ...] | None = None
+    """Required node affinity: any term may hold. None: no such affinity."""
+    tolerations: tuple[Toleration, ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    claims: tuple[str, ...] = ()
+    """Names of the PersistentVolumeClaims it mounts, in its own namespace."""
+    host_ports: tuple[tuple[str, int], ...] = ()
+    """(protocol, port) taken on the host."""
+
+
+class OwnerKind(StrEnum):
+    """Who makes a pod anew. The values are the kinds of Kubernetes."""
+
+    DEPLOYMENT = "Deployment"
+    REPLICA_SET = "ReplicaSet"
+    STATEFUL_SET = "StatefulSet"
+    DAEMON_SET = "DaemonSet"
+    JOB = "Job"
+    NODE = "Node"
+    """A mirror pod of a static pod."""
+    OTHER = "Other"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """A reference to an object in a namespace, as `kind namespace/name`."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    owner: Ref | None = None
+    """The direct controller, for example its ReplicaSet."""
+    node: str | None = None
+    phase: str = "Pending"
+    ready: bool = False
+    """The Ready condition. A terminating pod may still be ready here: see `serving`."""
+    deleting: datetime | None = None
+    """When its grace period ends (deletionTimestamp), once it was told to stop."""
+    created: datetime
+    grace_seconds: int = 30
+    priority: int = 0
+    mirror: bool = False
+    scheduling: Scheduling
+
+    @property
+    def serving(self) -> bool:
+        """Ready, and not told to stop."""
+        return self.ready and self.deleting is None
+
+    @property
+    def finished(self) -> bool:
+        """Succeeded or Failed: it holds no resources and needs no replacement."""
+        return self.phase in {"Succeeded", "Failed"}
+
+    @property
+    def pending(self) -> bool:
+        """Waiting for a node."""
+        return self.node is None and not self.finished and self.deleting is None
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"

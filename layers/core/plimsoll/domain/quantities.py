@@ -1,0 +1,110 @@
+"""Kubernetes quantities, and bundles of them.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
+from typing import Self
+
+from plimsoll.domain.errors import BadInput
+
+_SHAPE = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)$")
+_SCALE: Mapping[str, Decimal] = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "": Decimal(1),
+    **{s: Decimal(1000) ** i for i, s in enumerate("kMGTPE", 1)},
+    **{f"{s}i": Decimal(1024) ** i for i, s in enumerate("KMGTPE", 1)},
+}
+
+
+@lru_cache(maxsize=4096)
+def parse_quantity(text: str) -> Decimal:
+    """Return a quantity as a number of base units: cores, bytes, pieces.
+
+    Raises:
+        BadInput: it is not a quantity.
+    """
+    shape = _SHAPE.match(text)
+    if shape is None:
+        raise BadInput(f"{text!r} is not a quantity; write for example 500m, 2, 1.5Gi or 128974848")
+    number, exponent, suffix = shape.groups()
+    if exponent:
+        return Decimal(number + exponent)
+    return Decimal(number) * _SCALE[suffix or ""]
+
+
+def _up(number: Decimal) -> int:
+    return int(number.to_integral_value(rounding=ROUND_CEILING))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """Amounts of what a node has and a pod asks for. Each pod counts one in `pods`."""
+
+    cpu: int = 0
+    """Millicores."""
+    memory: int = 0
+    """Bytes."""
+    pods: int = 0
+    extended: tuple[tuple[str, int], ...] = ()
+    """Everything else, by name and in order: ephemeral storage, GPUs, and so on."""
+
+    @classmethod
+    def parse(cls, amounts: Mapping[str, str | float], *, pods: int = 0) -> Self:
+        """Read a Kubernetes resource list; `pods` is used where the list names none."""
+        cpu, memory, extended = 0, 0, []
+        for name, amount in amounts.items():
+            quantity = parse_quantity(str(amount))
+            if name == "cpu":
+                cpu = _up(quantity * 1000)
+            elif name == "memory":
+                memory = _up(quantity)
+            elif name == "pods":
+                pods = _up(quantity)
+            else:
+                extended.append((name, _up(quantity)))
+        return cls(cpu=cpu, memory=memory, pods=pods, extended=tuple(sorted(extended)))
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(
+            cpu=self.cpu + other.cpu,
+            memory=self.memory + other.memory,
+            pods=self.pods + other.pods,
+            extended=_merge(self.extended, other.extended, 1),
+        )
+
+    def __sub__(self, other: Resources) -> Resources:
+        return Resources(
+            cpu=self.cpu - other.cpu,
+            memory=self.memory - other.memory,
+            pods=self.pods - other.pods,
+            extended=_merge(self.extended, other.extended, -1),
+        )
+
+    def within(self, room: Resources) -> bool:
+        """Whether this much fits into `room`; what is not asked for is not compared."""
+        if self.cpu > room.cpu or self.memory > room.memory or self.pods > room.pods:
+            return False
+        if not self.extended:
+            return True
+        have = dict(room.extended)
+        return all(amount <= have.get(name, 0) for name, amount in self.extended if amount)
+
+
+def _merge(
+    mine: tuple[tuple[str, int], ...], other: tuple[tuple[str, int], ...], sign: int
+) -> tuple[tuple[str, int], ...]:
+    if not other:
+        return mine
+    total = dict(mine)
+    for name, amount in other:
+        total[name] = total.get(name, 0) + sign * amount
+    return tuple(sorted(total.items()))
