@@ -1,0 +1,63 @@
+"""What one interruption cost, and why each step was taken.
+
+A report grows over many slices of work, some of which die half-way or run twice. So it is merged,
+never replaced: first times win, reasons are a set in order, counts only grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Self
+
+MAX_REASONS = 200
+"""A DynamoDB item holds 400 KB; two hundred reasons of a line each stay far below."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One interruption: notice, cordon, capacity, replacements, empty, gone."""
+
+    interruption: str
+    """`<instance>@<launch time>`."""
+    cluster: str
+    node: str
+    kind: str
+    noticed: datetime
+    deadline: datetime | None = None
+    cordoned: datetime | None = None
+    capacity_asked: datetime | None = None
+    emptied: datetime | None = None
+    gone: datetime | None = None
+    closed: datetime | None = None
+    lowest_ready: Mapping[str, int] = field(default_factory=dict)
+    """Workload -> the fewest ready replicas seen while this node was drained."""
+    killed: tuple[str, ...] = ()
+    """Pods that were still there when the instance was gone."""
+    reasons: tuple[str, ...] = ()
+
+    def merged(self, other: Report) -> Self:
+        """Return both reports as one; the order of merging does not matter but for the reasons."""
+        lowest = dict(self.lowest_ready)
+        for workload, ready in other.lowest_ready.items():
+            lowest[workload] = min(ready, lowest.get(workload, ready))
+        return replace(
+            self,
+            noticed=min(self.noticed, other.noticed),
+            deadline=_first(self.deadline, other.deadline),
+            cordoned=_first(self.cordoned, other.cordoned),
+            capacity_asked=_first(self.capacity_asked, other.capacity_asked),
+            emptied=_first(self.emptied, other.emptied),
+            gone=_first(self.gone, other.gone),
+            closed=_first(self.closed, other.closed),
+            lowest_ready=dict(sorted(lowest.items())),
+            killed=tuple(sorted({*self.killed, *other.killed})),
+            reasons=tuple(dict.fromkeys((*self.reasons, *other.reasons)))[:MAX_REASONS],
+        )
+
+
+def _first(mine: datetime | None, other: datetime | None) -> datetime | None:
+    if mine is None or other is None:
+        return mine or other
+    return min(mine, other)

@@ -1,0 +1,150 @@
+"""What the services need of the world, in their own words. Adapters implement these.
+
+Every call may raise the errors of `plimsoll.domain.errors`, and nothing else that is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from plimsoll.domain.actions.hands import CapacityHands, ClusterHands
+from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import Notice
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.reports import Report
+
+
+class Clock(Protocol):
+    """The time, and waiting. Virtual in drills."""
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class Workers(Protocol):
+    """Runs independent calls side by side."""
+
+    def run[T](self, tasks: Sequence[Callable[[], T]]) -> Sequence[T | Exception]:
+        """Run all and return, in order, what each returned or raised."""
+
+
+class ClusterApi(ClusterHands, Protocol):
+    """One Kubernetes cluster."""
+
+    def find_node(self, instance: str, name: str | None = None) -> Node | None:
+        """Return the Node of an instance; `name` is where the index last saw it, tried first."""
+
+    def nodes(self) -> Sequence[Node]:
+        """Return all Nodes."""
+
+    def observe(self) -> Observation:
+        """Read everything that a plan needs, but for node groups."""
+
+    def acquire(self, holder: str, seconds: float) -> bool:
+        """Take or renew the cluster's Lease; False while somebody else's is live."""
+
+    def release_lease(self, holder: str) -> None:
+        """Give the Lease back, if it is ours."""
+
+
+class Clusters(Protocol):
+    """Opens registered clusters."""
+
+    def open(self, cluster: Cluster) -> ClusterApi:
+        """Return the API of a cluster; connects on first use."""
+
+
+class NodeGroups(CapacityHands, Protocol):
+    """The node groups of one cluster."""
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        """Return the groups of the cluster; existing nodes tell what a new one will be like."""
+
+
+class Instances(Protocol):
+    """EC2."""
+
+    def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
+        """Return what EC2 knows of these instances; the unknown ones are left out."""
+
+    def going(self, ids: Sequence[str]) -> Sequence[Notice]:
+        """Return notices for those instances that are going, as events would have told.
+
+        From spot request state, instance state and scheduled events.
+        """
+
+
+class Registry(Protocol):
+    """The registered clusters."""
+
+    def get(self, name: str) -> Cluster | None: ...
+
+    def list(self) -> Sequence[Cluster]: ...
+
+    def add(self, cluster: Cluster) -> None:
+        """Add a cluster.
+
+        Raises:
+            Conflict: the name is taken.
+        """
+
+    def update(self, cluster: Cluster) -> None:
+        """Replace what is known of a cluster.
+
+        Raises:
+            NotFound: it is not registered.
+        """
+
+    def remove(self, name: str) -> None:
+        """Remove a cluster.
+
+        Raises:
+            NotFound: it is not registered.
+        """
+
+
+class NodeIndex(Protocol):
+    """Instance -> node, kept by the sweep."""
+
+    def find(self, instances: Sequence[str]) -> Mapping[str, IndexEntry]:
+        """Return the entries that exist."""
+
+    def put(self, entries: Sequence[IndexEntry]) -> None:
+        """Write entries; the newest `seen` wins."""
+
+
+class Reports(Protocol):
+    """Reports of interruptions."""
+
+    def merge(self, report: Report) -> Report:
+        """Merge into what is stored under the same interruption, and return the result."""
+
+    def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
+        """Return the newest reports of a cluster, newest first."""
+
+
+class Ticks(Protocol):
+    """The queue that wakes the drain of a cluster."""
+
+    def send(self, cluster: str, delays: Sequence[int]) -> None:
+        """Send one tick for each delay, in seconds."""
+
+
+class Telemetry(Protocol):
+    """Logs and metrics; a service says what happened, the adapter says it to people."""
+
+    def log(self, message: str, **facts: object) -> None:
+        """Log a stable message with facts beside it."""
+
+    def warn(self, message: str, **facts: object) -> None:
+        """Log something that a person should look at when it repeats."""
+
+    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:
+        """Add to a metric."""
