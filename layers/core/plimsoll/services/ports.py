@@ -84,9 +84,11 @@ class Instances(Protocol):
 class Registry(Protocol):
     """The registered clusters."""
 
-    def get(self, name: str) -> Cluster | None: ...
+    def get(self, name: str) -> Cluster | None:
+        """Return a cluster, or None when nobody registered it."""
 
-    def list(self) -> Sequence[Cluster]: ...
+    def list(self) -> Sequence[Cluster]:
+        """Return all clusters, by name."""
 
     def add(self, cluster: Cluster) -> None:
         """Add a cluster.
