@@ -1,0 +1,46 @@
+"""What every action is: data that says what to do to what and why, and the verbs it takes.
+
+A plan holds actions; a dry run prints them; the executor carries them out in the order of their
+waves, those of one wave side by side. Adding an action is a file here and a line in `Action`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar, Protocol
+
+from plimsoll.domain.actions.hands import Hands
+
+
+class Wave(IntEnum):
+    """The order of actions within a plan."""
+
+    CORDON = 0
+    """First, so that nothing new lands on a node that is going."""
+    CAPACITY = 1
+    """New nodes take the longest."""
+    REPLACE = 2
+    """More replicas, before any pod leaves."""
+    LEAVE = 3
+    """Pods that go."""
+    CLOSE = 4
+    """Bookkeeping on nodes that are empty."""
+
+
+class Performs(Protocol):
+    """The face that all actions share."""
+
+    verb: ClassVar[str]
+    """The action in one word, for logs and metrics."""
+    wave: ClassVar[Wave]
+
+    @property
+    def target(self) -> str:
+        """What it is done to, for people."""
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+
+    def perform(self, hands: Hands) -> None:
+        """Do it."""
