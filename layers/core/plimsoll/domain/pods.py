@@ -42,11 +42,16 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTerm:
-    """A required pod affinity or anti-affinity term; `namespaces` empty means the pod's own."""
+    """A required pod affinity or anti-affinity term.
+
+    Without `namespaces` and `namespace_selector` it looks at the pod's own namespace.
+    """
 
     topology_key: str
     selector: Selector
     namespaces: tuple[str, ...] = ()
+    namespace_selector: Selector | None = None
+    """Namespaces by label, besides those named; an empty one selects all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

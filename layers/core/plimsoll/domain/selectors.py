@@ -1,0 +1,63 @@
+"""Label selectors, evaluated.
+
+Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+
+The surprise is in what is left out. An empty selector (`{}`) selects every object; a selector that
+is absent (`null`) selects none, in a PodDisruptionBudget of policy/v1, in affinity terms and in
+topology spread constraints alike. `NOTHING` stands for the absent one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Final
+
+from plimsoll.domain.pods import Requirement, Selector
+
+NOTHING: Final = Selector(requirements=(Requirement(key="", operator="In"),))
+"""A selector that no labels satisfy: `In` an empty set."""
+
+
+def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """Whether all labels and all requirements of a selector hold."""
+    for key, value in selector.labels.items():
+        if labels.get(key) != value:
+            return False
+    return all(satisfied(requirement, labels) for requirement in selector.requirements)
+
+
+def satisfied(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether one requirement holds. `NotIn` holds where the label is missing; so does no other.
+
+    Gt and Lt compare whole numbers, and hold for nothing that is not one.
+    """
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return _compared(value, requirement.values) > 0
+        case "Lt":
+            return _compared(value, requirement.values) < 0
+        case _:
+            return False
+
+
+def key_of(selector: Selector) -> Hashable:
+    """Return what two selectors that say the same share, for use as a key."""
+    return (tuple(sorted(selector.labels.items())), selector.requirements)
+
+
+def _compared(value: str | None, bounds: tuple[str, ...]) -> int:
+    """Return the sign of value - bound, and 0 where one is no whole number."""
+    try:
+        mine, bound = int(value or ""), int(bounds[0])
+    except (ValueError, IndexError):
+        return 0
+    return (mine > bound) - (mine < bound)
