@@ -1,0 +1,84 @@
+"""What a deployment decides: the one place that knows the names of environment variables.
+
+Every field is required and is the variable of the same name in capitals, so that a forgotten line
+in the template fails at the first call and by name, instead of working with a silent default.
+A test compares the fields with the template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Self
+
+from plimsoll.domain.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One stack's settings."""
+
+    aws_region: str
+    """The region of the stack and of its clusters; Lambda sets it."""
+    clusters_table: str
+    """DynamoDB: the registry. Key `cluster`."""
+    nodes_table: str
+    """DynamoDB: instance -> node. Key `instance`, time to live in `expires` (epoch seconds)."""
+    reports_table: str
+    """DynamoDB: reports. Key `interruption`; index `newest` by `cluster` and `noticed`."""
+    notices_queue: str
+    """URL."""
+    notices_dead_queue: str
+    """URL; notices that nothing can mend lie here with their reasons."""
+    ticks_queue: str
+    """URL."""
+    kill_switch: bool
+    """No write to any cluster or node group, whatever its mode."""
+    margin_seconds: float
+    """How long before an instance goes its node shall be empty."""
+    slice_seconds: float
+    """How long one slice of a drain may work, so that killing one costs little."""
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Self:
+        """Read the environment, `os.environ` in Lambda.
+
+        Raises:
+            BadInput: a variable is missing or unreadable; the message names it.
+        """
+        return cls(
+            **{field.name: _read(field.name.upper(), field.type, env) for field in fields(cls)}
+        )
+
+
+def _read(name: str, kind: Any, env: Mapping[str, str]) -> object:
+    if name not in env:
+        raise BadInput(f"the environment variable {name} is missing: template.yaml sets it")
+    try:
+        return _READERS[kind](env[name])
+    except ValueError as error:
+        raise BadInput(f"the environment variable {name} is {env[name]!r}: {error}") from error
+
+
+def _switch(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError('it must be "true" or "false"')
+    return text == "true"
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise ValueError("it must be a number of seconds") from None
+    if not 0 <= seconds < float("inf"):
+        raise ValueError("it must be a number of seconds, not below 0")
+    return seconds
+
+
+# Annotations are strings here, because of `from __future__ import annotations`.
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "str": str,
+    "bool": _switch,
+    "float": _seconds,
+}
