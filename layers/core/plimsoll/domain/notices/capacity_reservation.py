@@ -1,0 +1,43 @@
+"""EC2 Capacity Reservation Instance Interruption Warning: borrowed on-demand capacity is wanted back.
+
+The only notice that names its end. `resources` is documented as a bare string, not a list.
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/interruptible-capacity-reservations.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, override
+
+from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.envelope import Envelope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityReservationInterruption(About):
+    """EC2 takes back an instance in an interruptible capacity reservation."""
+
+    kind: ClassVar[str] = "capacity-reservation-interruption"
+
+    terminates: datetime
+    zone_id: str | None = None
+    """The id of the zone (use1-az4), which is not its name."""
+
+    @property
+    @override
+    def ends(self) -> datetime:
+        """The end that the event names."""
+        return self.terminates
+
+
+def parse(event: Envelope) -> tuple[CapacityReservationInterruption]:
+    """Read the one notice of the event."""
+    detail = event.detail
+    return (
+        CapacityReservationInterruption(
+            **event.about(detail.instance("instance-id")),
+            terminates=detail.time("instance-termination-time"),
+            zone_id=detail.maybe("azId", limit=32),
+        ),
+    )

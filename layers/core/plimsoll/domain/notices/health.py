@@ -1,0 +1,107 @@
+"""AWS Health Event, scheduled change of EC2: one event, a notice for each instance it affects.
+
+More instances than fit are told in pages, and copies are delivered in a second region and to the
+organization: every copy has the same communication id, so that, with the owner and the instance,
+is the notice's id. Updates and cancellations have a new one and repeat the event's ARN.
+https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Final, Literal, override
+
+from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.envelope import Envelope
+from plimsoll.domain.notices.fields import ARN_LIMIT, INSTANCE
+from plimsoll.domain.notices.unknown import Unknown
+
+MAX_ENTITIES: Final = 10_000
+"""More cannot be told within the size of an event."""
+
+type Change = Literal["maintenance", "retirement", "other"]
+
+_ARN: Final = re.compile(rf"arn:aws[a-z-]*:ec2:[^:]*:[^:]*:instance/({INSTANCE.pattern})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthScheduledChange(About):
+    """AWS has put work on an instance, or its end, into the calendar."""
+
+    kind: ClassVar[str] = "health-scheduled-change"
+
+    change: Change
+    """`maintenance` comes back; after `retirement` the instance does not; `other` may be either."""
+    code: str
+    """AWS's name of the change, as in AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED."""
+    arn: str
+    """The change itself: updates and its cancellation repeat it."""
+    starts: datetime | None
+    closed: bool
+    """The change is over or was called off, for all or for this instance."""
+
+    @property
+    @override
+    def ends(self) -> datetime | None:
+        """The start of the change; None when it is closed, or was told only after it began."""
+        if self.closed or self.starts is None or self.starts <= self.time:
+            return None
+        return self.starts
+
+
+def parse(event: Envelope) -> tuple[HealthScheduledChange | Unknown, ...]:
+    """Read a notice for each affected instance; entities that are no instances are passed over."""
+    detail = event.detail
+    service, category = detail.text("service"), detail.text("eventTypeCategory")
+    if service != "EC2" or category != "scheduledChange":
+        return (_unknown(event, f"it is a {category} of {service}, not a scheduledChange of EC2"),)
+    owner = detail.account("affectedAccount") if detail.maybe("affectedAccount") else event.account
+    region = detail.region("eventRegion") if detail.maybe("eventRegion") else event.region
+    communication = detail.maybe("communicationId") or event.id
+    code = detail.text("eventTypeCode")
+    arn = detail.text("eventArn", limit=ARN_LIMIT)
+    starts = detail.maybe_time("startTime")
+    closed = detail.maybe("statusCode") == "closed"
+    found: dict[str, HealthScheduledChange] = {}
+    for entity in detail.items("affectedEntities", limit=MAX_ENTITIES):
+        instance = _instance(entity.text("entityValue", limit=ARN_LIMIT))
+        if instance is None:
+            continue
+        about = event.about(instance)
+        about["id"] = f"{owner}/{communication}/{instance}"
+        about["account"], about["region"] = owner, region
+        found[instance] = HealthScheduledChange(
+            **about,
+            change=_change(code),
+            code=code,
+            arn=arn,
+            starts=starts,
+            closed=closed or entity.maybe("status") == "RESOLVED",
+        )
+    return tuple(found.values()) or (_unknown(event, "it names no instance"),)
+
+
+def _instance(entity: str) -> str | None:
+    """Find the id in an entity, which is an id in some events and an ARN in others."""
+    if INSTANCE.fullmatch(entity):
+        return entity
+    arn = _ARN.fullmatch(entity)
+    return arn[1] if arn else None
+
+
+def _change(code: str) -> Change:
+    if "RETIREMENT" in code:
+        return "retirement"
+    return "maintenance" if "MAINTENANCE" in code else "other"
+
+
+def _unknown(event: Envelope, why: str) -> Unknown:
+    return Unknown(
+        source=event.source,
+        detail_type=event.detail_type,
+        why=why,
+        time=event.received,
+        id=event.id,
+    )

@@ -1,0 +1,105 @@
+"""The table of event kinds: a new kind is one file beside this one, and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from plimsoll.domain.notices import (
+    capacity_reservation,
+    health,
+    lifecycle_launch,
+    lifecycle_terminate,
+    rebalance,
+    spot,
+    state_change,
+    test_message,
+    zonal_shift,
+)
+from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
+from plimsoll.domain.notices.envelope import AUTO_SCALING, Envelope, Opened, opened
+from plimsoll.domain.notices.health import HealthScheduledChange
+from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
+from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
+from plimsoll.domain.notices.rebalance import RebalanceRecommendation
+from plimsoll.domain.notices.spot import SpotInterruption
+from plimsoll.domain.notices.state_change import StateChange
+from plimsoll.domain.notices.test_message import TestNotification
+from plimsoll.domain.notices.unknown import Unknown
+from plimsoll.domain.notices.zonal_shift import ZonalShift
+
+type InstanceNotice = (
+    SpotInterruption
+    | RebalanceRecommendation
+    | LifecycleTerminate
+    | LifecycleLaunch
+    | HealthScheduledChange
+    | StateChange
+    | CapacityReservationInterruption
+)
+type Notice = InstanceNotice | ZonalShift | TestNotification | Unknown
+type Parser = Callable[[Envelope], tuple[Notice, ...]]
+
+DRILL_SOURCE: Final = "plimsoll.drill"
+"""Stands for every `aws.*` source, which AWS lets nobody else use."""
+
+TABLE: Final[Mapping[tuple[str, str], Parser]] = {
+    ("aws.ec2", "EC2 Spot Instance Interruption Warning"): spot.parse,
+    ("aws.ec2", "EC2 Instance Rebalance Recommendation"): rebalance.parse,
+    ("aws.ec2", "EC2 Instance State-change Notification"): state_change.parse,
+    (
+        "aws.ec2",
+        "EC2 Capacity Reservation Instance Interruption Warning",
+    ): capacity_reservation.parse,
+    ("aws.autoscaling", "EC2 Instance-terminate Lifecycle Action"): lifecycle_terminate.parse,
+    ("aws.autoscaling", "EC2 Instance-launch Lifecycle Action"): lifecycle_launch.parse,
+    ("aws.health", "AWS Health Event"): health.parse,
+    **{("aws.arc-zonal-shift", name): zonal_shift.parse for name in zonal_shift.DETAIL_TYPES},
+}
+
+_DRILLS: Final = {detail_type: parser for (_, detail_type), parser in TABLE.items()}
+
+
+def parse(
+    body: object, *, received: datetime, drills: bool = False, region: str | None = None
+) -> tuple[Notice, ...]:
+    """Read a body, as JSON text or already decoded, into the notices it holds: at least one.
+
+    The same notice comes more than once (redelivery, copies): tell copies apart by `id`.
+
+    Args:
+        body: An EventBridge event or a flat Auto Scaling message, perhaps inside an SNS message.
+        received: Now; the time of what has no time worth reading.
+        drills: Let the source `plimsoll.drill` stand for any source of AWS.
+        region: Where the queue is, for a flat message, which does not say.
+
+    Raises:
+        BadInput: It is not what it says it is; the message names the field.
+    """
+    found = opened(body)
+    if found.source == AUTO_SCALING or (drills and found.source == DRILL_SOURCE):
+        test = test_message.recognised(found, received=received)
+        if test is not None:
+            return (test,)
+    parser, why = _parser(found, drills=drills)
+    if parser is None:
+        identity = found.fields.values.get("id")
+        return (
+            Unknown(
+                source=found.source,
+                detail_type=found.detail_type,
+                why=why,
+                time=received,
+                id=identity[:128] if isinstance(identity, str) else None,
+            ),
+        )
+    return parser(Envelope.of(found, received=received, region=region))
+
+
+def _parser(found: Opened, *, drills: bool) -> tuple[Parser | None, str]:
+    if found.source != DRILL_SOURCE:
+        return TABLE.get((found.source, found.detail_type)), "no kind of event that we know"
+    if not drills:
+        return None, "a drill, and drills are not accepted here"
+    return _DRILLS.get(found.detail_type), "a drill of no kind of event that we know"
