@@ -38,4 +38,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailure
 def handle(record: SQSRecord, lambda_context: LambdaContext) -> None:
     """Work one slice, for as long as the invocation has time."""
     seconds_left = lambda_context.get_remaining_time_in_millis() / 1000 - END_SECONDS
-    bootstrap.drains().slice(record.json_body["cluster"], deadline_seconds=seconds_left)
+    try:
+        bootstrap.drains().slice(record.json_body["cluster"], deadline_seconds=seconds_left)
+    except Exception:
+        logger.exception(
+            "slice failed"
+        )  # a partial failure is no error of the function: say it here
+        raise

@@ -78,6 +78,7 @@ def _set_aside(record: SQSRecord, attempts: int, error: Exception) -> None:
 
 
 def _come_back(record: SQSRecord, attempts: int, error: Exception) -> None:
+    logger.warning("notice comes back", extra={"attempts": attempts}, exc_info=error)
     wanted = error.retry_after if isinstance(error, Temporary) else None
     pause = RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1]
     bootstrap.notices_queue().come_back(

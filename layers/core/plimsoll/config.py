@@ -21,11 +21,11 @@ class Config:
     aws_region: str
     """The region of the stack and of its clusters; Lambda sets it."""
     clusters_table: str
-    """DynamoDB: the registry. Key `cluster`."""
+    """DynamoDB: the registry of clusters."""
     nodes_table: str
-    """DynamoDB: instance -> node. Key `instance`, time to live in `expires` (epoch seconds)."""
+    """DynamoDB: instance -> node."""
     reports_table: str
-    """DynamoDB: reports. Key `interruption`; index `newest` by `cluster` and `noticed`."""
+    """DynamoDB: reports of interruptions."""
     notices_queue: str
     """URL."""
     notices_dead_queue: str

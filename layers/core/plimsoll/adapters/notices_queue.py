@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.adapters.aws_errors import translated
+
 if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
+    from plimsoll.adapters.aws import Aws
 
 MAX_REASON_BYTES: Final = 1024
 """Attributes count towards the size of a message; the whole story is in the log."""
@@ -20,7 +22,7 @@ MAX_REASON_BYTES: Final = 1024
 class NoticesQueue:
     """The notices queue and its dead-letter queue."""
 
-    sqs: SQSClient
+    aws: Aws
     url: str
     dead_url: str
 
@@ -29,24 +31,26 @@ class NoticesQueue:
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
         """
-        self.sqs.change_message_visibility(
-            QueueUrl=self.url, ReceiptHandle=receipt, VisibilityTimeout=seconds
-        )
+        with translated("let a notice come back"):
+            self.aws.sqs.change_message_visibility(
+                QueueUrl=self.url, ReceiptHandle=receipt, VisibilityTimeout=seconds
+            )
 
     def set_aside(self, body: str, *, reason: str, message_id: str, attempts: int) -> None:
         """Put a copy into the dead-letter queue, with the reason beside it.
 
         The body stays byte for byte what it was, so that moving it back needs no unwrapping.
         """
-        self.sqs.send_message(
-            QueueUrl=self.dead_url,
-            MessageBody=body,
-            MessageAttributes={
-                "reason": {"DataType": "String", "StringValue": _shortened(reason)},
-                "message": {"DataType": "String", "StringValue": message_id},
-                "attempts": {"DataType": "Number", "StringValue": str(attempts)},
-            },
-        )
+        with translated("set a notice aside"):
+            self.aws.sqs.send_message(
+                QueueUrl=self.dead_url,
+                MessageBody=body,
+                MessageAttributes={
+                    "reason": {"DataType": "String", "StringValue": _shortened(reason)},
+                    "message": {"DataType": "String", "StringValue": message_id},
+                    "attempts": {"DataType": "Number", "StringValue": str(attempts)},
+                },
+            )
 
 
 def _shortened(reason: str) -> str:
