@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.domain.errors import NotFound, Refused
+from plimsoll.drill.durations import parse_span
+from plimsoll.drill.fleet import Fleet, cost_vs_all_on_demand
+from plimsoll.drill.machines import Machine, node_object
+from plimsoll.drill.scenario import NodeGroupSpec
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def spec(name: str = "spot-a", **changes: Any) -> NodeGroupSpec:
+    fields: dict[str, Any] = {
+        "name": name,
+        "kind": "asg",
+        "capacity": "spot",
+        "instance_type": "m5.2xlarge",
+        "zones": ("us-east-1a", "us-east-1b"),
+        "size": 3,
+        "max": 5,
+        "startup": parse_span("70s"),
+        "allocatable": {"cpu": "7910m", "memory": "29Gi", "pods": "58"},
+    }
+    return NodeGroupSpec(**(fields | changes))
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def joined(self, machine: Machine, now: datetime) -> None:
+        self.heard.append(f"{machine.node} joined {(now - START).total_seconds():g}")
+
+    def vanished(self, machine: Machine, now: datetime) -> None:
+        self.heard.append(f"{machine.node} vanished {(now - START).total_seconds():g}")
+
+
+def fleet(*specs: NodeGroupSpec, seed: int = 0) -> tuple[Fleet, list[str]]:
+    made = Fleet("harbor", specs or (spec(),), seed=seed, now=START)
+    listener = Listener()
+    made.tell(listener)
+    made.step(START)
+    return made, listener.heard
+
+
+def test_the_nodes_of_the_start_join_at_once_and_are_dealt_to_the_zones_in_turn():
+    world, heard = fleet()
+    assert heard == ["spot-a-1 joined 0", "spot-a-2 joined 0", "spot-a-3 joined 0"]
+    assert [m.zone[-1] for m in world.alive()] == ["a", "b", "a"]
+
+
+def test_a_launch_is_beyond_what_is_desired_and_becomes_a_node_after_its_start_up():
+    world, heard = fleet()
+    heard.clear()
+    (machine,) = world.launch("spot-a", 1, "us-east-1a", at(10))
+    assert (machine.state, machine.zone, machine.launched) == ("pending", "us-east-1a", at(10))
+    assert world.group("spot-a").desired == 4
+    assert world.step(at(79)) == at(80)
+    assert heard == []
+    assert world.step(at(80)) is None
+    assert heard == ["spot-a-4 joined 80"]
+    assert machine.state == "running"
+
+
+def test_a_vanished_instance_is_replaced_after_its_start_up():
+    world, heard = fleet()
+    heard.clear()
+    first = next(world.alive())
+    world.end(first.id, at(120))
+    world.step(at(119))
+    assert heard == []
+    world.step(at(500))
+    assert heard == ["spot-a-1 vanished 120", "spot-a-4 joined 190"]
+    assert (first.state, first.gone) == ("terminated", at(120))
+    assert world.group("spot-a").desired == 3
+    assert world.group("spot-a").first_asked is None  # nobody asked: the group keeps its size
+
+
+def test_the_sooner_end_wins():
+    world, heard = fleet(spec(kind="static"))
+    heard.clear()
+    first = next(world.alive())
+    world.end(first.id, at(120))
+    world.end(first.id, at(300))
+    world.end(first.id, at(60))
+    world.step(at(500))
+    assert heard == ["spot-a-1 vanished 60"]
+
+
+def test_a_static_group_neither_grows_nor_replaces():
+    world, _ = fleet(spec(kind="static"))
+    with pytest.raises(Refused, match="static"):
+        world.launch("spot-a", 1, None, at(1))
+    world.end(next(world.alive()).id, at(5))
+    world.step(at(500))
+    assert len(list(world.alive())) == 2
+
+
+def test_more_than_the_maximum_is_refused_in_the_words_of_the_cloud():
+    world, _ = fleet()
+    with pytest.raises(Refused, match="New SetDesiredCapacity value 6 is above max value 5"):
+        world.launch("spot-a", 3, None, at(1))
+    assert world.group("spot-a").desired == 3
+    assert world.group("spot-a").first_asked == at(1)
+
+
+def test_a_group_that_gets_no_capacity_asks_again():
+    world, heard = fleet()
+    heard.clear()
+    world.refuse("spot-a", until=at(60))
+    with pytest.raises(Refused, match=r"InsufficientInstanceCapacity.*m5\.2xlarge"):
+        world.launch("spot-a", 1, None, at(1))
+    assert world.raise_desired("spot-a", 4, at(10)) == []
+    world.step(at(500))
+    assert heard == ["spot-a-4 joined 140"]  # refused at 10 and 40, granted at 70
+
+
+def test_desired_is_only_ever_raised():
+    world, _ = fleet()
+    assert world.raise_desired("spot-a", 2, at(1)) == []
+    assert [m.node for m in world.raise_desired("spot-a", 5, at(1))] == ["spot-a-4", "spot-a-5"]
+    assert world.group("spot-a").desired == 5
+
+
+def test_an_unknown_group_or_instance_is_named():
+    world, _ = fleet()
+    with pytest.raises(NotFound, match="no node group x in cluster harbor"):
+        world.launch("x", 1, None, at(1))
+    with pytest.raises(NotFound, match="no instance i-1"):
+        world.end("i-1", at(1))
+
+
+def test_start_up_times_and_ids_come_from_the_seed_and_nothing_else():
+    ranged = spec(startup=parse_span("50s..90s"), max=20)
+    one, _ = fleet(ranged, seed=7)
+    two, _ = fleet(ranged, seed=7)
+    other, _ = fleet(ranged, seed=8)
+    first = [*one.launch("spot-a", 1, None, at(5)), *one.launch("spot-a", 2, None, at(50))]
+    second = two.launch("spot-a", 3, None, at(30))
+    third = other.launch("spot-a", 3, None, at(30))
+    assert [m.id for m in first] == [m.id for m in second]
+    assert [m.ready - m.launched for m in first] == [m.ready - m.launched for m in second]
+    assert {m.id for m in first}.isdisjoint(m.id for m in third)
+    assert all(50 <= (m.ready - m.launched).total_seconds() <= 90 for m in first)
+
+
+def test_figures_count_from_the_ask_to_the_end_within_the_window():
+    base = spec("base", capacity="on-demand", price=2.0, size=1)
+    world, _ = fleet(base, spec(size=2))
+    world.launch("base", 1, None, at(100))
+    world.end(world.group("spot-a").machines[0].id, at(1800))
+    world.step(at(3600))
+    on_demand, spot = world.figures(at(0), at(3600))
+    assert (on_demand.first_asked, on_demand.nodes_added, on_demand.peak) == (at(100), 1, 2)
+    assert on_demand.node_hours == pytest.approx(1 + 3500 / 3600)
+    assert (spot.first_asked, spot.nodes_added, spot.peak) == (None, 1, 2)
+    assert spot.node_hours == pytest.approx(2)
+    hours = on_demand.node_hours
+    assert cost_vs_all_on_demand([on_demand, spot], 0.35) == pytest.approx(
+        (2 * hours + 0.35 * 2) / (2 * hours + 2)
+    )
+
+
+def test_a_node_says_what_it_is_as_its_kind_of_group_does():
+    managed = spec("spot-b", kind="eks-nodegroup", labels={"team": "a"}, size=1)
+    world, _ = fleet(managed, spec(size=1))
+    node, plain = (node_object(m) for m in world.alive())
+    machine = next(world.alive())
+    assert node["spec"]["providerID"] == f"aws:///us-east-1a/{machine.id}"
+    labels = node["metadata"]["labels"]
+    assert labels["eks.amazonaws.com/capacityType"] == "SPOT"
+    assert labels["eks.amazonaws.com/nodegroup"] == "spot-b"
+    assert labels["team"] == "a"
+    assert labels["kubernetes.io/hostname"] == node["metadata"]["name"] == "spot-b-1"
+    assert plain["metadata"]["labels"]["node.kubernetes.io/capacity"] == "spot"
+    assert "eks.amazonaws.com/capacityType" not in plain["metadata"]["labels"]
+    assert node["status"]["allocatable"]["pods"] == "58"
