@@ -1,0 +1,40 @@
+"""Interruptions: the notices of one instance, merged into one record with one deadline."""
+
+from __future__ import annotations
+
+from plimsoll.domain.interruptions.merging import in_this_life, merge
+from plimsoll.domain.interruptions.model import (
+    MARGIN,
+    PER_KIND,
+    URGENCY,
+    Interruption,
+    NoticeRecord,
+    Phase,
+    join,
+    marked,
+    urgency,
+)
+from plimsoll.domain.interruptions.record import VERSION, NewerRecord, from_record, to_record
+from plimsoll.domain.interruptions.verdict import Effect, Verdict, actionable, of_former_life
+
+__all__ = [
+    "MARGIN",
+    "PER_KIND",
+    "URGENCY",
+    "VERSION",
+    "Effect",
+    "Interruption",
+    "NewerRecord",
+    "NoticeRecord",
+    "Phase",
+    "Verdict",
+    "actionable",
+    "from_record",
+    "in_this_life",
+    "join",
+    "marked",
+    "merge",
+    "of_former_life",
+    "to_record",
+    "urgency",
+]

@@ -1,0 +1,112 @@
+"""Merges a notice into what is already known of its instance, whatever came first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from plimsoll.domain.interruptions.model import (
+    CLOSED,
+    Interruption,
+    NoticeRecord,
+    first_gone,
+    join,
+    last,
+)
+from plimsoll.domain.interruptions.verdict import of_former_life
+from plimsoll.domain.notices import (
+    HealthScheduledChange,
+    InstanceNotice,
+    LifecycleTerminate,
+    StateChange,
+)
+from plimsoll.domain.notices.lifecycle import LifecycleNotice
+
+
+def merge(
+    existing: Interruption | None,
+    notice: InstanceNotice,
+    *,
+    node: str,
+    launched: datetime | None = None,
+) -> Interruption:
+    """Merge a notice that `actionable` says belongs in an interruption.
+
+    A record of a former life is replaced; a notice of a former life changes nothing. Of two launch
+    times that are known the later counts, because an index may lag behind EC2.
+
+    Raises:
+        ValueError: There is nothing to return: the notice leads to no interruption (its verdict
+            says why), and none exists.
+    """
+    if launched is not None:
+        launched = launched.replace(microsecond=0)
+    launched = last(launched, existing.launched if existing else None)
+    if not _merges(notice) or of_former_life(notice.time, launched=launched):
+        if existing is None:
+            raise ValueError(f"{notice.kind} of {notice.time} opens no interruption")
+        return existing
+    record = _record(notice)
+    fresh = Interruption(
+        instance=notice.instance,
+        launched=launched,
+        node=node,
+        notices=(record,),
+        gone=first_gone((record,)),
+    )
+    same_life = existing and in_this_life(existing, launched=launched)
+    return join(same_life, fresh) if same_life else fresh
+
+
+def in_this_life(existing: Interruption, *, launched: datetime | None) -> Interruption | None:
+    """Keep of a record what is about the present life of its instance; None when nothing is.
+
+    `launched` is EC2's present launch time. A record written while that was not known may hold
+    things of both lives; one with a known launch time is of one life entirely.
+    """
+    if launched is None:
+        return existing
+    launched = launched.replace(microsecond=0)
+    if existing.launched is not None:
+        return existing if existing.launched >= launched else None
+    notices = tuple(n for n in existing.notices if n.time >= launched)
+    if not notices:
+        return None
+
+    def since(mark: datetime | None) -> datetime | None:
+        return mark if mark and mark >= launched else None
+
+    return replace(
+        existing,
+        launched=launched,
+        notices=notices,
+        cordoned=since(existing.cordoned),
+        capacity_asked=since(existing.capacity_asked),
+        emptied=since(existing.emptied),
+        gone=since(existing.gone) or first_gone(notices),
+        closed=since(existing.closed),
+    )
+
+
+def _merges(notice: InstanceNotice) -> bool:
+    """Launches and instances that run are no part of an interruption."""
+    match notice:
+        case StateChange():
+            return notice.ends is not None
+        case LifecycleNotice():
+            return isinstance(notice, LifecycleTerminate)
+        case _:
+            return True
+
+
+def _record(notice: InstanceNotice) -> NoticeRecord:
+    record = NoticeRecord(kind=notice.kind, time=notice.time, id=notice.id, ends=notice.ends)
+    match notice:
+        case HealthScheduledChange():
+            return replace(record, about=notice.arn, state=CLOSED if notice.closed else None)
+        case StateChange():
+            return replace(record, state=notice.state)
+        case LifecycleTerminate():
+            return replace(record, group=notice.group, hook=notice.hook, token=notice.token)
+        case _:
+            return record

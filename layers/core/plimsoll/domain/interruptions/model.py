@@ -1,0 +1,234 @@
+"""All that is known about one instance that is going.
+
+An interruption is a set of notices and a few marks, and everything else is read off them: so it
+does not matter in which order they came, nor how often. `join` is commutative, associative and
+idempotent, and one notice is merged by joining it.
+
+Its identity is the instance **and the time it was launched**: an instance that was stopped or
+hibernated is reborn under its id, on its old Node object, with what was written on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+from plimsoll.domain.notices.state_change import GONE
+
+MARGIN: Final = timedelta(seconds=2)
+"""Taken off the deadline once, for clocks that differ and calls on their way."""
+
+PER_KIND: Final = 8
+"""How many notices of a kind are kept: the newest. A record must fit on a Node, whoever writes to
+the bus. (That forgetting the oldest first is what lets it go with any order of arrival.)"""
+
+URGENCY: Final = (
+    "spot-interruption",
+    "capacity-reservation-interruption",
+    "lifecycle-terminate",
+    "health-scheduled-change",
+    "rebalance-recommendation",
+    "state-change",
+)
+"""The kinds of notice, the most urgent first. A state change is last: it says that an instance
+goes, but any other kind says why. A kind that this version does not know comes after all."""
+
+CLOSED: Final = "closed"
+
+type Phase = Literal["open", "empty", "gone", "closed"]
+
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+def urgency(kind: str) -> int:
+    """Rank a kind of notice: the lower, the more urgent."""
+    return URGENCY.index(kind) if kind in URGENCY else len(URGENCY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeRecord:
+    """What an interruption keeps of a notice."""
+
+    kind: str
+    time: datetime
+    id: str
+    ends: datetime | None = None
+    """The hard end that the notice names or implies, margin not taken off."""
+    about: str | None = None
+    """What a later notice may change or call off: the ARN of a Health event."""
+    state: str | None = None
+    """The EC2 state of a state change; `closed` for a Health event that is over or called off."""
+    group: str | None = None
+    hook: str | None = None
+    token: str | None = None
+    """What completes a lifecycle action."""
+
+    @property
+    def order(self) -> tuple[datetime, str, datetime, str, str, str, str, str, str]:
+        """By time, then by all the rest, so that no two different records are equal."""
+        return (
+            self.time,
+            self.id,
+            self.ends or _NEVER,
+            self.kind,
+            self.about or "",
+            self.state or "",
+            self.group or "",
+            self.hook or "",
+            self.token or "",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """One life of one instance, coming to its end."""
+
+    instance: str
+    launched: datetime | None
+    """In whole seconds, from EC2 and nowhere else; None while it is not known."""
+    node: str
+    notices: tuple[NoticeRecord, ...]
+    """At least one, the oldest first; no two of one kind and id."""
+    cordoned: datetime | None = None
+    capacity_asked: datetime | None = None
+    emptied: datetime | None = None
+    gone: datetime | None = None
+    """When the first of each happened: cordoned, asked for capacity, empty, instance gone."""
+    closed: datetime | None = None
+    """When it was last finished with. A later notice opens it again."""
+
+    def __post_init__(self) -> None:
+        if not self.notices:
+            raise ValueError(f"no notice says that {self.instance} is going")
+
+    @property
+    def standing(self) -> tuple[NoticeRecord, ...]:
+        """The notices that count: of those about one Health event only the newest, if not closed."""
+        newest = {
+            (notice.kind, notice.about): notice for notice in self.notices if notice.about
+        }  # the oldest come first, so the newest is what stays
+        return tuple(
+            notice
+            for notice in self.notices
+            if not notice.about
+            or (newest[notice.kind, notice.about] is notice and notice.state != CLOSED)
+        )
+
+    @property
+    def withdrawn(self) -> bool:
+        """Say whether everything that was announced has been called off: the node may stay."""
+        return not self.standing
+
+    @property
+    def kind(self) -> str:
+        """The most urgent kind of notice, and the value of the node's taint."""
+        return min((n.kind for n in self.standing or self.notices), key=lambda k: (urgency(k), k))
+
+    @property
+    def taint(self) -> str:
+        """The value of the taint on the node."""
+        return self.kind
+
+    @property
+    def noticed(self) -> datetime:
+        """When the first notice was given."""
+        return self.notices[0].time
+
+    @property
+    def deadline(self) -> datetime | None:
+        """The earliest hard end less `MARGIN`; None when nothing says when it goes."""
+        ends = [notice.ends for notice in self.standing if notice.ends]
+        return min(ends) - MARGIN if ends else None
+
+    @property
+    def hooks(self) -> tuple[NoticeRecord, ...]:
+        """The lifecycle actions that wait to be completed."""
+        return tuple(notice for notice in self.notices if notice.hook)
+
+    @property
+    def phase(self) -> Phase:
+        """How far it is; closed only until a later notice."""
+        if self.closed and self.closed >= self.notices[-1].time:
+            return "closed"
+        if self.gone:
+            return "gone"
+        return "empty" if self.emptied else "open"
+
+
+def join(a: Interruption, b: Interruption) -> Interruption:
+    """Put together what two records know about one life of one instance.
+
+    Raises:
+        ValueError: They are about two instances, or two lives of one.
+    """
+    if a.instance != b.instance or (a.launched and b.launched and a.launched != b.launched):
+        raise ValueError(
+            f"{a.instance} launched {a.launched} is not {b.instance} launched {b.launched}"
+        )
+    return Interruption(
+        instance=a.instance,
+        launched=a.launched or b.launched,
+        node=max(a.node, b.node),
+        notices=kept((*a.notices, *b.notices)),
+        cordoned=first(a.cordoned, b.cordoned),
+        capacity_asked=first(a.capacity_asked, b.capacity_asked),
+        emptied=first(a.emptied, b.emptied),
+        gone=first(a.gone, b.gone),
+        closed=last(a.closed, b.closed),
+    )
+
+
+def marked(  # noqa: PLR0913 - one argument for each mark
+    interruption: Interruption,
+    *,
+    cordoned: datetime | None = None,
+    capacity_asked: datetime | None = None,
+    emptied: datetime | None = None,
+    gone: datetime | None = None,
+    closed: datetime | None = None,
+) -> Interruption:
+    """Note what was reached. Marking again changes nothing, except that it may be closed later."""
+    return join(
+        interruption,
+        Interruption(
+            instance=interruption.instance,
+            launched=interruption.launched,
+            node=interruption.node,
+            notices=interruption.notices,
+            cordoned=cordoned,
+            capacity_asked=capacity_asked,
+            emptied=emptied,
+            gone=gone,
+            closed=closed,
+        ),
+    )
+
+
+def kept(notices: Iterable[NoticeRecord]) -> tuple[NoticeRecord, ...]:
+    """Order notices by time, drop copies (the newest stays), and bound each kind."""
+    distinct = {(n.kind, n.id): n for n in sorted(notices, key=lambda n: n.order)}
+    by_kind: dict[str, list[NoticeRecord]] = {}
+    for notice in sorted(distinct.values(), key=lambda n: n.order):
+        by_kind.setdefault(notice.kind, []).append(notice)
+    return tuple(
+        sorted((n for kind in by_kind.values() for n in kind[-PER_KIND:]), key=lambda n: n.order)
+    )
+
+
+def first_gone(notices: Iterable[NoticeRecord]) -> datetime | None:
+    """Find when the first state change said that the instance is gone."""
+    return min(
+        (n.time for n in notices if n.kind == "state-change" and n.state in GONE), default=None
+    )
+
+
+def first(*times: datetime | None) -> datetime | None:
+    """Return the earliest of the times that are known."""
+    return min((time for time in times if time), default=None)
+
+
+def last(*times: datetime | None) -> datetime | None:
+    """Return the latest of the times that are known."""
+    return max((time for time in times if time), default=None)
