@@ -1,0 +1,97 @@
+"""boto3 clients: made on first use, each once, with time limits that fit a two-minute notice.
+
+`import boto3` costs a cold start a quarter of a second, and building a client some tens of
+milliseconds more; so neither happens before a call needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_eks import EKSClient
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_sqs import SQSClient
+
+CONNECT_SECONDS: Final = 2
+READ_SECONDS: Final = 5
+ATTEMPTS: Final = 3
+CONNECTIONS: Final = 16
+
+
+class Aws:
+    """The AWS clients of one region.
+
+    Args:
+        region: None leaves it to the environment, as in Lambda.
+        endpoints: Service id -> URL, for tests; boto3's own `AWS_ENDPOINT_URL_<SERVICE>` works too.
+    """
+
+    def __init__(
+        self, region: str | None = None, *, endpoints: Mapping[str, str] | None = None
+    ) -> None:
+        self._region = region
+        self._endpoints = dict(endpoints or {})
+        self._clients: dict[str, Any] = {}
+        self._lock = Lock()
+
+    @cached_property
+    def session(self) -> boto3.Session:
+        """The session: credentials and region come from the environment."""
+        import boto3  # noqa: PLC0415 - see above
+
+        return boto3.Session(region_name=self._region)
+
+    def _client(self, service: str) -> Any:
+        with self._lock:  # making a client is not thread-safe, using one is
+            if service not in self._clients:
+                from botocore.config import Config  # noqa: PLC0415 - see above
+
+                self._clients[service] = self.session.client(
+                    service,  # type: ignore[call-overload] # the stubs list every name as a Literal
+                    endpoint_url=self._endpoints.get(service),
+                    config=Config(
+                        connect_timeout=CONNECT_SECONDS,
+                        read_timeout=READ_SECONDS,
+                        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+                        max_pool_connections=CONNECTIONS,
+                    ),
+                )
+            return self._clients[service]
+
+    @property
+    def autoscaling(self) -> AutoScalingClient:
+        """Auto Scaling."""
+        return self._client("autoscaling")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def dynamodb(self) -> DynamoDBClient:
+        """DynamoDB."""
+        return self._client("dynamodb")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def ec2(self) -> EC2Client:
+        """EC2."""
+        return self._client("ec2")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def eks(self) -> EKSClient:
+        """EKS."""
+        return self._client("eks")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def secretsmanager(self) -> SecretsManagerClient:
+        """Secrets Manager."""
+        return self._client("secretsmanager")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def sqs(self) -> SQSClient:
+        """SQS."""
+        return self._client("sqs")  # type: ignore[no-any-return] # by its name

@@ -1,0 +1,144 @@
+"""Our types as DynamoDB items, and back.
+
+Times are ISO 8601 in UTC with microseconds, so that they sort as text. A report is one JSON
+document in its item: nobody queries its inside, and it is read and written whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.adapters.dynamodb.schema import TTL
+from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.reports import Report
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef as Value
+
+type Item = dict[str, Value]
+
+KEEP_NODES: Final = timedelta(days=1)
+"""How long an index entry outlives the last time that the sweep saw its node."""
+KEEP_REPORTS: Final = timedelta(days=90)
+
+_TIMES: Final = ("noticed", "deadline", "cordoned", "capacity_asked", "emptied", "gone", "closed")
+
+
+def time_to_text(time: datetime) -> str:
+    """Return a time as text that sorts."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def text_to_time(text: str) -> datetime:
+    """Return what `time_to_text` wrote."""
+    return datetime.fromisoformat(text)
+
+
+def strings(**attributes: str | None) -> Item:
+    """Return an item of strings; None is left out."""
+    return {name: {"S": value} for name, value in attributes.items() if value is not None}
+
+
+def _text(item: Mapping[str, Any], name: str) -> str | None:
+    value: str | None = item.get(name, {}).get("S")
+    return value
+
+
+def _time(item: Mapping[str, Any], name: str) -> datetime | None:
+    text = _text(item, name)
+    return None if text is None else text_to_time(text)
+
+
+def expiry(time: datetime) -> Value:
+    """Return a value of the TTL attribute."""
+    return {"N": str(int(time.timestamp()))}
+
+
+def cluster_to_item(cluster: Cluster) -> Item:
+    """Return a cluster as an item of the table `clusters`."""
+    return strings(
+        cluster=cluster.name,
+        kind=cluster.kind,
+        mode=cluster.mode,
+        region=cluster.region,
+        endpoint=cluster.endpoint,
+        ca=cluster.ca,
+        secret=cluster.secret,
+        added=time_to_text(cluster.added),
+    )
+
+
+def item_to_cluster(item: Mapping[str, Any]) -> Cluster:
+    """Return what `cluster_to_item` wrote."""
+    return Cluster(
+        name=item["cluster"]["S"],
+        kind=ClusterKind(item["kind"]["S"]),
+        mode=Mode(item["mode"]["S"]),
+        region=item["region"]["S"],
+        endpoint=_text(item, "endpoint"),
+        ca=_text(item, "ca"),
+        secret=_text(item, "secret"),
+        added=text_to_time(item["added"]["S"]),
+    )
+
+
+def entry_to_item(entry: IndexEntry) -> Item:
+    """Return an entry as an item of the table `nodes`."""
+    item = strings(
+        instance=entry.instance,
+        cluster=entry.cluster,
+        node=entry.node,
+        launched=time_to_text(entry.launched) if entry.launched else None,
+        zone=entry.zone,
+        instance_type=entry.instance_type,
+        seen=time_to_text(entry.seen),
+    )
+    return {**item, TTL: expiry(entry.seen + KEEP_NODES)}
+
+
+def item_to_entry(item: Mapping[str, Any]) -> IndexEntry:
+    """Return what `entry_to_item` wrote."""
+    return IndexEntry(
+        instance=item["instance"]["S"],
+        cluster=item["cluster"]["S"],
+        node=item["node"]["S"],
+        launched=_time(item, "launched"),
+        zone=_text(item, "zone"),
+        instance_type=_text(item, "instance_type"),
+        seen=text_to_time(item["seen"]["S"]),
+    )
+
+
+def report_to_item(report: Report, version: int) -> Item:
+    """Return a report as an item of the table `reports`."""
+    document: dict[str, Any] = {f.name: getattr(report, f.name) for f in fields(report)}
+    for name in _TIMES:
+        time: datetime | None = document[name]
+        document[name] = None if time is None else time_to_text(time)
+    item = strings(
+        cluster=report.cluster,
+        interruption=report.interruption,
+        noticed=time_to_text(report.noticed),
+        report=json.dumps(document, default=dict, separators=(",", ":")),
+    )
+    return {
+        **item,
+        "version": {"N": str(version)},
+        TTL: expiry(report.noticed + KEEP_REPORTS),
+    }
+
+
+def item_to_report(item: Mapping[str, Any]) -> Report:
+    """Return what `report_to_item` wrote; fields that a newer version added are left out."""
+    known = {f.name for f in fields(Report)}
+    document = {k: v for k, v in json.loads(item["report"]["S"]).items() if k in known}
+    for name in _TIMES:
+        if document.get(name) is not None:
+            document[name] = text_to_time(document[name])
+    for name in ("killed", "reasons"):
+        document[name] = tuple(document.get(name, ()))
+    return Report(**document)

@@ -1,0 +1,90 @@
+"""The index instance -> node: what a storm is looked up in, without a call to EC2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import batched
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.adapters.dynamodb.codec import entry_to_item, item_to_entry, strings
+from plimsoll.domain.clusters import IndexEntry
+from plimsoll.domain.errors import Throttled
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import WriteRequestOutputTypeDef, WriteRequestTypeDef
+
+    from plimsoll.adapters.aws import Aws
+
+READ_BATCH: Final = 100
+WRITE_BATCH: Final = 25
+ROUNDS: Final = 5
+"""How often what DynamoDB left unprocessed is sent again before it counts as throttling."""
+
+
+class DynamoNodeIndex:
+    """The table `nodes`."""
+
+    def __init__(self, aws: Aws, table: str) -> None:
+        self._aws = aws
+        self._table = table
+
+    def find(self, instances: Sequence[str]) -> Mapping[str, IndexEntry]:
+        """Return the entries that exist.
+
+        Raises:
+            Throttled: DynamoDB left some unread, again and again.
+        """
+        found: dict[str, IndexEntry] = {}
+        for ids in batched(dict.fromkeys(instances), READ_BATCH, strict=False):
+            found |= self._read(ids)
+        return found
+
+    def put(self, entries: Sequence[IndexEntry]) -> None:
+        """Write entries; the newest `seen` wins.
+
+        A batch takes no conditions, so that the newest is found by reading first. Two writers in
+        the same instant may leave the older one's: it names the same node, and the next sweep
+        writes again.
+
+        Raises:
+            Throttled: DynamoDB left some unwritten, again and again.
+        """
+        newest: dict[str, IndexEntry] = {}
+        for entry in sorted(entries, key=lambda entry: entry.seen):
+            newest[entry.instance] = entry
+        known = self.find(list(newest))
+        wanted = [
+            e
+            for e in newest.values()
+            if e.instance not in known or known[e.instance].seen <= e.seen
+        ]
+        for batch in batched(wanted, WRITE_BATCH, strict=False):
+            self._write([{"PutRequest": {"Item": entry_to_item(entry)}} for entry in batch])
+
+    def _read(self, ids: Sequence[str]) -> Mapping[str, IndexEntry]:
+        found: dict[str, IndexEntry] = {}
+        keys = [strings(instance=i) for i in ids]
+        for _ in range(ROUNDS):
+            with translated("read the node index"):
+                answer = self._aws.dynamodb.batch_get_item(
+                    RequestItems={self._table: {"Keys": keys}}
+                )
+            for item in answer["Responses"].get(self._table, []):
+                entry = item_to_entry(item)
+                found[entry.instance] = entry
+            left = answer.get("UnprocessedKeys", {}).get(self._table)
+            if not left:
+                return found
+            keys = [dict(key) for key in left["Keys"]]
+        raise Throttled(f"the node index left {len(keys)} of {len(ids)} entries unread")
+
+    def _write(self, requests: Sequence[WriteRequestTypeDef]) -> None:
+        left: Sequence[WriteRequestTypeDef | WriteRequestOutputTypeDef] = requests
+        for _ in range(ROUNDS):
+            with translated("write the node index"):
+                answer = self._aws.dynamodb.batch_write_item(RequestItems={self._table: left})
+            left = answer.get("UnprocessedItems", {}).get(self._table, [])
+            if not left:
+                return
+        raise Throttled(f"the node index left {len(left)} of {len(requests)} entries unwritten")

@@ -1,0 +1,87 @@
+"""The registered clusters, one item each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.adapters.dynamodb.codec import cluster_to_item, item_to_cluster, strings
+from plimsoll.domain.clusters import Cluster
+from plimsoll.domain.errors import Conflict, NotFound
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.aws import Aws
+
+
+class DynamoRegistry:
+    """The table `clusters`. Reads are consistent: a mode that was set counts at once."""
+
+    def __init__(self, aws: Aws, table: str) -> None:
+        self._aws = aws
+        self._table = table
+
+    def get(self, name: str) -> Cluster | None:
+        """Return a cluster, or None when nobody registered it."""
+        with translated(f"read cluster {name} from the registry"):
+            answer = self._aws.dynamodb.get_item(
+                TableName=self._table, Key=strings(cluster=name), ConsistentRead=True
+            )
+        return item_to_cluster(answer["Item"]) if "Item" in answer else None
+
+    def list(self) -> Sequence[Cluster]:
+        """Return all clusters, by name."""
+        with translated("list the registry"):
+            pages = self._aws.dynamodb.get_paginator("scan").paginate(
+                TableName=self._table, ConsistentRead=True
+            )
+            found = [item_to_cluster(item) for page in pages for item in page["Items"]]
+        return sorted(found, key=lambda cluster: cluster.name)
+
+    def add(self, cluster: Cluster) -> None:
+        """Add a cluster.
+
+        Raises:
+            Conflict: the name is taken.
+        """
+        try:
+            self._put(cluster, "attribute_not_exists(#cluster)")
+        except Conflict as error:
+            raise Conflict(f"a cluster is registered as {cluster.name} already") from error
+
+    def update(self, cluster: Cluster) -> None:
+        """Replace what is known of a cluster.
+
+        Raises:
+            NotFound: it is not registered.
+        """
+        try:
+            self._put(cluster, "attribute_exists(#cluster)")
+        except Conflict as error:
+            raise NotFound(f"no cluster is registered as {cluster.name}") from error
+
+    def remove(self, name: str) -> None:
+        """Remove a cluster.
+
+        Raises:
+            NotFound: it is not registered.
+        """
+        try:
+            with translated(f"remove cluster {name} from the registry"):
+                self._aws.dynamodb.delete_item(
+                    TableName=self._table,
+                    Key=strings(cluster=name),
+                    ConditionExpression="attribute_exists(#cluster)",
+                    ExpressionAttributeNames={"#cluster": "cluster"},
+                )
+        except Conflict as error:
+            raise NotFound(f"no cluster is registered as {name}") from error
+
+    def _put(self, cluster: Cluster, condition: str) -> None:
+        with translated(f"write cluster {cluster.name} to the registry"):
+            self._aws.dynamodb.put_item(
+                TableName=self._table,
+                Item=cluster_to_item(cluster),
+                ConditionExpression=condition,
+                ExpressionAttributeNames={"#cluster": "cluster"},
+            )

@@ -1,0 +1,82 @@
+"""Reports of interruptions, merged under an optimistic version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item, strings
+from plimsoll.domain.errors import Conflict
+from plimsoll.domain.reports import Report
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.aws import Aws
+
+ATTEMPTS: Final = 5
+"""Slices that merge into one report at the same time are two or three at most."""
+
+
+class DynamoReports:
+    """The table `reports`."""
+
+    def __init__(self, aws: Aws, table: str) -> None:
+        self._aws = aws
+        self._table = table
+
+    def merge(self, report: Report) -> Report:
+        """Merge into what is stored under the same interruption, and return the result.
+
+        Raises:
+            Conflict: others wrote in between, five times in a row.
+        """
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._merge_once(report)
+            except Conflict:
+                continue
+        return self._merge_once(report)
+
+    def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
+        """Return the newest reports of a cluster, newest first.
+
+        What was merged within the last second may be missing: the index follows the table.
+        """
+        with translated(f"list the reports of cluster {cluster}"):
+            pages = self._aws.dynamodb.get_paginator("query").paginate(
+                TableName=self._table,
+                IndexName="newest",
+                KeyConditionExpression="#cluster = :cluster",
+                ExpressionAttributeNames={"#cluster": "cluster"},
+                ExpressionAttributeValues=strings(**{":cluster": cluster}),
+                ScanIndexForward=False,
+                PaginationConfig={"MaxItems": limit},
+            )
+            return [item_to_report(item) for page in pages for item in page["Items"]]
+
+    def _merge_once(self, report: Report) -> Report:
+        what = f"merge the report of {report.interruption}"
+        with translated(what):
+            answer = self._aws.dynamodb.get_item(
+                TableName=self._table,
+                Key=strings(interruption=report.interruption),
+                ConsistentRead=True,
+            )
+        if "Item" not in answer:
+            with translated(what):
+                self._aws.dynamodb.put_item(
+                    TableName=self._table,
+                    Item=report_to_item(report, 1),
+                    ConditionExpression="attribute_not_exists(interruption)",
+                )
+            return report
+        merged = item_to_report(answer["Item"]).merged(report)
+        version = int(answer["Item"]["version"]["N"])
+        with translated(what):
+            self._aws.dynamodb.put_item(
+                TableName=self._table,
+                Item=report_to_item(merged, version + 1),
+                ConditionExpression="version = :read",
+                ExpressionAttributeValues={":read": {"N": str(version)}},
+            )
+        return merged

@@ -1,0 +1,112 @@
+"""In-memory twins of the stores: for the simulated rig and for tests.
+
+They hold to the same contract suite as DynamoDB (`tests/contract/test_stores.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from plimsoll.domain.clusters import Cluster, IndexEntry
+from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll.domain.reports import Report
+
+
+class MemoryRegistry:
+    """The registered clusters."""
+
+    def __init__(self, clusters: Sequence[Cluster] = ()) -> None:
+        self._clusters = {c.name: c for c in clusters}
+
+    def get(self, name: str) -> Cluster | None:
+        """Return a cluster, or None when nobody registered it."""
+        return self._clusters.get(name)
+
+    def list(self) -> Sequence[Cluster]:
+        """Return all clusters, by name."""
+        return [self._clusters[name] for name in sorted(self._clusters)]
+
+    def add(self, cluster: Cluster) -> None:
+        """Add a cluster.
+
+        Raises:
+            Conflict: the name is taken.
+        """
+        if cluster.name in self._clusters:
+            raise Conflict(f"a cluster is registered as {cluster.name} already")
+        self._clusters[cluster.name] = cluster
+
+    def update(self, cluster: Cluster) -> None:
+        """Replace what is known of a cluster.
+
+        Raises:
+            NotFound: it is not registered.
+        """
+        self._known(cluster.name)
+        self._clusters[cluster.name] = cluster
+
+    def remove(self, name: str) -> None:
+        """Remove a cluster.
+
+        Raises:
+            NotFound: it is not registered.
+        """
+        self._known(name)
+        del self._clusters[name]
+
+    def _known(self, name: str) -> None:
+        if name not in self._clusters:
+            raise NotFound(f"no cluster is registered as {name}")
+
+
+class MemoryNodeIndex:
+    """Instance -> node."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, IndexEntry] = {}
+
+    def find(self, instances: Sequence[str]) -> Mapping[str, IndexEntry]:
+        """Return the entries that exist."""
+        return {i: self._entries[i] for i in instances if i in self._entries}
+
+    def put(self, entries: Sequence[IndexEntry]) -> None:
+        """Write entries; the newest `seen` wins."""
+        for entry in entries:
+            known = self._entries.get(entry.instance)
+            if known is None or known.seen <= entry.seen:
+                self._entries[entry.instance] = entry
+
+
+class MemoryReports:
+    """Reports of interruptions."""
+
+    def __init__(self) -> None:
+        self._reports: dict[tuple[str, str], Report] = {}
+
+    def merge(self, report: Report) -> Report:
+        """Merge into what is stored under the same interruption, and return the result."""
+        key = (report.cluster, report.interruption)
+        stored = self._reports.get(key)
+        self._reports[key] = stored.merged(report) if stored else report
+        return self._reports[key]
+
+    def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
+        """Return the newest reports of a cluster, newest first."""
+        mine = [r for r in self._reports.values() if r.cluster == cluster]
+        return sorted(mine, key=_newest, reverse=True)[:limit]
+
+
+class MemoryTicks:
+    """Ticks that were sent, as (cluster, delay in seconds), for whoever plays the queue."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, int]] = []
+
+    def send(self, cluster: str, delays: Sequence[int]) -> None:
+        """Send one tick for each delay, in seconds."""
+        self.sent += [(cluster, delay) for delay in delays]
+
+
+def _newest(report: Report) -> tuple[datetime, str]:
+    return report.noticed, report.interruption

@@ -1,0 +1,48 @@
+"""Sixteen threads, kept between calls: a Lambda process lives through many slices.
+
+The calls they run wait on sockets, so that two cores are plenty. Sixteen is also the size of the
+connection pool to a cluster (`plimsoll.adapters.kubernetes.client`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+THREADS: Final = 16
+
+
+class ThreadWorkers:
+    """Runs independent calls on threads.
+
+    A task must not call `run` again: sixteen that wait for others would wait for ever.
+    """
+
+    def __init__(self, threads: int = THREADS) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="plimsoll")
+
+    def run[T](self, tasks: Sequence[Callable[[], T]]) -> Sequence[T | Exception]:
+        """Run all and return, in order, what each returned or raised."""
+        if len(tasks) == 1:
+            return [_attempt(tasks[0])]
+        return list(self._pool.map(_attempt, tasks))
+
+    def close(self) -> None:
+        """End the threads, once what they run is done."""
+        self._pool.shutdown()
+
+
+class SerialWorkers:
+    """Runs one call after the other, in the caller's own thread."""
+
+    def run[T](self, tasks: Sequence[Callable[[], T]]) -> Sequence[T | Exception]:
+        """Run all and return, in order, what each returned or raised."""
+        return [_attempt(task) for task in tasks]
+
+
+def _attempt[T](task: Callable[[], T]) -> T | Exception:
+    try:
+        return task()
+    except Exception as error:  # noqa: BLE001 - handed to the caller, who knows what it means
+        return error

@@ -1,0 +1,331 @@
+"""What every store promises: in memory, in moto's DynamoDB, in the emulator's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
+from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item
+from plimsoll.adapters.dynamodb.nodes import ROUNDS
+from plimsoll.adapters.dynamodb.schema import TABLES
+from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports, MemoryTicks
+from plimsoll.adapters.sqs import SqsTicks
+from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
+from plimsoll.domain.reports import Report
+from plimsoll.services.ports import NodeIndex, Registry, Reports, Ticks
+
+T0 = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+SHOP = Cluster(name="shop", kind=ClusterKind.EKS, region="eu-west-1", added=T0)
+BARE = Cluster(
+    name="bare",
+    kind=ClusterKind.ENDPOINT,
+    mode=Mode.ACT,
+    region="eu-west-1",
+    endpoint="https://10.0.0.1:6443",
+    ca="-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n",
+    secret="plimsoll/bare",
+    added=T0,
+)
+REPORT = Report(
+    interruption="i-1@2026-03-01T00:00:00Z",
+    cluster="shop",
+    node="ip-10-0-0-1",
+    kind="spot-interruption",
+    noticed=T0,
+    reasons=("moved web-1: its replacement is Ready",),
+)
+
+
+@dataclass(frozen=True)
+class Stores:
+    registry: Registry
+    index: NodeIndex
+    reports: Reports
+    ticks: Ticks
+    sent: Callable[[], Sequence[str]]
+    """Bodies of the messages that a reader of the queue sees now."""
+
+
+def in_memory() -> Stores:
+    ticks = MemoryTicks()
+    return Stores(
+        MemoryRegistry(),
+        MemoryNodeIndex(),
+        MemoryReports(),
+        ticks,
+        lambda: [f'{{"cluster": "{cluster}"}}' for cluster, delay in ticks.sent if delay == 0],
+    )
+
+
+def in_aws(aws: Aws) -> Stores:
+    run = uuid4().hex[:8]
+    for name, table in TABLES.items():
+        aws.dynamodb.create_table(**table.create(f"{name}-{run}"))
+    queue = aws.sqs.create_queue(QueueName=f"ticks-{run}")["QueueUrl"]
+
+    def sent() -> list[str]:
+        bodies: list[str] = []
+        while messages := aws.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get(
+            "Messages"
+        ):
+            bodies += [m["Body"] for m in messages]
+        return bodies
+
+    return Stores(
+        DynamoRegistry(aws, f"ClustersTable-{run}"),
+        DynamoNodeIndex(aws, f"NodesTable-{run}"),
+        DynamoReports(aws, f"ReportsTable-{run}"),
+        SqsTicks(aws, queue),
+        sent,
+    )
+
+
+@pytest.fixture(
+    params=["memory", "moto", pytest.param("emulator", marks=pytest.mark.emulator)],
+)
+def stores(request: pytest.FixtureRequest) -> Stores:
+    match request.param:
+        case "memory":
+            return in_memory()
+        case "moto":
+            return in_aws(request.getfixturevalue("moto_aws"))
+        case _:
+            request.getfixturevalue("credentials")
+            url = request.getfixturevalue("emulator_endpoint")
+            return in_aws(Aws("eu-west-1", endpoints={"dynamodb": url, "sqs": url}))
+
+
+def test_a_cluster_is_found_again_as_it_was_added(stores: Stores) -> None:
+    stores.registry.add(SHOP)
+    stores.registry.add(BARE)
+    assert stores.registry.get("shop") == SHOP
+    assert stores.registry.get("bare") == BARE
+    assert list(stores.registry.list()) == [BARE, SHOP]
+
+
+def test_an_unknown_cluster_is_none(stores: Stores) -> None:
+    assert stores.registry.get("shop") is None
+    assert list(stores.registry.list()) == []
+
+
+def test_a_name_is_taken_once(stores: Stores) -> None:
+    stores.registry.add(SHOP)
+    with pytest.raises(Conflict, match="shop"):
+        stores.registry.add(replace(SHOP, mode=Mode.ACT))
+    assert stores.registry.get("shop") == SHOP
+
+
+def test_an_update_replaces_and_needs_the_cluster(stores: Stores) -> None:
+    with pytest.raises(NotFound, match="shop"):
+        stores.registry.update(SHOP)
+    stores.registry.add(SHOP)
+    stores.registry.update(SHOP.with_mode(Mode.ACT))
+    assert stores.registry.get("shop") == SHOP.with_mode(Mode.ACT)
+
+
+def test_a_removed_cluster_is_gone_and_cannot_be_removed_again(stores: Stores) -> None:
+    stores.registry.add(SHOP)
+    stores.registry.remove("shop")
+    assert stores.registry.get("shop") is None
+    with pytest.raises(NotFound, match="shop"):
+        stores.registry.remove("shop")
+
+
+def entry(instance: str, *, seen: datetime = T0, node: str = "ip-10-0-0-1") -> IndexEntry:
+    return IndexEntry(
+        instance=instance,
+        cluster="shop",
+        node=node,
+        launched=T0 - timedelta(hours=1),
+        zone="eu-west-1a",
+        instance_type="m5.large",
+        seen=seen,
+    )
+
+
+def test_the_index_finds_what_it_knows_and_leaves_out_the_rest(stores: Stores) -> None:
+    bare = IndexEntry(instance="i-2", cluster="bare", node="n2", seen=T0)
+    stores.index.put([entry("i-1"), bare])
+    assert stores.index.find(["i-1", "i-2", "i-3", "i-1"]) == {"i-1": entry("i-1"), "i-2": bare}
+
+
+def test_the_index_takes_nothing_and_finds_nothing(stores: Stores) -> None:
+    stores.index.put([])
+    assert stores.index.find([]) == {}
+
+
+def test_the_index_holds_more_than_one_batch(stores: Stores) -> None:
+    entries = [entry(f"i-{i}") for i in range(130)]
+    stores.index.put(entries)
+    assert len(stores.index.find([e.instance for e in entries])) == 130
+
+
+def test_the_newest_sight_of_a_node_wins_in_whatever_order_it_is_put(stores: Stores) -> None:
+    old = entry("i-1", node="old")
+    new = entry("i-1", node="new", seen=T0 + timedelta(minutes=1))
+    stores.index.put([new])
+    stores.index.put([old])
+    assert stores.index.find(["i-1"]) == {"i-1": new}
+    newer = entry("i-1", node="newer", seen=T0 + timedelta(minutes=2))
+    stores.index.put([newer, new, old])
+    assert stores.index.find(["i-1"]) == {"i-1": newer}
+
+
+def test_reports_of_one_interruption_merge_into_one(stores: Stores) -> None:
+    later = replace(
+        REPORT,
+        noticed=T0 + timedelta(seconds=3),
+        cordoned=T0 + timedelta(seconds=4),
+        lowest_ready={"Deployment shop/web": 3},
+        killed=("shop/job-1",),
+        reasons=("moved web-1: its replacement is Ready", "asked for 1 node"),
+    )
+    assert stores.reports.merge(REPORT) == REPORT
+    merged = stores.reports.merge(later)
+    assert merged == REPORT.merged(later)
+    assert list(stores.reports.list("shop")) == [merged]
+    assert stores.reports.merge(later) == merged
+
+
+def test_reports_are_listed_by_cluster_newest_first_and_no_more_than_asked(stores: Stores) -> None:
+    made = [
+        replace(REPORT, interruption=f"i-{i}@x", noticed=T0 + timedelta(seconds=i))
+        for i in range(5)
+    ]
+    for report in (made[2], made[0], made[4], made[1], made[3]):
+        stores.reports.merge(report)
+    stores.reports.merge(replace(REPORT, interruption="i-9@x", cluster="bare"))
+    assert list(stores.reports.list("shop", limit=3)) == [made[4], made[3], made[2]]
+    assert list(stores.reports.list("nowhere")) == []
+
+
+def test_a_tick_for_each_delay_names_its_cluster(stores: Stores) -> None:
+    stores.ticks.send("shop", [0] * 12)
+    assert [*stores.sent()] == ['{"cluster": "shop"}'] * 12
+
+
+def test_no_delay_is_no_tick(stores: Stores) -> None:
+    stores.ticks.send("shop", [])
+    assert list(stores.sent()) == []
+
+
+def test_a_report_survives_a_newer_version_that_added_a_field() -> None:
+    item = report_to_item(REPORT, 1)
+    item["report"] = {"S": item["report"]["S"].replace("{", '{"mood":"calm",', 1)}
+    assert item_to_report(item) == REPORT
+
+
+class Answers:
+    """Answers given instead of AWS's, for what moto never says."""
+
+    def __init__(self, aws: Aws, service: str, operation: str, *answers: object) -> None:
+        self.calls = 0
+        self._answers = list(answers)
+        client = getattr(aws, service)
+        client.meta.events.register_last(f"before-call.{service}.{operation}", self._answer)
+
+    def _answer(self, **_: object) -> Any:
+        self.calls += 1
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if answer is None:
+            return None  # moto's turn
+
+        class Http:
+            status_code = answer.get("status", 200) if isinstance(answer, dict) else 200
+
+        return Http(), {**answer, "ResponseMetadata": {"HTTPStatusCode": Http.status_code}}  # type: ignore[dict-item] # a Mapping
+
+
+def test_what_dynamodb_leaves_unprocessed_is_sent_again(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    stores.index.put([entry("i-1")])
+    table = stores.index._table  # type: ignore[attr-defined] # the test plays DynamoDB
+    left = {
+        "Responses": {table: []},
+        "UnprocessedKeys": {table: {"Keys": [{"instance": {"S": "i-1"}}]}},
+    }
+    Answers(moto_aws, "dynamodb", "BatchGetItem", left, left, None)
+    assert stores.index.find(["i-1"]) == {"i-1": entry("i-1")}
+
+
+def test_a_table_that_leaves_everything_unprocessed_is_throttled(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    table = stores.index._table  # type: ignore[attr-defined] # the test plays DynamoDB
+    left = {"Responses": {}, "UnprocessedKeys": {table: {"Keys": [{"instance": {"S": "i-1"}}]}}}
+    reads = Answers(moto_aws, "dynamodb", "BatchGetItem", left)
+    with pytest.raises(Throttled, match="1 of 1"):
+        stores.index.find(["i-1"])
+    assert reads.calls == ROUNDS
+
+
+def test_a_report_that_others_write_in_between_is_read_and_merged_again(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    other = replace(REPORT, cordoned=T0 + timedelta(seconds=1))
+    pending = [other, replace(REPORT, emptied=T0 + timedelta(seconds=9))]
+
+    def race(**_: object) -> None:
+        if pending:
+            stores.reports.merge(pending.pop())
+
+    moto_aws.dynamodb.meta.events.register("before-call.dynamodb.PutItem", race)
+    merged = stores.reports.merge(REPORT)
+    assert merged.cordoned == T0 + timedelta(seconds=1)
+    assert merged.emptied == T0 + timedelta(seconds=9)
+    assert list(stores.reports.list("shop")) == [merged]
+
+
+def test_ticks_that_the_queue_did_not_take_are_temporary(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    failed = {"Failed": [{"Id": "0", "Code": "InternalError", "SenderFault": False}]}
+    Answers(moto_aws, "sqs", "SendMessageBatch", failed)
+    with pytest.raises(Temporary, match="1 of 2 ticks for cluster shop"):
+        stores.ticks.send("shop", [0, 10])
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error"),
+    [
+        ("ProvisionedThroughputExceededException", 400, Throttled),
+        ("AccessDeniedException", 400, Refused),
+        ("InternalServerError", 500, Temporary),
+        ("ResourceNotFoundException", 400, NotFound),
+    ],
+)
+def test_errors_of_aws_are_named_for_what_comes_next(
+    moto_aws: Aws, code: str, status: int, error: type[Exception]
+) -> None:
+    stores = in_aws(moto_aws)
+    Answers(
+        moto_aws, "dynamodb", "GetItem", {"status": status, "Error": {"Code": code, "Message": "…"}}
+    )
+    with pytest.raises(error, match=code):
+        stores.registry.get("shop")
+
+
+def test_an_aws_that_does_not_answer_is_temporary(credentials: None) -> None:
+    registry = DynamoRegistry(
+        Aws("eu-west-1", endpoints={"dynamodb": "http://127.0.0.1:9"}), "ClustersTable"
+    )
+    with pytest.raises(Temporary, match="read cluster shop"):
+        registry.get("shop")
+
+
+def test_the_tables_are_those_of_the_template() -> None:
+    text = (Path(__file__).parents[2] / "template.yaml").read_text()
+    for name, table in TABLES.items():
+        block = text.split(f"  {name}:\n")[1].split("\n\n")[0]
+        assert f"{{AttributeName: {table.key}, KeyType: HASH}}" in block
+        assert ("AttributeName: expires" in block) == table.ttl
+        for index, (partition, sort) in table.indexes.items():
+            assert f"IndexName: {index}" in block
+            assert f"{{AttributeName: {partition}, KeyType: HASH}}" in block
+            assert f"{{AttributeName: {sort}, KeyType: RANGE}}" in block
