@@ -1,61 +1,320 @@
 """Kubernetes objects, as JSON, read into the domain's types.
 
-Signatures first; the thinking follows.
+What an object may leave out may be left out here too, with the API server's default in its place.
+What is there and has the wrong shape raises BadInput, which names the object and the field: the
+caller decides whether one bad object spoils the look at a cluster or is left out of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, Final
 
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, Selector
+from plimsoll.domain import names
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import Field
+from plimsoll.domain.interruptions import Interruption, from_record
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.pods import OwnerKind, Pod, Ref, Selector
+from plimsoll.domain.scheduling import read_scheduling, read_selector
 from plimsoll.domain.workloads import Budget, Claim, Workload
 
 type Json = Mapping[str, Any]
 
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The age of an object that does not say when it was made."""
+_INSTANCE: Final = re.compile(r"aws:///[^/]*/(i-[0-9a-f]+)$")
+_ONE_NODE: Final = {"ReadWriteOnce", "ReadWriteOncePod"}
+
+
+def _naming[T](kind: str) -> Callable[[Callable[[Field], T]], Callable[[Json], T]]:
+    """Put kind and name of the object before every complaint about it."""
+
+    def around(read: Callable[[Field], T]) -> Callable[[Json], T]:
+        @wraps(read)
+        def named(obj: Json) -> T:
+            try:
+                if obj is None:
+                    raise Field(obj).wrong("a mapping")
+                return read(Field(obj))
+            except BadInput as error:
+                raise BadInput(f"{kind} {_name_of(obj)}: {error}") from error
+
+        return named
+
+    return around
+
 
 def parse_time(text: str) -> datetime:
-    """Read a Kubernetes time, such as 2026-01-02T03:04:05Z, with or without fractions."""
-    raise NotImplementedError
+    """Read a Kubernetes time, such as 2026-01-02T03:04:05Z, with or without fractions.
+
+    Raises:
+        BadInput: it is no time, or has no time zone.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadInput(f"{text!r} is no time; write for example 2026-01-02T03:04:05Z") from error
+    if moment.tzinfo is None:
+        raise BadInput(f"{text!r} has no time zone; write for example 2026-01-02T03:04:05Z")
+    return moment.astimezone(UTC)
 
 
-def parse_node(obj: Json) -> Node:
-    """Read a Node, with the interruption recorded on it."""
-    raise NotImplementedError
+@_naming("Node")
+def parse_node(obj: Field) -> Node:
+    """Read a Node, with the interruption recorded on it.
+
+    A record that cannot be read is no error of the node: it is said in `unreadable`.
+    """
+    metadata, spec, status = obj["metadata"], obj["spec"], obj["status"]
+    labels, annotations = metadata["labels"].pairs(), metadata["annotations"].pairs()
+    instance = _INSTANCE.match(spec["providerID"].text())
+    interruption, unreadable = _record(annotations.get(names.INTERRUPTION))
+    return Node(
+        name=metadata["name"].text(),
+        uid=metadata["uid"].text(),
+        resource_version=metadata["resourceVersion"].text(),
+        labels=labels,
+        annotations=annotations,
+        taints=tuple(
+            Taint(key=t["key"].text(), value=t["value"].text(), effect=t["effect"].text())
+            for t in spec["taints"].each()
+        ),
+        unschedulable=spec["unschedulable"].flag(),
+        ready=_condition(status, "Ready"),
+        allocatable=(status["allocatable"] or status["capacity"]).resources(),
+        instance=instance.group(1) if instance else None,
+        zone=labels.get(names.ZONE),
+        capacity=capacity_of(labels),
+        created=_time(metadata["creationTimestamp"]) or _LONG_AGO,
+        interruption=interruption,
+        unreadable=unreadable,
+    )
 
 
-def parse_pod(obj: Json) -> Pod:
+@_naming("Pod")
+def parse_pod(obj: Field) -> Pod:
     """Read a Pod."""
-    raise NotImplementedError
+    metadata, spec, status = obj["metadata"], obj["spec"], obj["status"]
+    name, namespace = metadata["name"].text(), metadata["namespace"].text("default")
+    labels, annotations = metadata["labels"].pairs(), metadata["annotations"].pairs()
+    owner = _owner(metadata["ownerReferences"], namespace)
+    return Pod(
+        namespace=namespace,
+        name=name,
+        uid=metadata["uid"].text(),
+        resource_version=metadata["resourceVersion"].text(),
+        labels=labels,
+        annotations=annotations,
+        owner=owner,
+        node=spec["nodeName"].text() or None,
+        phase=status["phase"].text("Pending"),
+        ready=_condition(status, "Ready"),
+        deleting=_time(metadata["deletionTimestamp"]),
+        created=_time(metadata["creationTimestamp"]) or _LONG_AGO,
+        grace_seconds=spec["terminationGracePeriodSeconds"].whole(30),
+        priority=spec["priority"].whole(),
+        mirror=names.MIRROR in annotations or (owner is not None and owner.kind == OwnerKind.NODE),
+        scheduling=read_scheduling(spec, labels, name),
+    )
 
 
-def parse_deployment(obj: Json) -> Workload:
-    """Read a Deployment."""
-    raise NotImplementedError
+@_naming("Deployment")
+def parse_deployment(obj: Field) -> Workload:
+    """Read a Deployment. Scaling alone is no rollout: that is one while old pods remain."""
+    spec, status = obj["spec"], obj["status"]
+    rolling = spec["strategy"]["rollingUpdate"]
+    unavailable, surge = (rolling[k].count_or_share() for k in ("maxUnavailable", "maxSurge"))
+    return _workload(
+        obj,
+        OwnerKind.DEPLOYMENT,
+        max_unavailable="25%" if unavailable is None else unavailable,
+        max_surge="25%" if surge is None else surge,
+        strategy=spec["strategy"]["type"].text("RollingUpdate"),
+        rolling_out=_lags(obj) or status["replicas"].whole() > status["updatedReplicas"].whole(),
+        paused=spec["paused"].flag(),
+    )
 
 
-def parse_stateful_set(obj: Json) -> Workload:
-    """Read a StatefulSet."""
-    raise NotImplementedError
+@_naming("StatefulSet")
+def parse_stateful_set(obj: Field) -> Workload:
+    """Read a StatefulSet. Revisions that differ below its partition are meant to, and no rollout.
+
+    https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies
+    """
+    spec, status = obj["spec"], obj["status"]
+    update = spec["updateStrategy"]
+    unavailable = update["rollingUpdate"]["maxUnavailable"].count_or_share()
+    current, newest = (status[k].text() for k in ("currentRevision", "updateRevision"))
+    behind = status["updatedReplicas"].whole() < (
+        spec["replicas"].whole(1) - update["rollingUpdate"]["partition"].whole()
+    )
+    strategy = update["type"].text("RollingUpdate")
+    return _workload(
+        obj,
+        OwnerKind.STATEFUL_SET,
+        max_unavailable=1 if unavailable is None else unavailable,
+        max_surge=0,
+        strategy=strategy,
+        rolling_out=_lags(obj) or (current != newest and behind and strategy != "OnDelete"),
+        ordered=spec["podManagementPolicy"].text("OrderedReady") == "OrderedReady",
+    )
 
 
-def parse_replica_set(obj: Json) -> Workload:
-    """Read a ReplicaSet."""
-    raise NotImplementedError
+@_naming("ReplicaSet")
+def parse_replica_set(obj: Field) -> Workload:
+    """Read a ReplicaSet. It has no rollouts of its own."""
+    return _workload(obj, OwnerKind.REPLICA_SET, rolling_out=False)
 
 
-def parse_budget(obj: Json) -> Budget:
-    """Read a PodDisruptionBudget."""
-    raise NotImplementedError
+@_naming("PodDisruptionBudget")
+def parse_budget(obj: Field) -> Budget:
+    """Read a PodDisruptionBudget. One without a selector guards no pod, one with `{}` every pod."""
+    metadata, spec, status = obj["metadata"], obj["spec"], obj["status"]
+    policy = spec["unhealthyPodEvictionPolicy"].text("IfHealthyBudget")
+    return Budget(
+        ref=_ref("PodDisruptionBudget", metadata),
+        selector=read_selector(spec["selector"]),
+        min_available=spec["minAvailable"].count_or_share(),
+        max_unavailable=spec["maxUnavailable"].count_or_share(),
+        disruptions_allowed=status["disruptionsAllowed"].whole(),
+        desired_healthy=status["desiredHealthy"].whole(),
+        expected_pods=status["expectedPods"].whole(),
+        always_allow_unhealthy=policy == "AlwaysAllow",
+    )
 
 
 def parse_claim(claim: Json, volume: Json | None) -> Claim:
     """Read a PersistentVolumeClaim and, where it is bound, its PersistentVolume."""
-    raise NotImplementedError
+    demands = _volume_demands(volume) if volume is not None else ()
+
+    @_naming("PersistentVolumeClaim")
+    def read(obj: Field) -> Claim:
+        metadata, spec = obj["metadata"], obj["spec"]
+        return Claim(
+            namespace=metadata["namespace"].text("default"),
+            name=metadata["name"].text(),
+            bound=bool(spec["volumeName"].text()),
+            node_requirements=demands,
+            single_node=set(spec["accessModes"].texts()) <= _ONE_NODE,
+        )
+
+    return read(claim)
 
 
 def parse_selector(obj: Json | None) -> Selector:
-    """Read a label selector; an absent one selects nothing."""
-    raise NotImplementedError
+    """Read a label selector; an absent one selects nothing, an empty one everything."""
+    return read_selector(Field(obj, "selector"))
+
+
+def capacity_of(labels: Mapping[str, str]) -> str | None:
+    """Return `on-demand` or `spot` as the first capacity label says, or None."""
+    for name in names.CAPACITY_LABELS:
+        if name in labels:
+            said = labels[name].lower().replace("_", "-")
+            return said if said in {"on-demand", "spot"} else None
+    return None
+
+
+def _workload(obj: Field, kind: OwnerKind, **more: Any) -> Workload:
+    metadata, spec = obj["metadata"], obj["spec"]
+    template = spec["template"]
+    return Workload(
+        ref=_ref(kind.value, metadata),
+        uid=metadata["uid"].text(),
+        resource_version=metadata["resourceVersion"].text(),
+        labels=metadata["labels"].pairs(),
+        annotations=metadata["annotations"].pairs(),
+        selector=read_selector(spec["selector"]),
+        replicas=spec["replicas"].whole(1),
+        scheduling=read_scheduling(template["spec"], template["metadata"]["labels"].pairs()),
+        managers=tuple(dict.fromkeys(_managers(metadata["managedFields"]))),
+        **more,
+    )
+
+
+def _managers(entries: Field) -> Iterator[str]:
+    """Yield who manages `spec.replicas`; an entry that does not say which fields counts too.
+
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+    """
+    for entry in entries.each():
+        fields = entry["fieldsV1"]
+        if fields.value is None or fields["f:spec"]["f:replicas"].value is not None:
+            yield entry["manager"].text()
+
+
+@_naming("PersistentVolume")
+def _volume_demands(obj: Field) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return label keys and allowed values. Of several terms, what all of them name is kept.
+
+    A volume without node affinity may carry its zone as a label, several joined by `__`.
+    https://kubernetes.io/docs/reference/labels-annotations-taints/#topologykubernetesiozone
+    """
+    terms = [
+        {e["key"].text(): e["values"].texts() for e in t["matchExpressions"].each() if _is_in(e)}
+        for t in obj["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"].each()
+    ]
+    if not terms:
+        zone = obj["metadata"]["labels"].pairs().get(names.ZONE)
+        return ((names.ZONE, tuple(zone.split("__"))),) if zone else ()
+    shared = set.intersection(*(set(term) for term in terms))
+    return tuple(
+        (key, tuple(sorted({value for term in terms for value in term[key]})))
+        for key in sorted(shared)
+    )
+
+
+def _is_in(expression: Field) -> bool:
+    return expression["operator"].text() == "In"
+
+
+def _record(text: str | None) -> tuple[Interruption | None, str | None]:
+    if text is None:
+        return None, None
+    try:
+        return from_record(text), None
+    except BadInput as error:
+        return None, str(error)
+
+
+def _condition(status: Field, kind: str) -> bool:
+    return any(
+        c["type"].value == kind and c["status"].value == "True" for c in status["conditions"].each()
+    )
+
+
+def _owner(references: Field, namespace: str) -> Ref | None:
+    for reference in references.each():
+        if reference["controller"].flag():
+            return Ref(reference["kind"].text(), namespace, reference["name"].text())
+    return None
+
+
+def _lags(obj: Field) -> bool:
+    return obj["status"]["observedGeneration"].whole() < obj["metadata"]["generation"].whole()
+
+
+def _ref(kind: str, metadata: Field) -> Ref:
+    return Ref(kind, metadata["namespace"].text("default"), metadata["name"].text())
+
+
+def _time(field: Field) -> datetime | None:
+    if not field:
+        return None
+    try:
+        return parse_time(field.text())
+    except BadInput as error:
+        raise BadInput(f"{field.path}: {error}") from error
+
+
+def _name_of(obj: Any) -> str:
+    """Return what an object calls itself, however broken it is."""
+    metadata = obj.get("metadata") if isinstance(obj, Mapping) else None
+    if not isinstance(metadata, Mapping) or not metadata.get("name"):
+        return "(without a name)"
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

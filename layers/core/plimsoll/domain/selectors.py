@@ -9,7 +9,7 @@ topology spread constraints alike. `NOTHING` stands for the absent one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
 from plimsoll.domain.pods import Requirement, Selector
@@ -27,26 +27,13 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
 
 
 def satisfied(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether one requirement holds. `NotIn` holds where the label is missing; so does no other.
+    """Whether one requirement holds. Where the label is missing, NotIn and DoesNotExist hold.
 
     Gt and Lt compare whole numbers, and hold for nothing that is not one.
     """
     value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value is not None and value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt":
-            return _compared(value, requirement.values) > 0
-        case "Lt":
-            return _compared(value, requirement.values) < 0
-        case _:
-            return False
+    test = _TESTS.get(requirement.operator)
+    return test is not None and test(value, requirement.values)
 
 
 def key_of(selector: Selector) -> Hashable:
@@ -61,3 +48,13 @@ def _compared(value: str | None, bounds: tuple[str, ...]) -> int:
     except (ValueError, IndexError):
         return 0
     return (mine > bound) - (mine < bound)
+
+
+_TESTS: Final[Mapping[str, Callable[[str | None, tuple[str, ...]], bool]]] = {
+    "In": lambda value, allowed: value in allowed,
+    "NotIn": lambda value, refused: value not in refused,
+    "Exists": lambda value, _: value is not None,
+    "DoesNotExist": lambda value, _: value is None,
+    "Gt": lambda value, bound: _compared(value, bound) > 0,
+    "Lt": lambda value, bound: _compared(value, bound) < 0,
+}

@@ -1,0 +1,409 @@
+"""Kubernetes objects become domain types; what is missing is tolerated, what is wrong is named."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.objects import (
+    parse_budget,
+    parse_claim,
+    parse_deployment,
+    parse_node,
+    parse_pod,
+    parse_replica_set,
+    parse_selector,
+    parse_stateful_set,
+    parse_time,
+)
+from plimsoll.domain.pods import Ref, Requirement
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.selectors import matches
+from tests.builders import (
+    NOON,
+    a_claim,
+    a_deployment,
+    a_node,
+    a_pod,
+    a_replica_set,
+    a_stateful_set,
+    budget_json,
+    claim_json,
+    deployment_json,
+    mounting,
+    node_json,
+    pod_json,
+    pod_spec_json,
+    stateful_set_json,
+    volume_json,
+)
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def container(**resources: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": resources}}
+
+
+class TestTimes:
+    def test_reads_seconds_and_fractions_as_utc(self):
+        assert parse_time("2026-01-02T12:00:00Z") == NOON
+        assert parse_time("2026-01-02T12:00:00.000000Z") == NOON
+        assert parse_time("2026-01-02T13:00:00+01:00") == NOON
+        assert parse_time("2026-01-02T13:00:00+01:00").tzinfo is UTC
+
+    @pytest.mark.parametrize("text", ["", "yesterday", "2026-01-02T12:00:00", "2026-13-02T12:00Z"])
+    def test_refuses_what_is_no_moment(self, text):
+        with pytest.raises(BadInput, match="2026-01-02T03:04:05Z"):
+            parse_time(text)
+
+
+class TestNodes:
+    def test_finds_instance_zone_and_capacity(self):
+        node = a_node("n", instance="i-0abc", zone="eu-west-1c", capacity="spot")
+        assert (node.instance, node.zone, node.capacity) == ("i-0abc", "eu-west-1c", "spot")
+        assert node.staying
+
+    @pytest.mark.parametrize(
+        ("labels", "capacity"),
+        [
+            ({"eks.amazonaws.com/capacityType": "SPOT"}, "spot"),
+            ({"eks.amazonaws.com/capacityType": "ON_DEMAND"}, "on-demand"),
+            ({"karpenter.sh/capacity-type": "spot"}, "spot"),
+            ({"karpenter.sh/capacity-type": "reserved"}, None),
+            (
+                {"node.kubernetes.io/capacity": "spot", "karpenter.sh/capacity-type": "on-demand"},
+                "spot",
+            ),
+            ({}, None),
+        ],
+    )
+    def test_reads_capacity_from_the_first_label_that_says(self, labels, capacity):
+        assert a_node(capacity=None, labels=labels).capacity == capacity
+
+    @pytest.mark.parametrize(
+        "provider",
+        ["", "gce://p/z/n", "aws:///us-west-2b/0123/fargate-ip-10-0-0-1.internal", "i-0abc"],
+    )
+    def test_knows_no_instance_of_other_kinds_of_nodes(self, provider):
+        obj = node_json()
+        obj["spec"]["providerID"] = provider
+        assert parse_node(obj).instance is None
+
+    def test_is_not_staying_when_cordoned_or_not_ready(self):
+        assert not a_node(unschedulable=True).staying
+        assert not a_node(ready=False).staying
+
+    def test_says_why_a_record_cannot_be_read_and_reads_the_rest(self):
+        node = a_node("n", annotations={INTERRUPTION: "not a record"})
+        assert node.name == "n"
+        assert node.interruption is None
+        assert node.unreadable
+
+    def test_tolerates_a_node_that_has_only_a_name(self):
+        node = parse_node({"metadata": {"name": "bare"}})
+        assert node.allocatable == Resources()
+        assert not node.ready
+
+
+class TestPods:
+    def test_reads_owner_place_and_state(self):
+        pod = a_pod("web-1", namespace="shop", node="n", deleting=NOON, priority=7)
+        assert pod.owner == Ref("ReplicaSet", "shop", "web-abc")
+        assert (pod.node, pod.phase, pod.ready, pod.serving) == ("n", "Running", True, False)
+        assert (pod.deleting, pod.priority, pod.grace_seconds) == (NOON, 7, 30)
+
+    def test_only_the_controller_is_the_owner(self):
+        obj = pod_json()
+        obj["metadata"]["ownerReferences"][0]["controller"] = False
+        assert parse_pod(obj).owner is None
+
+    def test_knows_mirror_pods_by_annotation_or_owner(self):
+        assert a_pod(annotations={"kubernetes.io/config.mirror": "x"}, owner=None).mirror
+        assert a_pod(owner=("Node", "n")).mirror
+        assert not a_pod().mirror
+
+    def test_tolerates_a_pod_that_has_only_a_name(self):
+        pod = parse_pod({"metadata": {"name": "bare"}})
+        assert (pod.namespace, pod.phase, pod.node) == ("default", "Pending", None)
+        assert pod.scheduling.requests == Resources(pods=1)
+
+    def test_keeps_nothing_of_the_json_it_was_read_from(self):
+        obj = pod_json(labels={"app": "web"}, nodeSelector={"disk": "ssd"})
+        pod = parse_pod(obj)
+        obj["metadata"]["labels"]["app"] = "other"
+        obj["spec"]["nodeSelector"]["disk"] = "hdd"
+        assert pod.labels == {"app": "web"}
+        assert pod.scheduling.node_selector == {"disk": "ssd"}
+
+
+class TestRequests:
+    def requests(self, **spec: Any) -> Resources:
+        return a_pod(**spec).scheduling.requests
+
+    def test_adds_up_the_containers(self):
+        found = self.requests(containers=[container(cpu="100m", memory="1Mi"), container(cpu="1")])
+        assert found == Resources(cpu=1100, memory=1 << 20, pods=1)
+
+    def test_takes_the_greediest_init_container_where_it_asks_for_more(self):
+        found = self.requests(
+            containers=[container(cpu="100m", memory="10")],
+            initContainers=[container(cpu="2"), container(memory="5")],
+        )
+        assert found == Resources(cpu=2000, memory=10, pods=1)
+
+    def test_counts_sidecars_beside_containers_and_later_init_containers(self):
+        found = self.requests(
+            containers=[container(cpu="1")],
+            initContainers=[
+                container(cpu="3"),
+                {**container(cpu="2"), "restartPolicy": "Always"},
+                container(cpu="2500m"),
+            ],
+        )
+        assert found.cpu == 4500
+
+    def test_adds_overhead_and_keeps_other_resources(self):
+        found = self.requests(
+            containers=[container(**{"nvidia.com/gpu": "1"})],
+            overhead={"cpu": "250m", "memory": "1Ki"},
+        )
+        assert found == Resources(cpu=250, memory=1024, pods=1, extended=(("nvidia.com/gpu", 1),))
+
+    def test_takes_a_limit_for_a_request_that_is_missing(self):
+        limited = {"resources": {"limits": {"cpu": "2", "memory": "9"}, "requests": {"cpu": "1"}}}
+        assert self.requests(containers=[limited]) == Resources(cpu=1000, memory=9, pods=1)
+
+    def test_lets_requests_of_the_whole_pod_stand_for_the_sum(self):
+        found = self.requests(
+            containers=[container(cpu="1", memory="10")], resources={"requests": {"cpu": "300m"}}
+        )
+        assert found == Resources(cpu=300, memory=10, pods=1)
+
+
+class TestScheduling:
+    def test_is_one_object_for_the_pods_of_a_template_and_another_when_one_was_changed(self):
+        one, two, resized = a_pod("web-1"), a_pod("web-2"), a_pod("web-3", cpu="200m")
+        assert one.scheduling is two.scheduling
+        assert resized.scheduling is not one.scheduling
+
+    def test_reads_node_affinity_tolerations_spread_and_ports(self):
+        expression = {"key": "arch", "operator": "In", "values": ["arm64"]}
+        found = a_pod(
+            affinity={
+                "nodeAffinity": {
+                    REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+                }
+            },
+            tolerations=[{"operator": "Exists"}],
+            topologySpreadConstraints=[
+                {
+                    "maxSkew": 2,
+                    "topologyKey": "zone",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": {"app": "web"}},
+                }
+            ],
+            containers=[{"name": "c", "ports": [{"hostPort": 80, "containerPort": 8080}]}],
+        ).scheduling
+        assert found.node_terms is not None
+        assert found.node_terms[0].expressions == (
+            Requirement(key="arch", operator="In", values=("arm64",)),
+        )
+        assert found.tolerations[0].operator == "Exists"
+        assert (found.spread[0].max_skew, found.spread[0].hard) == (2, False)
+        assert found.host_ports == (("TCP", 80),)
+
+    def test_takes_every_port_on_the_network_of_the_host(self):
+        ports = [{"containerPort": 53, "protocol": "UDP"}]
+        found = a_pod(hostNetwork=True, containers=[{"name": "c", "ports": ports}])
+        assert found.scheduling.host_ports == (("UDP", 53),)
+
+    def test_puts_match_label_keys_into_the_selector_of_an_affinity_term(self):
+        term = {
+            "topologyKey": "zone",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "matchLabelKeys": ["hash", "absent"],
+            "mismatchLabelKeys": ["tenant"],
+        }
+        pod = a_pod(
+            labels={"app": "web", "hash": "1", "tenant": "t"},
+            affinity={"podAntiAffinity": {REQUIRED: [term]}},
+        )
+        selector = pod.scheduling.anti_affinity[0].selector
+        assert matches(selector, {"app": "web", "hash": "1", "tenant": "u"})
+        assert not matches(selector, {"app": "web", "hash": "2", "tenant": "u"})
+        assert not matches(selector, {"app": "web", "hash": "1", "tenant": "t"})
+
+    def test_names_the_claims_of_ordinary_and_ephemeral_volumes(self):
+        volumes = [*mounting("data"), {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]
+        assert a_pod("db-0", volumes=volumes).scheduling.claims == ("data", "db-0-scratch")
+
+
+class TestWorkloads:
+    def test_reads_a_settled_deployment(self):
+        web = a_deployment("web", namespace="shop", replicas=6)
+        assert web.ref == Ref("Deployment", "shop", "web")
+        assert (web.replicas, web.max_unavailable, web.max_surge) == (6, "25%", "25%")
+        assert not web.rolling_out
+        assert web.scheduling is a_pod().scheduling
+
+    def test_a_deployment_rolls_out_while_old_pods_remain_or_its_status_lags(self):
+        assert a_deployment(status={"updatedReplicas": 1}).rolling_out
+        assert a_deployment(status={"observedGeneration": 0}).rolling_out
+
+    def test_scaling_or_a_pod_that_is_not_ready_is_no_rollout(self):
+        assert not a_deployment(
+            replicas=9, status={"replicas": 6, "updatedReplicas": 6, "readyReplicas": 5}
+        ).rolling_out
+
+    def test_a_stateful_set_rolls_out_above_its_partition_only(self):
+        behind = {"currentRevision": "a", "updateRevision": "b", "updatedReplicas": 1}
+        held = {"updateStrategy": {"rollingUpdate": {"partition": 2}}}
+        assert a_stateful_set(status=behind).rolling_out
+        assert not a_stateful_set(status=behind, **held).rolling_out
+        assert not a_stateful_set(status=behind, updateStrategy={"type": "OnDelete"}).rolling_out
+
+    def test_reads_what_a_stateful_set_says_of_order_and_rollout(self):
+        db = a_stateful_set(podManagementPolicy="Parallel")
+        assert (db.ordered, db.max_unavailable, db.max_surge) == (False, 1, 0)
+        assert a_stateful_set().ordered
+
+    def test_names_who_manages_the_count(self):
+        obj = deployment_json(managers=["argocd", "kubectl", "argocd"])
+        obj["metadata"]["managedFields"].append(
+            {"manager": "kubelet", "fieldsV1": {"f:status": {"f:replicas": {}}}}
+        )
+        assert parse_deployment(obj).managers == ("argocd", "kubectl")
+
+    def test_names_managers_that_do_not_say_what_they_manage(self):
+        obj = deployment_json(managers=[])
+        obj["metadata"]["managedFields"] = [{"manager": "helm"}]
+        assert parse_deployment(obj).managers == ("helm",)
+
+    def test_tolerates_workloads_that_have_only_a_name(self):
+        for parse in (parse_deployment, parse_stateful_set, parse_replica_set):
+            found = parse({"metadata": {"name": "bare"}})
+            assert (found.replicas, found.rolling_out) == (1, False)
+
+    def test_reads_a_replica_set(self):
+        assert a_replica_set("x", replicas=2).ref == Ref("ReplicaSet", "default", "x")
+
+
+class TestBudgetsAndClaims:
+    def test_reads_a_budget(self):
+        budget = parse_budget(budget_json(allowed=1, maxUnavailable="30%"))
+        assert (budget.disruptions_allowed, budget.max_unavailable) == (1, "30%")
+        assert matches(budget.selector, {"app": "web"})
+
+    def test_an_empty_selector_guards_all_pods_and_an_absent_one_none(self):
+        everything = parse_budget(budget_json(selector={}, minAvailable=0))
+        obj = budget_json()
+        del obj["spec"]["selector"]
+        assert everything.min_available == 0
+        assert matches(everything.selector, {})
+        assert not matches(parse_budget(obj).selector, {"app": "web"})
+
+    def test_a_bound_claim_wants_the_zone_of_its_volume(self):
+        claim = a_claim("data", zone="us-east-1b")
+        assert claim.bound
+        assert claim.node_requirements == (("topology.kubernetes.io/zone", ("us-east-1b",)),)
+
+    def test_an_unbound_claim_wants_nothing(self):
+        claim = a_claim("data")
+        assert (claim.bound, claim.node_requirements, claim.single_node) == (False, (), True)
+
+    def test_joins_the_terms_of_a_volume_and_reads_zones_from_its_labels(self):
+        volume = volume_json(zone="a")
+        terms = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+        terms.append(
+            volume_json(zone="b")["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]
+        )
+        assert parse_claim(claim_json(), volume).node_requirements[0][1] == ("a", "b")
+        labelled = {"metadata": {"labels": {"topology.kubernetes.io/zone": "a__b"}}}
+        assert parse_claim(claim_json(), labelled).node_requirements[0][1] == ("a", "b")
+
+    def test_a_claim_for_many_nodes_says_so(self):
+        obj = claim_json()
+        obj["spec"]["accessModes"] = ["ReadWriteMany"]
+        assert not parse_claim(obj, None).single_node
+
+
+class TestSelectors:
+    def test_an_empty_one_selects_everything_and_an_absent_one_nothing(self):
+        assert matches(parse_selector({}), {})
+        assert not matches(parse_selector(None), {"": ""})
+
+    @pytest.mark.parametrize(
+        ("operator", "values", "labels", "holds"),
+        [
+            ("In", ["a", "b"], {"k": "b"}, True),
+            ("In", ["a"], {}, False),
+            ("NotIn", ["a"], {}, True),
+            ("NotIn", ["a"], {"k": "a"}, False),
+            ("Exists", [], {"k": ""}, True),
+            ("DoesNotExist", [], {"k": ""}, False),
+            ("Gt", ["4"], {"k": "5"}, True),
+            ("Gt", ["4"], {"k": "4"}, False),
+            ("Lt", ["4"], {"k": "x"}, False),
+            ("Lt", ["4"], {}, False),
+            ("Like", ["4"], {"k": "4"}, False),
+        ],
+    )
+    def test_evaluates_each_operator(self, operator, values, labels, holds):
+        selector = parse_selector(
+            {"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}
+        )
+        assert matches(selector, labels) is holds
+
+
+class TestBadObjects:
+    @pytest.mark.parametrize(
+        ("parse", "obj", "place"),
+        [
+            (parse_pod, pod_json(cpu="lots"), r"spec.containers\[0\].resources.requests: 'lots'"),
+            (parse_pod, pod_json(priority="high"), "spec.priority: found 'high'"),
+            (parse_pod, pod_json(containers={}), "spec.containers: found {}, want a list"),
+            (parse_pod, pod_json(nodeSelector={"a": 1}), "spec.nodeSelector.a: found 1"),
+            (parse_pod, pod_json(created="soon"), "metadata.creationTimestamp: 'soon' is no time"),
+            (parse_node, node_json(memory="1 GB"), "status.allocatable: '1 GB'"),
+            (parse_node, node_json(labels={"a": None}), "metadata.labels.a: found None"),
+            (
+                parse_deployment,
+                {**deployment_json(), "spec": {"replicas": "3"}},
+                "spec.replicas: found '3'",
+            ),
+            (parse_deployment, deployment_json(paused="no"), "spec.paused: found 'no'"),
+            (
+                parse_deployment,
+                deployment_json(strategy={"rollingUpdate": {"maxSurge": "some"}}),
+                "spec.strategy.rollingUpdate.maxSurge: found 'some'",
+            ),
+            (
+                parse_stateful_set,
+                stateful_set_json(template=pod_spec_json(tolerations=["all"])),
+                r"spec.tolerations\[0\]: found 'all', want a mapping",
+            ),
+            (parse_budget, budget_json(minAvailable=True), "spec.minAvailable: found True"),
+        ],
+    )
+    def test_the_message_names_object_and_field(self, parse, obj, place):
+        with pytest.raises(BadInput, match=place) as caught:
+            parse(obj)
+        assert f"{obj['kind']} " in str(caught.value)
+        assert obj["metadata"]["name"] in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "obj", [None, [], "pod", {"metadata": "x"}, {"metadata": {}, "spec": 1}]
+    )
+    def test_what_is_no_object_is_refused(self, obj):
+        with pytest.raises(BadInput, match=r"Pod \(without a name\)"):
+            parse_pod(obj)
+
+
+def test_an_object_without_an_age_is_old():
+    assert parse_pod({"metadata": {"name": "x"}}).created == datetime(1970, 1, 1, tzinfo=UTC)
