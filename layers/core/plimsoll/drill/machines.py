@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,8 @@ class Machine:
     ends: datetime | None = None
     """When it will vanish, as far as that is decided."""
     gone: datetime | None = None
+    notices: list[tuple[str, datetime]] = field(default_factory=list)
+    """What was told about it, in order: AWS answers questions accordingly."""
 
     @property
     def node(self) -> str:
