@@ -1,0 +1,41 @@
+"""Changes to JSON objects that leave the original as it was.
+
+Stored objects are shared by everyone who reads them, so nothing may ever be changed in place:
+these functions copy the dicts on the path to a change and share the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+type Json = dict[str, Any]
+
+
+def look(obj: Json, *path: str, default: Any = None) -> Any:
+    """Return the value at a path, or `default` where a part of it is missing or null."""
+    found: Any = obj
+    for key in path:
+        if not isinstance(found, dict):
+            return default
+        found = found.get(key)
+    return default if found is None else found
+
+
+def put(obj: Json, path: tuple[str, ...], value: Any) -> Json:
+    """Return a copy with the value at the path."""
+    key, rest = path[0], path[1:]
+    return {**obj, key: put(obj.get(key) or {}, rest, value) if rest else value}
+
+
+def drop(obj: Json, path: tuple[str, ...]) -> Json:
+    """Return a copy without what is at the path; the object itself where nothing is there."""
+    key, rest = path[0], path[1:]
+    if key not in obj:
+        return obj
+    if not rest:
+        return {k: v for k, v in obj.items() if k != key}
+    inner = obj[key]
+    if not isinstance(inner, dict):
+        return obj
+    changed = drop(inner, rest)
+    return obj if changed is inner else {**obj, key: changed}
