@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from plimsoll.domain.groups import NodeGroup
@@ -36,6 +36,10 @@ class Observation:
     """Instance ids that EC2 says are terminated."""
     attached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Node name -> volumes that are still attached to it."""
+
+    def among(self, *, groups: Sequence[NodeGroup], gone: frozenset[str]) -> Observation:
+        """Return the same look with what AWS says beside it."""
+        return replace(self, groups=groups, gone=gone)
 
     @cached_property
     def node(self) -> Mapping[str, Node]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import override
 
 from plimsoll.domain.quantities import Resources
 
@@ -116,6 +117,7 @@ class Ref:
     namespace: str
     name: str
 
+    @override
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
 
@@ -159,5 +161,6 @@ class Pod:
         """Waiting for a node."""
         return self.node is None and not self.finished and self.deleting is None
 
+    @override
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

@@ -11,9 +11,12 @@ from plimsoll.domain.actions.grow import Grow
 from plimsoll.domain.actions.hands import CapacityHands, ClusterHands, Hands
 from plimsoll.domain.actions.out_of_service import OutOfService
 from plimsoll.domain.actions.record import Record
+from plimsoll.domain.actions.release import Release
 from plimsoll.domain.actions.scale import Scale
 
-type Action = Cordon | Grow | Scale | Evict | GiveBack | OutOfService | Record | CompleteLifecycle
+type Action = (
+    Cordon | Release | Grow | Scale | Evict | GiveBack | OutOfService | Record | CompleteLifecycle
+)
 
 __all__ = [
     "Action",
@@ -27,6 +30,7 @@ __all__ = [
     "Hands",
     "OutOfService",
     "Record",
+    "Release",
     "Scale",
     "Wave",
 ]

@@ -7,29 +7,43 @@ from typing import ClassVar
 
 from plimsoll.domain.actions.base import Wave
 from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.errors import NotFound
+from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.nodes import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteLifecycle:
-    """Complete the lifecycle action that holds an instance, so that it need not wait any longer.
+    """Complete the lifecycle actions that hold an instance, then write down that it is finished.
 
+    Both in one action, so that a completion that failed is tried again at the next look.
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/completing-lifecycle-hooks.html
     """
 
     verb: ClassVar[str] = "complete-lifecycle"
     wave: ClassVar[Wave] = Wave.CLOSE
 
-    group: str
-    hook: str
-    token: str
-    instance: str
+    node: Node
+    interruption: Interruption
+    """With its closing mark."""
     reason: str
 
     @property
     def target(self) -> str:
-        """The instance and its hook."""
-        return f"{self.instance} in {self.group} ({self.hook})"
+        """The instance and the hooks that hold it."""
+        hooks = ", ".join(f"{n.hook} of {n.group}" for n in self.interruption.hooks)
+        return f"{self.interruption.instance} ({hooks})"
 
     def perform(self, hands: Hands) -> None:
-        """Complete it with CONTINUE."""
-        hands.capacity.complete_lifecycle(self.group, self.hook, self.token, self.instance)
+        """Complete each with CONTINUE; one that is over already is as good."""
+        for notice in self.interruption.hooks:
+            try:
+                hands.capacity.complete_lifecycle(
+                    notice.group or "",
+                    notice.hook or "",
+                    notice.token,
+                    self.interruption.instance,
+                )
+            except NotFound:
+                continue
+        hands.cluster.record(self.node, self.interruption)

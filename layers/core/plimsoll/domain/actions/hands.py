@@ -57,8 +57,11 @@ class CapacityHands(Protocol):
         capacity from a fresh read. The same token asks only once.
         """
 
-    def complete_lifecycle(self, group: str, hook: str, token: str, instance: str) -> None:
-        """Let an instance that is drained be terminated at once."""
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+        """Let an instance that is drained be terminated at once.
+
+        Without a token the action is found by its instance.
+        """
 
 
 class Hands(Protocol):

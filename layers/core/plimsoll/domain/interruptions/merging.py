@@ -13,14 +13,13 @@ from plimsoll.domain.interruptions.model import (
     join,
     last,
 )
-from plimsoll.domain.interruptions.verdict import of_former_life
+from plimsoll.domain.interruptions.verdict import actionable
 from plimsoll.domain.notices import (
     HealthScheduledChange,
     InstanceNotice,
     LifecycleTerminate,
     StateChange,
 )
-from plimsoll.domain.notices.lifecycle import LifecycleNotice
 
 
 def merge(
@@ -42,9 +41,10 @@ def merge(
     if launched is not None:
         launched = launched.replace(microsecond=0)
     launched = last(launched, existing.launched if existing else None)
-    if not _merges(notice) or of_former_life(notice.time, launched=launched):
+    verdict = actionable(notice, launched=launched)
+    if not verdict.merges:
         if existing is None:
-            raise ValueError(f"{notice.kind} of {notice.time} opens no interruption")
+            raise ValueError(f"{notice.kind} opens no interruption: {verdict.reason}")
         return existing
     record = _record(notice)
     fresh = Interruption(
@@ -86,17 +86,6 @@ def in_this_life(existing: Interruption, *, launched: datetime | None) -> Interr
         gone=since(existing.gone) or first_gone(notices),
         closed=since(existing.closed),
     )
-
-
-def _merges(notice: InstanceNotice) -> bool:
-    """Launches and instances that run are no part of an interruption."""
-    match notice:
-        case StateChange():
-            return notice.ends is not None
-        case LifecycleNotice():
-            return isinstance(notice, LifecycleTerminate)
-        case _:
-            return True
 
 
 def _record(notice: InstanceNotice) -> NoticeRecord:

@@ -104,6 +104,12 @@ class Interruption:
             raise ValueError(f"no notice says that {self.instance} is going")
 
     @property
+    def identity(self) -> str:
+        """Name this life of the instance, for reports and people."""
+        life = f"{self.launched:%Y-%m-%dT%H:%M:%SZ}" if self.launched else "unknown"
+        return f"{self.instance}@{life}"
+
+    @property
     def standing(self) -> tuple[NoticeRecord, ...]:
         """The notices that count: of those about one Health event only the newest, if not closed."""
         newest = {

@@ -1,0 +1,26 @@
+"""Ways to replace a pod: one file for each, and one line in the table. The first that says why wins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.domain.replace.case import Case, Doomed
+from plimsoll.domain.replace.late import LATE
+from plimsoll.domain.replace.one_by_one import ONE_BY_ONE
+from plimsoll.domain.replace.room import Room
+from plimsoll.domain.replace.steps import Steps, Way
+from plimsoll.domain.replace.swap import SWAP
+from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
+
+WAYS: Final = (LATE, ONE_BY_ONE, WITHIN_FLOOR, SWAP)
+
+
+def way_of(case: Case) -> tuple[Way, str]:
+    """Return how the pods of a case are replaced, and why so."""
+    for way in WAYS:
+        if (why := way.why(case)) is not None:
+            return way, why
+    return WITHIN_FLOOR, f"{case.ref.kind} is a kind that Plimsoll does not scale"
+
+
+__all__ = ["WAYS", "Case", "Doomed", "Room", "Steps", "Way", "way_of"]

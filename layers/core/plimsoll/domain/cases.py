@@ -1,0 +1,156 @@
+"""Which nodes are going, and which pods of which workloads must leave them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Self
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.floors import budget_keeps, ready_floor
+from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.names import IGNORE, TEMPORARY
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.replace.case import Case, Doomed
+from plimsoll.domain.selectors import matches
+from plimsoll.domain.temporary import TemporaryReplicas
+from plimsoll.domain.workloads import Workload
+
+_STAYS_PUT = {"DaemonSet", "Node"}
+"""Owners whose pods belong to the node and end with it: daemons, and mirrors of static pods."""
+
+
+@dataclass(frozen=True)
+class Going:
+    """The nodes with an open interruption. Not slotted: the set of names is kept."""
+
+    nodes: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, seen: Observation) -> Self:
+        """Find them by the records that stand on the nodes themselves."""
+        return cls(tuple(node for node in seen.nodes if _is_going(node)))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Their names."""
+        return frozenset(n.name for n in self.nodes)
+
+    @cached_property
+    def interruption(self) -> Mapping[str, Interruption]:
+        """By the name of the node."""
+        return {n.name: n.interruption for n in self.nodes if n.interruption is not None}
+
+    def nodes_of(self, case: Case) -> frozenset[str]:
+        """Return the nodes that are going on which a case still has pods; all where none is left."""
+        found = {p.node for p in case.pods if p.node in self.names}
+        return frozenset(n for n in found if n is not None) or self.names
+
+
+def _is_going(node: Node) -> bool:
+    return node.interruption is not None and node.interruption.phase != "closed"
+
+
+def leaves(pod: Pod) -> bool:
+    """Whether a pod has to leave a node that is going, and counts until it has."""
+    return not (pod.finished or pod.mirror or (pod.owner and pod.owner.kind in _STAYS_PUT))
+
+
+def ignored(pod: Pod, workload: Workload | None) -> bool:
+    """Whether its owner opted out, on the pod or on the workload."""
+    marked = [pod.labels, pod.annotations]
+    if workload is not None:
+        marked += [workload.labels, workload.annotations]
+    return any(marks.get(IGNORE) == "true" for marks in marked)
+
+
+def cases_of(seen: Observation, going: Going, now: datetime) -> list[Case]:
+    """Return every workload that has pods to move, or a change of ours to restore."""
+    found: dict[Ref, list[Doomed]] = defaultdict(list)
+    for node in going.nodes:
+        interruption = going.interruption[node.name]
+        if interruption.gone or interruption.withdrawn or node.instance in seen.gone:
+            continue  # nothing can leave any more, or nothing has to
+        for pod in seen.on_node.get(node.name, ()):
+            ref = _ref(seen, pod)
+            if pod.deleting is None and leaves(pod) and not ignored(pod, seen.workload.get(ref)):
+                found[ref].append(Doomed(pod=pod, deadline=interruption.deadline))
+    for workload in seen.workloads:
+        if TEMPORARY in workload.annotations:
+            found.setdefault(workload.ref, [])
+    return [_case(seen, going, ref, doomed, now) for ref, doomed in sorted(found.items())]
+
+
+def _ref(seen: Observation, pod: Pod) -> Ref:
+    return seen.owner(pod) or Ref("Pod", pod.namespace, pod.name)
+
+
+def _case(seen: Observation, going: Going, ref: Ref, doomed: list[Doomed], now: datetime) -> Case:
+    workload = seen.workload.get(ref)
+    pods = tuple(seen.of_workload.get(ref) or (d.pod for d in doomed))
+    temporary, unreadable = _note(workload)
+    replicas = len(pods)
+    if workload is not None:
+        replicas = workload.replicas
+        if temporary is not None and replicas == temporary.set_to:
+            replicas = temporary.restore
+    return Case(
+        ref=ref,
+        workload=workload,
+        pods=pods,
+        doomed=tuple(sorted(doomed, key=lambda d: d.pod.name)),
+        on_going_nodes=frozenset(p.uid for p in pods if p.node in going.names),
+        replicas=replicas,
+        floor=_floor(seen, ref, workload, pods, replicas),
+        temporary=temporary,
+        unreadable=unreadable,
+        claims=seen.claims,
+        now=now,
+    )
+
+
+def _note(workload: Workload | None) -> tuple[TemporaryReplicas | None, str | None]:
+    text = None if workload is None else workload.annotations.get(TEMPORARY)
+    if text is None:
+        return None, None
+    try:
+        return TemporaryReplicas.from_record(text), None
+    except BadInput as error:
+        return None, str(error)
+
+
+def _floor(
+    seen: Observation,
+    ref: Ref,
+    workload: Workload | None,
+    pods: tuple[Pod, ...],
+    replicas: int,
+) -> int:
+    labels = pods[0].labels if pods else {}
+    keeps = max(
+        (
+            budget_keeps(
+                replicas,
+                min_available=budget.min_available,
+                max_unavailable=budget.max_unavailable,
+            )
+            for budget in seen.budgets
+            if budget.ref.namespace == ref.namespace and matches(budget.selector, labels)
+        ),
+        default=0,
+    )
+    if workload is None:
+        return min(keeps, replicas)
+    return ready_floor(
+        ref.kind,
+        replicas,
+        workload.strategy,
+        workload.max_unavailable,
+        keeps,
+        max_surge=workload.max_surge,
+    )

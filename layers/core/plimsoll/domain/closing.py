@@ -1,0 +1,96 @@
+"""How an interruption ends: the node is empty, the instance gone, the report written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from plimsoll.domain.actions import Action, CompleteLifecycle, OutOfService, Record, Release
+from plimsoll.domain.cases import Going, ignored, leaves
+from plimsoll.domain.interruptions import Interruption, marked
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.replace.case import Case
+from plimsoll.domain.reports import Report
+from plimsoll.domain.workloads import Workload
+
+
+def closing_steps(seen: Observation, going: Going, now: datetime) -> Iterator[tuple[str, Action]]:
+    """Yield, for each node, what its state asks for: marks, completion, release, freed volumes."""
+    for node in going.nodes:
+        yield from ((node.name, action) for action in _closing(seen, node, now))
+
+
+def _closing(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
+    interruption = node.interruption
+    assert interruption is not None  # noqa: S101 - nodes that are going have one
+    if interruption.withdrawn:
+        yield Release(node=node, reason="everything that was announced has been called off")
+        return
+    gone = interruption.gone is not None or node.instance in seen.gone
+    if gone and seen.attached.get(node.name) and "out-of-service" not in _taints(node):
+        yield OutOfService(node=node, reason="its instance is gone and volumes hang on it")
+    empty = not _left(seen, node)
+    reached = marked(
+        interruption,
+        emptied=now if empty and interruption.emptied is None and not gone else None,
+        gone=now if gone and interruption.gone is None else None,
+        closed=now if _finished(interruption, empty=empty) else None,
+    )
+    if empty and interruption.hooks:
+        yield CompleteLifecycle(
+            node=node,
+            interruption=marked(reached, closed=now),
+            reason="it is drained and need not wait any longer",
+        )
+    elif reached != interruption:
+        said = "its instance is gone" if gone else "no pod is left on it that must leave"
+        yield Record(node=node, interruption=reached, reason=said)
+
+
+def _finished(interruption: Interruption, *, empty: bool) -> bool:
+    """Without a deadline an empty node is the end; with one, the instance still has to go."""
+    return empty and interruption.deadline is None
+
+
+def _taints(node: Node) -> set[str]:
+    return {taint.key.rpartition("/")[2] for taint in node.taints}
+
+
+def _left(seen: Observation, node: Node) -> list[Pod]:
+    """Pods that must leave and have not, the stopping ones too."""
+    return [
+        pod
+        for pod in seen.on_node.get(node.name, ())
+        if leaves(pod) and not ignored(pod, _workload_of(seen, pod))
+    ]
+
+
+def _workload_of(seen: Observation, pod: Pod) -> Workload | None:
+    owner = seen.owner(pod)
+    return None if owner is None else seen.workload.get(owner)
+
+
+def report_of(seen: Observation, node: Node, cases: Sequence[Case], told: Iterable[str]) -> Report:
+    """Return what is known of an interruption now; reports of many looks are merged."""
+    interruption = node.interruption
+    assert interruption is not None  # noqa: S101 - nodes that are going have one
+    here = [c for c in cases if any(d.pod.node == node.name for d in c.doomed)]
+    gone = interruption.gone is not None or node.instance in seen.gone
+    return Report(
+        interruption=interruption.identity,
+        cluster=seen.cluster,
+        node=node.name,
+        kind=interruption.kind,
+        noticed=interruption.noticed,
+        deadline=interruption.deadline,
+        cordoned=interruption.cordoned,
+        capacity_asked=interruption.capacity_asked,
+        emptied=interruption.emptied,
+        gone=interruption.gone,
+        closed=interruption.closed,
+        lowest_ready={str(c.ref): c.serving for c in here if c.workload is not None},
+        killed=tuple(str(p) for p in _left(seen, node)) if gone else (),
+        reasons=tuple(told),
+    )

@@ -1,0 +1,91 @@
+"""How much room the pods that must move will need, and what node groups are asked for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+
+from plimsoll.domain.actions import Grow
+from plimsoll.domain.capacity import plan_growth, replacement_of
+from plimsoll.domain.cases import Going, leaves
+from plimsoll.domain.fit import Board
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.replace.case import Case
+
+
+def plan_capacity(  # noqa: PLR0913 - the whole world of the decision, each part named
+    seen: Observation,
+    going: Going,
+    cases: Sequence[Case],
+    board: Board,
+    *,
+    avoid: Mapping[tuple[str, str | None], datetime],
+    now: datetime,
+) -> Iterator[Grow]:
+    """Yield what to ask for so that every replacement has a node.
+
+    Groups with a node that is going under a deadline are left out: what is reclaimed together
+    would be reclaimed again.
+    """
+    if not going.nodes:
+        return
+    homeless = [*_pending_without_room(seen, board), *_replacements(cases)]
+    groups = [g for g in seen.groups if not _interrupted(g, going)]
+    plan = plan_growth(
+        board, homeless, groups, upcoming=_upcoming(seen, groups), avoid=avoid, now=now
+    )
+    by_name = {g.name: g for g in groups}
+    for growth in plan.growths:
+        group = by_name[growth.group]
+        yield Grow(
+            group=group,
+            add=growth.add,
+            zone=growth.zone,
+            token=token(seen.cluster, group, growth.zone, growth.add),
+            reason=growth.reason,
+        )
+
+
+def token(cluster: str, group: NodeGroup, zone: str | None, add: int) -> str:
+    """Name an ask by what it is for, so that two who see the same ask the same.
+
+    The desired capacity it was decided on is part of it: once the group has grown, a further ask
+    is another one. 64 characters is what Auto Scaling and EKS take.
+    """
+    text = "/".join((cluster, group.kind, group.name, zone or "", str(group.desired), str(add)))
+    return sha256(text.encode()).hexdigest()
+
+
+def _pending_without_room(seen: Observation, board: Board) -> list[Pod]:
+    return [p for p in seen.pods if p.pending and board.where(p) is None]
+
+
+def _replacements(cases: Sequence[Case]) -> Iterator[Pod]:
+    """Yield what does not exist yet: for each workload as many as it will be short of."""
+    for case in cases:
+        going = [p for p in case.pods if p.uid in case.on_going_nodes and leaves(p)]
+        if case.ref.kind == "Pod":
+            continue
+        wanted = len(going) if case.workload is None else min(case.missing, len(going))
+        for pod in going[:wanted]:
+            yield pod if case.ref.kind == "StatefulSet" else replacement_of(pod)
+
+
+def _interrupted(group: NodeGroup, going: Going) -> bool:
+    return any(
+        node.instance in group.instances and interruption.deadline is not None
+        for node, interruption in ((n, going.interruption[n.name]) for n in going.nodes)
+    )
+
+
+def _upcoming(
+    seen: Observation, groups: Sequence[NodeGroup]
+) -> Mapping[tuple[str, str | None], int]:
+    """Count the nodes that were asked for and are not Ready yet."""
+    ready = {n.instance for n in seen.nodes if n.ready and n.instance is not None}
+    here = Counter({g.name: len(g.instances & ready) for g in groups})
+    return {(g.name, None): g.desired - here[g.name] for g in groups if g.desired > here[g.name]}

@@ -1,0 +1,140 @@
+"""The plan of a cluster: all its interruptions as one.
+
+`plan_drain` is pure: what was seen and the time go in, actions with reasons come out. It is level
+triggered. It knows nothing of earlier plans, so it may be asked twice, late, or by two at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from dataclasses import replace as copy
+from datetime import datetime
+
+from plimsoll.domain.actions import Action, Evict
+from plimsoll.domain.cases import Going, cases_of
+from plimsoll.domain.closing import closing_steps, report_of
+from plimsoll.domain.demand import plan_capacity
+from plimsoll.domain.fit import Board
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.replace import Case, Doomed, Room, way_of
+from plimsoll.domain.replace.late import LATE
+from plimsoll.domain.replace.swap import restore
+
+
+def plan_drain(
+    seen: Observation,
+    now: datetime,
+    *,
+    avoid: Mapping[tuple[str, str | None], datetime] | None = None,
+) -> Plan:
+    """Decide what to do now about every node of a cluster that is going.
+
+    Args:
+        seen: one look at the cluster and its node groups.
+        now: the time of the look.
+        avoid: (node group, zone or None for all) -> until when it is not asked, because it refused.
+    """
+    going = Going.of(seen)
+    cases = cases_of(seen, going, now)
+    draft = _Draft(seen=seen, going=going)
+    board = _board(seen, going)
+    for growth in plan_capacity(seen, going, cases, board, avoid=avoid or {}, now=now):
+        draft.add(growth, going.names)
+    room = Room(board=board)
+    for case in cases:
+        _plan_late(case, draft, room, now)
+    for case in sorted(cases, key=_urgency):
+        _plan_case(_without_late(case, now), draft, room)
+    for node, action in closing_steps(seen, going, now):
+        draft.add(action, {node})
+    steps = sorted(draft.steps, key=lambda step: step.action.wave)
+    return Plan(
+        steps=tuple(steps),
+        waiting={node: tuple(texts) for node, texts in sorted(draft.waiting.items())},
+        reports=tuple(report_of(seen, node, cases, draft.told(node.name)) for node in going.nodes),
+        busy=bool(steps) or _under_way(cases, going),
+    )
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A plan in the making."""
+
+    seen: Observation
+    going: Going
+    steps: list[Step] = field(default_factory=list)
+    waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, action: Action, nodes: Iterable[str]) -> None:
+        self.steps.append(Step(action=action, nodes=frozenset(nodes)))
+
+    def wait(self, text: str, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            self.waiting[node].append(text)
+
+    def told(self, node: str) -> Iterator[str]:
+        yield from (str(step) for step in self.steps if node in step.nodes)
+
+
+def _board(seen: Observation, going: Going) -> Board:
+    """Nodes that are going take nothing, cordoned or not; what is Pending has its place first."""
+    nodes = (copy(n, unschedulable=True) if n.name in going.names else n for n in seen.nodes)
+    board = Board(nodes, seen.pods, seen.claims)
+    surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
+    pending = [p for p in seen.pods if p.pending]
+    for pod in sorted(pending, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
+        candidates = board.candidates(pod)
+        if candidates:
+            board.place(pod, board.best(pod, candidates).name)
+    return board
+
+
+def _urgency(case: Case) -> tuple[bool, int, int, str]:
+    """Who cannot run twice chooses its room first; then who is nearest to its ready floor."""
+    way, _ = way_of(case)
+    priority = max((d.pod.priority for d in case.doomed), default=0)
+    return way.surges, case.staying_ready - case.floor, -priority, str(case.ref)
+
+
+def _under_way(cases: Iterable[Case], going: Going) -> bool:
+    if any(i.deadline and i.phase == "open" for i in going.interruption.values()):
+        return True
+    return any(case.temporary or (case.doomed and way_of(case)[0] is not LATE) for case in cases)
+
+
+def _without_late(case: Case, now: datetime) -> Case:
+    return copy(case, doomed=tuple(d for d in case.doomed if not d.late(now)))
+
+
+def _plan_late(case: Case, draft: _Draft, room: Room, now: datetime) -> None:
+    """Tell every pod to stop whose latest safe start has come, ready replacement or not."""
+    for one in case.doomed:
+        if one.late(now):
+            room.move(one.pod)
+            draft.add(_last_call(one, now), {one.pod.node or ""})
+
+
+def _last_call(one: Doomed, now: datetime) -> Evict:
+    grace = one.clamped_grace(now)
+    reason = f"its latest safe start has come: it may need {one.pod.grace_seconds} s to stop"
+    if grace is not None:
+        reason += f", of which {grace} s are left"
+    return Evict(pod=one.pod, grace_seconds=grace, overrule=True, reason=reason)
+
+
+def _plan_case(case: Case, draft: _Draft, room: Room) -> None:
+    nodes = draft.going.nodes_of(case)
+    if not case.doomed:
+        action = restore(case)
+        if action is not None:
+            draft.add(action, nodes)
+        return
+    way, why = way_of(case)
+    steps = way.steps(case, room)
+    for action in steps.actions:
+        draft.add(action, nodes)
+    if steps.waiting is not None:
+        draft.wait(f"{case.ref} ({way.name}, because {why}): {steps.waiting}", nodes)

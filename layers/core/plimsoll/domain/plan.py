@@ -1,0 +1,43 @@
+"""What should be done now, as data with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import override
+
+from plimsoll.domain.actions import Action
+from plimsoll.domain.reports import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """An action, and the nodes whose interruption it serves."""
+
+    action: Action
+    nodes: frozenset[str]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.action.verb} {self.action.target}: {self.action.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Steps in the order of their waves; what is waited for; what to write down.
+
+    An empty plan that is not `busy` means that nothing is left to do until something new happens.
+    """
+
+    steps: tuple[Step, ...] = ()
+    waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Node -> what its drain waits for, in words."""
+    reports: tuple[Report, ...] = ()
+    """What is known now of each open interruption."""
+    busy: bool = False
+    """Something is under way that another look within seconds will carry on."""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The actions alone."""
+        return tuple(step.action for step in self.steps)

@@ -1,0 +1,40 @@
+"""Room for replacements, claimed one by one so that two plans never count on the same place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.fit import Board
+from plimsoll.domain.pods import Pod
+
+
+@dataclass(slots=True)
+class Room:
+    """The board of one plan, and whether some of it is kept for pods that leave later."""
+
+    board: Board
+    kept: bool = False
+    """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
+    Pending: kube-scheduler would give the place to whoever asks first."""
+
+    def move(self, pod: Pod) -> str | None:
+        """Claim a place for a pod that leaves first and comes back elsewhere."""
+        home = self.board.where(pod)
+        self.board.remove(pod)
+        place = self._place(pod)
+        if place is None and home is not None:
+            self.board.place(pod, home)
+        return place
+
+    def add(self, pod: Pod) -> str | None:
+        """Claim a place for a second pod like this one, which still runs."""
+        return self._place(replacement_of(pod))
+
+    def _place(self, pod: Pod) -> str | None:
+        candidates = self.board.candidates(pod)
+        if not candidates:
+            return None
+        node = self.board.best(pod, candidates)
+        self.board.place(pod, node.name)
+        return node.name

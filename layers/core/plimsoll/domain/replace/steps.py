@@ -1,0 +1,30 @@
+"""What a way to replace pods answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plimsoll.domain.actions import Action
+from plimsoll.domain.replace.case import Case
+from plimsoll.domain.replace.room import Room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What to do now, and what is waited for, in words."""
+
+    actions: tuple[Action, ...] = ()
+    waiting: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to replace pods."""
+
+    name: str
+    surges: bool
+    """Replacements stand beside the old pods. Ways that cannot do that choose their room first."""
+    why: Callable[[Case], str | None]
+    """Return why a case is treated this way, or None when it is not."""
+    steps: Callable[[Case, Room], Steps]

@@ -1,0 +1,56 @@
+"""Eviction within the ready floor: for whatever count is not ours to touch.
+
+A pod leaves when its replacement has room now and enough others serve. This is how Deployments of
+an autoscaler or a GitOps tool move, those that must not run twice, and any kind that is unknown.
+"""
+
+from __future__ import annotations
+
+from plimsoll.domain.actions import Evict
+from plimsoll.domain.replace.case import Case
+from plimsoll.domain.replace.owners import count_owner
+from plimsoll.domain.replace.room import Room
+from plimsoll.domain.replace.steps import Steps, Way
+
+
+def _why(case: Case) -> str | None:
+    workload = case.workload
+    if workload is None:
+        return f"{case.ref.kind} is a kind that Plimsoll does not scale"
+    if case.unreadable is not None:
+        return f"its note cannot be read: {case.unreadable}"
+    reasons = (
+        (workload.strategy == "Recreate", "its strategy Recreate forbids two generations at once"),
+        (case.holds_volume, "its volume can be on one node only"),
+        (workload.paused, "its rollout is paused"),
+        (workload.rolling_out and case.temporary is None, "a rollout is under way"),
+    )
+    return count_owner(workload) or next((why for holds, why in reasons if holds), None)
+
+
+def _steps(case: Case, room: Room) -> Steps:
+    spare = case.serving - case.floor
+    actions = []
+    waiting = None
+    for one in sorted(case.doomed, key=lambda d: (d.pod.serving, d.pod.name)):
+        if one.pod.serving and spare <= 0:
+            room.kept = room.move(one.pod) is not None or room.kept
+            waiting = f"its ready floor of {case.floor} does not allow one less than {case.serving}"
+            continue
+        place = room.move(one.pod)
+        if place is None:
+            waiting = "waits for room for a replacement"
+            continue
+        if one.pod.serving:
+            spare -= 1
+        actions.append(
+            Evict(
+                pod=one.pod,
+                reason=f"{_why(case) or 'within its ready floor'}; room on {place}, "
+                f"{case.serving} serve and {case.floor} must",
+            )
+        )
+    return Steps(actions=tuple(actions), waiting=waiting)
+
+
+WITHIN_FLOOR = Way(name="within the ready floor", surges=False, why=_why, steps=_steps)

@@ -1,0 +1,187 @@
+"""One slice of the drain of a cluster: observe, plan, act, and again until its time is over.
+
+A slice knows nothing that the cluster does not tell it, so killing one loses seconds only. The
+cluster's Lease keeps two slices from doing the same work; it is not what makes that safe: every
+write also carries a precondition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.actions import Grow
+from plimsoll.domain.clusters import Cluster, Mode
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.errors import BadInput, Refused, Temporary
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Plan
+from plimsoll.domain.reports import Report
+from plimsoll.services.executor import ActualHands, Executor, Outcome
+from plimsoll.services.ports import (
+    Clock,
+    ClusterApi,
+    Clusters,
+    Instances,
+    NodeGroups,
+    Registry,
+    Reports,
+    Telemetry,
+    Workers,
+)
+
+LEASE_SECONDS: Final = 10.0
+"""How long a killed slice keeps the next one out. Renewed before every look and every wave."""
+PAUSE_SECONDS: Final = 1.0
+"""Between two looks: a replacement that is Ready is seen within this time."""
+AVOID: Final = timedelta(minutes=3)
+"""How long a node group that refused is not asked again."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What one slice knows besides the cluster."""
+
+    groups: Sequence[NodeGroup] | None = None
+    """Read once, and again after a change of ours."""
+    avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainService:
+    """Carries the open interruptions of clusters on."""
+
+    registry: Registry
+    clusters: Clusters
+    groups: Callable[[Cluster], NodeGroups]
+    instances: Instances
+    reports: Reports
+    clock: Clock
+    workers: Workers
+    telemetry: Telemetry
+    kill_switch: bool = False
+
+    def slice(self, cluster: str, holder: str, seconds: float = 19.0) -> int:
+        """Work on one cluster for at most `seconds`; return how often it was looked at.
+
+        Ends at once where another slice is at work, and early where nothing is left to do.
+
+        Args:
+            cluster: its registered name; one that was removed meanwhile is nothing to do.
+            holder: who we are, for the Lease: different for every invocation.
+            seconds: the time for work; ending needs about two seconds more.
+
+        Raises:
+            Temporary: the cluster cannot be reached now; another tick will try.
+        """
+        known = self.registry.get(cluster)
+        if known is None:
+            self.telemetry.warn("tick for a cluster that is not registered", cluster=cluster)
+            return 0
+        if self.kill_switch or known.mode is not Mode.ACT:
+            self.telemetry.log("tick of a cluster that is only observed", cluster=cluster)
+            return 0
+        api = self.clusters.open(known)
+        if not api.acquire(holder, LEASE_SECONDS):
+            self.telemetry.log("another slice is at work", cluster=cluster)
+            return 0
+        try:
+            return self._work(known, api, holder, self.clock.now() + timedelta(seconds=seconds))
+        finally:
+            api.release_lease(holder)
+
+    def _work(self, cluster: Cluster, api: ClusterApi, holder: str, until: datetime) -> int:
+        groups = self.groups(cluster)
+        executor = Executor(
+            hands=ActualHands(cluster=api, capacity=groups),
+            workers=self.workers,
+            telemetry=self.telemetry,
+        )
+        memory = _Memory()
+        looks = 0
+        try:
+            while True:
+                began = self.clock.now()
+                _renew(api, holder)
+                plan = self._look(api, groups, memory)
+                looks += 1
+                outcomes = executor.carry_out(plan, between=lambda: _renew(api, holder))
+                self._learn(memory, outcomes)
+                spent = (self.clock.now() - began).total_seconds()
+                pause = max(PAUSE_SECONDS, spent)
+                over = self.clock.now() + timedelta(seconds=pause) >= until
+                if over or not plan.busy:
+                    return looks
+                self.clock.sleep(pause)
+        finally:
+            self._save(memory)
+
+    def _look(self, api: ClusterApi, groups: NodeGroups, memory: _Memory) -> Plan:
+        seen = api.observe()
+        if memory.groups is None:
+            memory.groups = self._read_groups(groups, seen.nodes)
+        seen = seen.among(groups=memory.groups, gone=self._gone(seen))
+        plan = plan_drain(seen, self.clock.now(), avoid=memory.avoid)
+        for report in plan.reports:
+            known = memory.reports.get(report.interruption)
+            memory.reports[report.interruption] = known.merged(report) if known else report
+        return plan
+
+    def _read_groups(self, groups: NodeGroups, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        """Read the node groups. Without them pods still move to what room there is."""
+        try:
+            return groups.list(nodes)
+        except (Temporary, Refused, BadInput) as error:
+            self.telemetry.warn("node groups not read", because=str(error))
+            return ()
+
+    def _gone(self, seen: Observation) -> frozenset[str]:
+        """Ask EC2 which instances are gone, for nodes past their deadline only."""
+        past = [
+            node.instance
+            for node in seen.nodes
+            if node.instance is not None
+            and node.interruption is not None
+            and (not node.ready or _past(node.interruption.deadline, self.clock.now()))
+        ]
+        if not past:
+            return frozenset()
+        try:
+            found = self.instances.describe(past)
+        except Temporary as error:
+            self.telemetry.warn("instances not read", because=str(error))
+            return frozenset()
+        return frozenset(i for i in past if i not in found or found[i].state == "terminated")
+
+    def _learn(self, memory: _Memory, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            if not isinstance(outcome.action, Grow):
+                continue
+            memory.groups = None
+            if isinstance(outcome.error, Refused):
+                key = (outcome.action.group.name, outcome.action.zone)
+                memory.avoid[key] = self.clock.now() + AVOID
+
+    def _save(self, memory: _Memory) -> None:
+        """Write the reports. A drain does not wait for a database: what fails is only logged."""
+        reports = list(memory.reports.values())
+        answers = self.workers.run([lambda r=r: self.reports.merge(r) for r in reports])  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        for report, answer in zip(reports, answers, strict=True):
+            if isinstance(answer, Exception):
+                self.telemetry.warn(
+                    "report not written", interruption=report.interruption, because=str(answer)
+                )
+
+
+def _renew(api: ClusterApi, holder: str) -> None:
+    if not api.acquire(holder, LEASE_SECONDS):
+        raise Temporary("the lease went to another slice")
+
+
+def _past(deadline: datetime | None, now: datetime) -> bool:
+    return deadline is not None and deadline <= now

@@ -1,0 +1,100 @@
+"""The one place where plans become calls.
+
+It carries out what a plan says, wave after wave and side by side within a wave, and answers what
+came of each action. It decides nothing: an action that did not work is decided anew, from a fresh
+look. Without hands (observe-only, dry run, kill switch) it says what it would have done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+
+from plimsoll.domain.actions import Action, CapacityHands, ClusterHands
+from plimsoll.domain.errors import NotFound, PlimsollError
+from plimsoll.domain.plan import Plan, Step
+from plimsoll.services.ports import Telemetry, Workers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActualHands:
+    """Hands on a cluster that may be written to."""
+
+    cluster: ClusterHands
+    capacity: CapacityHands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of one action."""
+
+    action: Action
+    done: bool
+    """Also true for what was gone already: that is what was wanted."""
+    error: PlimsollError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """Carries out plans on one cluster."""
+
+    hands: ActualHands | None
+    """None: nothing is written."""
+    workers: Workers
+    telemetry: Telemetry
+
+    def carry_out(self, plan: Plan, *, between: Callable[[], None]) -> Sequence[Outcome]:
+        """Carry out a plan and return what came of every action, in the plan's order.
+
+        Args:
+            plan: its steps are in the order of their waves.
+            between: called before each wave; may raise to stop, for example when the lease is lost.
+
+        Raises:
+            Exception: whatever no action is meant to raise, after its wave is done.
+        """
+        outcomes: list[Outcome] = []
+        for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
+            steps = list(wave)
+            if self.hands is None:
+                outcomes += [self._spare(step) for step in steps]
+                continue
+            between()
+            answers = self.workers.run([partial(step.action.perform, self.hands) for step in steps])
+            outcomes += [self._judge(s, a) for s, a in zip(steps, answers, strict=True)]
+        return outcomes
+
+    def _spare(self, step: Step) -> Outcome:
+        self._say("would act", step)
+        return Outcome(action=step.action, done=False)
+
+    def _judge(self, step: Step, answer: object) -> Outcome:
+        match answer:
+            case NotFound():
+                self._say("was gone already", step)
+                return Outcome(action=step.action, done=True)
+            case PlimsollError():
+                self.telemetry.warn(
+                    "action not done",
+                    action=step.action.verb,
+                    target=step.action.target,
+                    error=type(answer).__name__,
+                    because=str(answer),
+                )
+                return Outcome(action=step.action, done=False, error=answer)
+            case Exception():
+                raise answer
+            case _:
+                self._say("acted", step)
+                return Outcome(action=step.action, done=True)
+
+    def _say(self, message: str, step: Step) -> None:
+        self.telemetry.log(
+            message,
+            action=step.action.verb,
+            target=step.action.target,
+            because=step.action.reason,
+            nodes=sorted(step.nodes),
+        )

@@ -1,0 +1,248 @@
+"""What happens to a notice: whose is it, cordon the node at once, wake the drain.
+
+A batch is handled as one: one look-up for all its instances, the cordons side by side, one series
+of ticks for each cluster. Everything may be repeated: a notice that is in the record already
+writes nothing, but wakes the drain again, for the one before us may have died in between.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
+from plimsoll.domain.errors import Conflict, PlimsollError, Temporary
+from plimsoll.domain.interruptions import (
+    Effect,
+    Interruption,
+    actionable,
+    marked,
+    merge,
+    of_former_life,
+)
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import InstanceNotice, Notice, ZonalShift, parse
+from plimsoll.domain.reports import Report
+from plimsoll.services.ownership import Ownership
+from plimsoll.services.ports import (
+    Clock,
+    ClusterApi,
+    Clusters,
+    Reports,
+    Telemetry,
+    Ticks,
+    Workers,
+)
+from plimsoll.services.rehearsal import Rehearsal
+
+URGENT_TICKS: Final = (*range(0, 120, 10), 130, 150, 180)
+"""Seconds after a notice with a deadline. A slice works 19 s, so one of every two finds the lease
+free; those after the deadline put back what was changed for a while."""
+CALM_TICKS: Final = (0, 20, 40)
+"""Without a deadline: after these the sweep wakes the cluster every minute."""
+ATTEMPTS: Final = 5
+"""How often a node is read again when somebody else writes to it at the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handled:
+    """What became of one body."""
+
+    effects: tuple[str, ...]
+    """For each notice in it, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeService:
+    """Handles notices."""
+
+    ownership: Ownership
+    clusters: Clusters
+    rehearsal: Rehearsal
+    reports: Reports
+    ticks: Ticks
+    clock: Clock
+    workers: Workers
+    telemetry: Telemetry
+    kill_switch: bool = False
+    drills: bool = False
+    region: str | None = None
+
+    def receive(self, bodies: Sequence[str]) -> Sequence[Handled | Exception]:
+        """Handle a batch and return, in order, what became of each body.
+
+        An exception stands for a body that was not (wholly) handled: `Temporary` may come back,
+        `Permanent` cannot be mended. Handling a body again never hurts.
+        """
+        read = [self._read(body) for body in bodies]
+        parsed = [
+            notice for notices in read if not isinstance(notices, Exception) for notice in notices
+        ]
+        effects = dict(zip(parsed, self.handle(parsed), strict=True)) if parsed else {}
+        answers: list[Handled | Exception] = []
+        for notices in read:
+            if isinstance(notices, Exception):
+                answers.append(notices)
+                continue
+            found = [effects[notice] for notice in notices]
+            errors = [e for e in found if isinstance(e, Exception)]
+            answers.append(errors[0] if errors else Handled(effects=tuple(str(e) for e in found)))
+        return answers
+
+    def _read(self, body: str) -> tuple[Notice, ...] | Exception:
+        try:
+            return parse(body, received=self.clock.now(), drills=self.drills, region=self.region)
+        except PlimsollError as error:
+            return error
+
+    def handle(self, notices: Sequence[Notice]) -> Sequence[str | Exception]:
+        """Handle notices and return, in order, the effect of each in words, or its error."""
+        answers: dict[Notice, str | Exception] = {}
+        merging: list[InstanceNotice] = []
+        for notice in notices:
+            verdict = actionable(notice)
+            if verdict.merges and not isinstance(notice, ZonalShift):
+                merging.append(notice)  # type: ignore[arg-type]  # only notices of instances merge
+                continue
+            if verdict.effect is Effect.SHOW:
+                self._show(notice, verdict.reason)
+            self.telemetry.count("NoticesIgnored")
+            self.telemetry.log("notice acknowledged", kind=notice.kind, because=verdict.reason)
+            answers[notice] = verdict.reason
+        owners = self.ownership.of(merging)
+        by_cluster: dict[str, list[tuple[InstanceNotice, IndexEntry]]] = defaultdict(list)
+        for notice in merging:
+            owner = owners[notice.instance]
+            if isinstance(owner, IndexEntry):
+                by_cluster[owner.cluster].append((notice, owner))
+            else:
+                answers[notice] = owner
+        for name, found in sorted(by_cluster.items()):
+            answers |= self._of_cluster(name, found)
+        return [answers[notice] for notice in notices]
+
+    def _show(self, notice: Notice, reason: str) -> None:
+        if isinstance(notice, ZonalShift):
+            self.reports.merge(
+                Report(
+                    interruption=f"{notice.zone_id or 'zone'}@{notice.id}",
+                    cluster="*",
+                    node="",
+                    kind=notice.kind,
+                    noticed=notice.time,
+                    closed=None if notice.active else notice.time,
+                    reasons=(reason,),
+                )
+            )
+
+    def _of_cluster(
+        self, name: str, found: Sequence[tuple[InstanceNotice, IndexEntry]]
+    ) -> Mapping[Notice, str | Exception]:
+        cluster = self.ownership.registry.get(name)
+        if cluster is None:
+            self.telemetry.count("NoticesNotOurs", len(found))
+            return {n: f"{name} is not a registered cluster" for n, _ in found}
+        try:
+            return self._cordon_all(cluster, found)
+        except PlimsollError as error:
+            return dict.fromkeys((notice for notice, _ in found), error)
+
+    def _cordon_all(
+        self, cluster: Cluster, found: Sequence[tuple[InstanceNotice, IndexEntry]]
+    ) -> Mapping[Notice, str | Exception]:
+        api = self.clusters.open(cluster)
+        writing = cluster.mode is Mode.ACT and not self.kill_switch
+        by_instance: dict[str, list[tuple[InstanceNotice, IndexEntry]]] = defaultdict(list)
+        for notice, entry in found:
+            by_instance[notice.instance].append((notice, entry))
+        batches = list(by_instance.values())
+        marks = self.workers.run(
+            [partial(self._mark, api, batch, writing=writing) for batch in batches]
+        )
+        answers: dict[Notice, str | Exception] = {}
+        going: dict[str, Interruption] = {}
+        for batch, mark in zip(batches, marks, strict=True):
+            if isinstance(mark, Exception) and not isinstance(mark, PlimsollError):
+                raise mark
+            if isinstance(mark, Interruption):
+                going[mark.node] = mark
+            said = f"{mark.kind} on {mark.node}" if isinstance(mark, Interruption) else mark
+            answers |= {notice: said for notice, _ in batch}
+        if going and writing:
+            urgent = any(i.deadline is not None for i in going.values())
+            self.ticks.send(cluster.name, URGENT_TICKS if urgent else CALM_TICKS)
+        elif going:
+            self.rehearsal.report(cluster, api, going)
+        return answers
+
+    def _mark(
+        self,
+        api: ClusterApi,
+        batch: Sequence[tuple[InstanceNotice, IndexEntry]],
+        *,
+        writing: bool,
+    ) -> Interruption | str:
+        """Write what a node's notices say onto it; say so where there is nothing to write."""
+        _, entry = batch[0]
+        for _ in range(ATTEMPTS):
+            node = api.find_node(entry.instance, entry.node or None)
+            if node is None:
+                return f"{entry.instance} has no node in {entry.cluster} (any more)"
+            if node.unreadable is not None:
+                self.telemetry.warn("record not readable", node=node.name, because=node.unreadable)
+                return f"{node.name} is left alone: {node.unreadable}"
+            merged = _merged(node, batch, self.clock.now())
+            if isinstance(merged, str):
+                return merged
+            if not writing or _stands(node, merged):
+                return merged
+            try:
+                self._cordon(api, node, merged, batch)
+            except Conflict:
+                continue
+            return merged
+        raise Temporary(f"somebody else keeps writing to the node of {entry.instance}")
+
+    def _cordon(
+        self,
+        api: ClusterApi,
+        node: Node,
+        merged: Interruption,
+        batch: Sequence[tuple[InstanceNotice, IndexEntry]],
+    ) -> None:
+        reason = actionable(batch[0][0]).reason
+        api.cordon(node, merged)
+        now = self.clock.now()
+        for notice, _ in batch:
+            age = (now - notice.time).total_seconds()
+            self.telemetry.count("NoticeAgeAtCordon", max(0.0, age), "Seconds")
+        self.telemetry.log(
+            "cordoned", node=node.name, instance=merged.instance, kind=merged.kind, because=reason
+        )
+
+
+def _merged(
+    node: Node, batch: Sequence[tuple[InstanceNotice, IndexEntry]], now: datetime
+) -> Interruption | str:
+    merged = node.interruption
+    for notice, entry in batch:
+        former = of_former_life(notice.time, launched=entry.launched)
+        if former is not None:
+            continue
+        effect = actionable(notice).effect
+        if merged is None and effect is Effect.WITHDRAW:
+            continue
+        merged = merge(merged, notice, node=node.name, launched=entry.launched)
+    if merged is None:
+        notice, entry = batch[0]
+        return of_former_life(notice.time, launched=entry.launched) or "nothing to call off"
+    return marked(merged, cordoned=merged.cordoned or now)
+
+
+def _stands(node: Node, merged: Interruption) -> bool:
+    """Whether the node says all this already."""
+    return node.unschedulable and node.interruption == merged
