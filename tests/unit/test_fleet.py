@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.drill.durations import parse_span
-from plimsoll.drill.fleet import Fleet, cost_vs_all_on_demand
+from plimsoll.drill.fleet import Fleet, Group
 from plimsoll.drill.machines import Machine, node_object
 from plimsoll.drill.scenario import NodeGroupSpec
 
@@ -36,6 +36,14 @@ def spec(name: str = "spot-a", **changes: Any) -> NodeGroupSpec:
 class Listener:
     def __init__(self) -> None:
         self.heard: list[str] = []
+        self.asks: list[str] = []
+        self.launches: list[str] = []
+
+    def asked(self, group: Group, now: datetime) -> None:
+        self.asks.append(f"{group.spec.name} {(now - START).total_seconds():g}")
+
+    def launched(self, machine: Machine, now: datetime) -> None:
+        self.launches.append(machine.node)
 
     def joined(self, machine: Machine, now: datetime) -> None:
         self.heard.append(f"{machine.node} joined {(now - START).total_seconds():g}")
@@ -82,7 +90,6 @@ def test_a_vanished_instance_is_replaced_after_its_start_up():
     assert heard == ["spot-a-1 vanished 120", "spot-a-4 joined 190"]
     assert (first.state, first.gone) == ("terminated", at(120))
     assert world.group("spot-a").desired == 3
-    assert world.group("spot-a").first_asked is None  # nobody asked: the group keeps its size
 
 
 def test_the_sooner_end_wins():
@@ -110,7 +117,6 @@ def test_more_than_the_maximum_is_refused_in_the_words_of_the_cloud():
     with pytest.raises(Refused, match="New SetDesiredCapacity value 6 is above max value 5"):
         world.launch("spot-a", 3, None, at(1))
     assert world.group("spot-a").desired == 3
-    assert world.group("spot-a").first_asked == at(1)
 
 
 def test_a_group_that_gets_no_capacity_asks_again():
@@ -129,6 +135,20 @@ def test_desired_is_only_ever_raised():
     assert world.raise_desired("spot-a", 2, at(1)) == []
     assert [m.node for m in world.raise_desired("spot-a", 5, at(1))] == ["spot-a-4", "spot-a-5"]
     assert world.group("spot-a").desired == 5
+
+
+def test_every_ask_and_every_launch_is_heard_of():
+    world, _ = fleet()
+    listener = Listener()
+    world.tell(listener)
+    assert listener.launches == ["spot-a-1", "spot-a-2", "spot-a-3"]
+    world.launch("spot-a", 2, None, at(3))
+    with pytest.raises(Refused):
+        world.launch("spot-a", 1, None, at(4))
+    world.end(next(world.alive()).id, at(5))
+    world.step(at(5))
+    assert listener.launches[3:] == ["spot-a-4", "spot-a-5", "spot-a-6"]
+    assert listener.asks == ["spot-a 3", "spot-a 4"]  # nobody asked for the last: it is kept
 
 
 def test_an_unknown_group_or_instance_is_named():
@@ -151,23 +171,6 @@ def test_start_up_times_and_ids_come_from_the_seed_and_nothing_else():
     assert [m.ready - m.launched for m in first] == [m.ready - m.launched for m in second]
     assert {m.id for m in first}.isdisjoint(m.id for m in third)
     assert all(50 <= (m.ready - m.launched).total_seconds() <= 90 for m in first)
-
-
-def test_figures_count_from_the_ask_to_the_end_within_the_window():
-    base = spec("base", capacity="on-demand", price=2.0, size=1)
-    world, _ = fleet(base, spec(size=2))
-    world.launch("base", 1, None, at(100))
-    world.end(world.group("spot-a").machines[0].id, at(1800))
-    world.step(at(3600))
-    on_demand, spot = world.figures(at(0), at(3600))
-    assert (on_demand.first_asked, on_demand.nodes_added, on_demand.peak) == (at(100), 1, 2)
-    assert on_demand.node_hours == pytest.approx(1 + 3500 / 3600)
-    assert (spot.first_asked, spot.nodes_added, spot.peak) == (None, 1, 2)
-    assert spot.node_hours == pytest.approx(2)
-    hours = on_demand.node_hours
-    assert cost_vs_all_on_demand([on_demand, spot], 0.35) == pytest.approx(
-        (2 * hours + 0.35 * 2) / (2 * hours + 2)
-    )
 
 
 def test_a_node_says_what_it_is_as_its_kind_of_group_does():

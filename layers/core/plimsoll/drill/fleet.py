@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -28,25 +27,17 @@ RETRY: Final = timedelta(seconds=30)
 class Side(Protocol):
     """Who hears what becomes of the machines: usually the cluster."""
 
+    def asked(self, group: Group, now: datetime) -> None:
+        """Somebody asked for more of a group, whether or not it was granted."""
+
+    def launched(self, machine: Machine, now: datetime) -> None:
+        """A machine starts."""
+
     def joined(self, machine: Machine, now: datetime) -> None:
         """A machine's node is there and Ready."""
 
     def vanished(self, machine: Machine, now: datetime) -> None:
         """A machine is gone, with everything that still ran on it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFigures:
-    """What one group did in a stretch of time."""
-
-    group: NodeGroupSpec
-    first_asked: datetime | None
-    """When somebody first asked for more; what the group replaces by itself does not count."""
-    nodes_added: int
-    """Nodes that joined."""
-    peak: int
-    """Most instances at once, those that start included."""
-    node_hours: float
 
 
 class Group:
@@ -56,7 +47,6 @@ class Group:
         self.spec = spec
         self.desired = spec.size
         self.machines: list[Machine] = []
-        self.first_asked: datetime | None = None
         self.refused_until: datetime | None = None
 
     @property
@@ -96,8 +86,10 @@ class Fleet:
                 self._start(group, group.next_zone(), launched=now - AGE, ready=now)
 
     def tell(self, side: Side) -> None:
-        """Let somebody hear of every machine, from the next step on."""
+        """Let somebody hear of every machine, those of the start included."""
         self._sides.append(side)
+        for machine in self.alive():
+            side.launched(machine, machine.launched)
 
     def group(self, name: str) -> Group:
         """Return a group.
@@ -132,7 +124,8 @@ class Fleet:
         if spec.kind == "static":
             raise Refused(f"node group {name} is static: nothing can be asked of it")
         if not replacement:
-            group.first_asked = group.first_asked or now
+            for side in self._sides:
+                side.asked(group, now)
             if group.desired + count > spec.max:
                 raise Refused(
                     f"ValidationError: New SetDesiredCapacity value {group.desired + count} is "
@@ -203,10 +196,6 @@ class Fleet:
                     self._advance(what, when)
         return self._due[0][0] if self._due else None
 
-    def figures(self, start: datetime, end: datetime) -> Sequence[GroupFigures]:
-        """Return what each group did between two times."""
-        return [_figures(group, start, end) for group in self.groups.values()]
-
     def _start(self, group: Group, zone: str, *, launched: datetime, ready: datetime) -> Machine:
         number = len(group.machines) + 1
         machine = Machine(
@@ -221,6 +210,8 @@ class Fleet:
         group.machines.append(machine)
         self.machine[machine.id] = machine
         self._push(ready, machine)
+        for side in self._sides:
+            side.launched(machine, launched)
         return machine
 
     def _push(self, when: datetime, what: Machine | Group) -> None:
@@ -248,33 +239,3 @@ class Fleet:
             self.launch(group.spec.name, missing, None, when, replacement=True)
         except Refused:
             self._push(when + RETRY, group)
-
-
-def cost_vs_all_on_demand(figures: Sequence[GroupFigures], spot_price: float) -> float:
-    """Return what the node hours cost, as a share of the same hours all on demand."""
-    paid = full = 0.0
-    for figure in figures:
-        price = figure.node_hours * figure.group.price
-        full += price
-        paid += price * (spot_price if figure.group.capacity == "spot" else 1.0)
-    return paid / full if full else 1.0
-
-
-def _figures(group: Group, start: datetime, end: datetime) -> GroupFigures:
-    spans = [
-        (max(start, m.launched), min(end, m.gone or end))
-        for m in group.machines
-        if m.launched < end and (m.gone is None or m.gone > start)
-    ]
-    changes = sorted([(a, 1) for a, _ in spans] + [(b, -1) for _, b in spans if b < end])
-    peak = running = 0
-    for _, change in changes:  # at the same instant ends come before starts: -1 sorts first
-        running += change
-        peak = max(peak, running)
-    return GroupFigures(
-        group=group.spec,
-        first_asked=group.first_asked,
-        nodes_added=sum(1 for m in group.machines if m.joined and start < m.ready <= end),
-        peak=peak,
-        node_hours=sum((b - a).total_seconds() for a, b in spans) / 3600,
-    )

@@ -141,6 +141,7 @@ class VirtualClock:
             for lane in lanes:
                 lane()
             return
+        mine.invocation.check()
         open_lanes = len(lanes)
 
         def body(lane: Callable[[], None]) -> None:

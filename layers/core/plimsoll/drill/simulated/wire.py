@@ -5,37 +5,49 @@ What a call does happens at its end, at one instant. A run that is killed dies b
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from typing import Protocol
 
 from plimsoll.drill.simulated.time import VirtualClock
 
 
-class Wire:
-    """Gives calls their latency and counts them."""
+class Counter(Protocol):
+    """Who counts the calls, for the report."""
 
-    def __init__(self, clock: VirtualClock, latency_seconds: float) -> None:
+    def kubernetes_call(self, verb: str) -> None:
+        """Count one call to a Kubernetes API."""
+
+    def aws_call(self, operation: str) -> None:
+        """Count one call to AWS."""
+
+
+class Wire:
+    """Gives calls their latency and has them counted.
+
+    Args:
+        clock: the time that calls take place in.
+        latency_seconds: of one call.
+        counter: None for whoever is no responder, such as the cluster's autoscaler.
+    """
+
+    def __init__(
+        self, clock: VirtualClock, latency_seconds: float, counter: Counter | None = None
+    ) -> None:
         self._clock = clock
         self._latency_seconds = latency_seconds
-        self.kubernetes: Counter[str] = Counter()
-        """By HTTP verb."""
-        self.aws: Counter[str] = Counter()
-        """By `service:Operation`."""
+        self._counter = counter
 
     def to_kubernetes[T](self, verb: str, act: Callable[[], T]) -> T:
         """Make a call to an API server."""
-        self.kubernetes[verb] += 1
+        if self._counter is not None:
+            self._counter.kubernetes_call(verb)
         return self._carry(act)
 
     def to_aws[T](self, operation: str, act: Callable[[], T]) -> T:
         """Make a call to AWS; `operation` as in `ec2:DescribeInstances`."""
-        self.aws[operation] += 1
+        if self._counter is not None:
+            self._counter.aws_call(operation)
         return self._carry(act)
-
-    def forget(self) -> None:
-        """Count from here."""
-        self.kubernetes.clear()
-        self.aws.clear()
 
     def _carry[T](self, act: Callable[[], T]) -> T:
         self._clock.sleep(self._latency_seconds)
