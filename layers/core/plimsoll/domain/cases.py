@@ -44,12 +44,11 @@ class Going:
     @cached_property
     def interruption(self) -> Mapping[str, Interruption]:
         """By the name of the node."""
-        return {n.name: n.interruption for n in self.nodes if n.interruption is not None}
+        return {n.name: found for n in self.nodes if (found := n.interruption)}
 
     def nodes_of(self, case: Case) -> frozenset[str]:
         """Return the nodes that are going on which a case still has pods; all where none is left."""
-        found = {p.node for p in case.pods if p.node in self.names}
-        return frozenset(n for n in found if n is not None) or self.names
+        return frozenset(p.node for p in case.pods if p.node in self.names) or self.names
 
 
 def _is_going(node: Node) -> bool:
