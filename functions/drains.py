@@ -39,7 +39,11 @@ def handle(record: SQSRecord, lambda_context: LambdaContext) -> None:
     """Work one slice, for as long as the invocation has time."""
     seconds_left = lambda_context.get_remaining_time_in_millis() / 1000 - END_SECONDS
     try:
-        bootstrap.drains().slice(record.json_body["cluster"], deadline_seconds=seconds_left)
+        bootstrap.drains().slice(
+        record.json_body["cluster"],
+        holder=lambda_context.aws_request_id,
+        seconds=min(seconds_left, bootstrap.config().slice_seconds),
+    )
     except Exception:
         logger.exception(
             "slice failed"
