@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from plimsoll.adapters.kubernetes.api import KubernetesCluster
+from plimsoll.adapters.kubernetes.calls import CALLS, Call
+from plimsoll.adapters.kubernetes.transport import Answer, Transport
+
+__all__ = ["CALLS", "Answer", "Call", "KubernetesCluster", "Transport"]

@@ -1,0 +1,198 @@
+"""One Kubernetes cluster, over plain JSON: what services read of it, and every write to it.
+
+All writes are merge patches, and each is one request: a slice that dies leaves nothing half-done.
+Under a resourceVersion a list is written back whole (taints are an atomic list), so a change that
+somebody made in between is a `Conflict`, never lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from plimsoll.adapters.kubernetes import calls, lease
+from plimsoll.adapters.kubernetes.reading import Reader
+from plimsoll.adapters.kubernetes.requests import Json, Requests
+from plimsoll.adapters.kubernetes.transport import Transport
+from plimsoll.domain.errors import NotFound
+from plimsoll.domain.interruptions import Interruption, to_record
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.objects import parse_node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.workloads import Workload
+from plimsoll.services.ports import Clock, Workers
+
+OUT_OF_SERVICE: Final = Taint(
+    key="node.kubernetes.io/out-of-service", value="nodeshutdown", effect="NoExecute"
+)
+"""https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown"""
+
+
+class KubernetesCluster:
+    """Implements `plimsoll.services.ports.ClusterApi`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        name: str,
+        clock: Clock,
+        *,
+        workers: Workers,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Make nothing yet; the first call connects.
+
+        Args:
+            transport: Carries the requests.
+            name: The cluster's name, for messages.
+            clock: Tells when a Lease ends.
+            workers: Reads lists side by side.
+            warn: Told of every object that cannot be read and is left out.
+        """
+        self._requests = Requests(transport=transport, cluster=name)
+        self._reader = Reader(self._requests, workers, warn)
+        self._clock = clock
+
+    def find_node(self, instance: str, name: str | None = None) -> Node | None:
+        """Return the Node of an instance; `name` is where the index last saw it, tried first.
+
+        One request where the index is right; else all Nodes are listed.
+        """
+        if name is not None:
+            try:
+                node = parse_node(self._requests.send(calls.GET_NODE, name=name))
+            except NotFound:
+                pass
+            else:
+                if node.instance == instance:
+                    return node
+        return next((node for node in self.nodes() if node.instance == instance), None)
+
+    def nodes(self) -> Sequence[Node]:
+        """Return all Nodes."""
+        return self._reader.nodes()
+
+    def observe(self) -> Observation:
+        """Read everything that a plan needs, but for node groups."""
+        return self._reader.observe()
+
+    def acquire(self, holder: str, seconds: float) -> bool:
+        """Take or renew the cluster's Lease; False while somebody else's is live."""
+        return lease.acquire(self._requests, holder, seconds, self._clock.now())
+
+    def release_lease(self, holder: str) -> None:
+        """Give the Lease back, if it is ours."""
+        lease.release(self._requests, holder)
+
+    def cordon(self, node: Node, interruption: Interruption) -> None:
+        """Cordon, taint and record in one patch, under the node's resourceVersion."""
+        taint = Taint(key=INTERRUPTION, value=interruption.taint)
+        self._patch_node(
+            node,
+            annotations={INTERRUPTION: to_record(interruption)},
+            spec={"unschedulable": True, "taints": _taints(node, without=INTERRUPTION, add=taint)},
+        )
+
+    def record(self, node: Node, interruption: Interruption) -> None:
+        """Replace the record only, under the node's resourceVersion."""
+        self._patch_node(node, annotations={INTERRUPTION: to_record(interruption)})
+
+    def release(self, node: Node) -> None:
+        """Take cordon, taint and record off again, under the node's resourceVersion."""
+        self._patch_node(
+            node,
+            annotations={INTERRUPTION: None},
+            spec={"unschedulable": None, "taints": _taints(node, without=INTERRUPTION)},
+        )
+
+    def out_of_service(self, node: Node) -> None:
+        """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
+        taints = _taints(node, without=OUT_OF_SERVICE.key, add=OUT_OF_SERVICE)
+        self._patch_node(node, spec={"taints": taints})
+
+    def scale(self, workload: Workload, replicas: int, temporary: str | None) -> None:
+        """Set `spec.replicas` and our annotation (None removes it) in one patch.
+
+        Under the workload's resourceVersion.
+        """
+        self._requests.send(
+            calls.PATCH_WORKLOAD[workload.ref.kind],
+            namespace=workload.ref.namespace,
+            name=workload.ref.name,
+            body={
+                "metadata": {
+                    "resourceVersion": workload.resource_version,
+                    "annotations": {TEMPORARY: temporary},
+                },
+                "spec": {"replicas": replicas},
+            },
+        )
+
+    def set_deletion_cost(self, pod: Pod, cost: int | None) -> None:
+        """Set or remove the deletion cost of a pod, under its UID."""
+        value = None if cost is None else str(cost)
+        self._requests.send(
+            calls.PATCH_POD,
+            namespace=pod.namespace,
+            name=pod.name,
+            body={"metadata": {"uid": pod.uid, "annotations": {DELETION_COST: value}}},
+        )
+
+    def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        """Evict a pod, under its UID; None keeps its own grace period."""
+        self._requests.send(
+            calls.EVICT,
+            namespace=pod.namespace,
+            name=pod.name,
+            body={
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": pod.name, "namespace": pod.namespace},
+                "deleteOptions": _options(pod, grace_seconds),
+            },
+        )
+
+    def delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        """Delete a pod past its budget, under its UID."""
+        self._requests.send(
+            calls.DELETE_POD,
+            namespace=pod.namespace,
+            name=pod.name,
+            body={"apiVersion": "v1", "kind": "DeleteOptions", **_options(pod, grace_seconds)},
+        )
+
+    def _patch_node(
+        self,
+        node: Node,
+        *,
+        annotations: Mapping[str, str | None] | None = None,
+        spec: Json | None = None,
+    ) -> None:
+        body: dict[str, Any] = {"metadata": {"resourceVersion": node.resource_version}}
+        if annotations is not None:
+            body["metadata"]["annotations"] = annotations
+        if spec is not None:
+            body["spec"] = spec
+        self._requests.send(calls.PATCH_NODE, name=node.name, body=body)
+
+
+def _taints(node: Node, *, without: str, add: Taint | None = None) -> list[dict[str, str]]:
+    """Return the whole list of a node's taints, changed.
+
+    When a NoExecute taint was added (`timeAdded`) is not written back: evictions by taint count
+    from when their controller first saw it.
+    """
+    kept = [taint for taint in node.taints if taint.key != without]
+    return [
+        {"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {})
+        for t in (*kept, *([add] if add else []))
+    ]
+
+
+def _options(pod: Pod, grace_seconds: int | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
+    if grace_seconds is not None:
+        options["gracePeriodSeconds"] = grace_seconds
+    return options

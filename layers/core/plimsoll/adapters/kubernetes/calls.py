@@ -1,0 +1,118 @@
+"""Every call that is made to a cluster. Requests are built from this table only.
+
+So it is also the list of rights: `infra/cluster/rbac.yaml` grants these and no more, and a test
+compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, override
+from urllib.parse import quote
+
+from plimsoll.domain.names import NAMESPACE
+
+_METHODS: Final[Mapping[str, str]] = {
+    "get": "GET",
+    "list": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A verb on a resource, as RBAC names them."""
+
+    verb: str
+    group: str = ""
+    version: str = "v1"
+    resource: str
+    """With its subresource, as in `pods/eviction`."""
+    only_in: str | None = None
+    """The one namespace that it is made in; None: any, or none."""
+
+    @property
+    def method(self) -> str:
+        """Return the HTTP method."""
+        return _METHODS[self.verb]
+
+    def path(self, *, namespace: str | None = None, name: str | None = None) -> str:
+        """Return the path of the request."""
+        plural, _, subresource = self.resource.partition("/")
+        parts = [
+            *(("apis", self.group) if self.group else ("api",)),
+            self.version,
+            *(("namespaces", namespace) if namespace else ()),
+            plural,
+            *((name,) if name else ()),
+            *((subresource,) if subresource else ()),
+        ]
+        return "/" + "/".join(quote(part, safe=":") for part in parts)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.verb} {f'{self.group}/' if self.group else ''}{self.resource}"
+
+
+_APPS: Final = "apps"
+
+GET_NODE: Final = Call(verb="get", resource="nodes")
+PATCH_NODE: Final = Call(verb="patch", resource="nodes")
+PATCH_POD: Final = Call(verb="patch", resource="pods")
+DELETE_POD: Final = Call(verb="delete", resource="pods")
+EVICT: Final = Call(verb="create", resource="pods/eviction")
+
+LIST_NODES: Final = Call(verb="list", resource="nodes")
+LIST_PODS: Final = Call(verb="list", resource="pods")
+LIST_DEPLOYMENTS: Final = Call(verb="list", group=_APPS, resource="deployments")
+LIST_REPLICA_SETS: Final = Call(verb="list", group=_APPS, resource="replicasets")
+LIST_STATEFUL_SETS: Final = Call(verb="list", group=_APPS, resource="statefulsets")
+LIST_BUDGETS: Final = Call(verb="list", group="policy", resource="poddisruptionbudgets")
+LIST_CLAIMS: Final = Call(verb="list", resource="persistentvolumeclaims")
+LIST_VOLUMES: Final = Call(verb="list", resource="persistentvolumes")
+LIST_SCALERS: Final = Call(
+    verb="list", group="autoscaling", version="v2", resource="horizontalpodautoscalers"
+)
+LIST_ATTACHMENTS: Final = Call(verb="list", group="storage.k8s.io", resource="volumeattachments")
+
+PATCH_WORKLOAD: Final[Mapping[str, Call]] = {
+    "Deployment": Call(verb="patch", group=_APPS, resource="deployments"),
+    "ReplicaSet": Call(verb="patch", group=_APPS, resource="replicasets"),
+    "StatefulSet": Call(verb="patch", group=_APPS, resource="statefulsets"),
+}
+"""By kind."""
+
+
+def _lease(verb: str) -> Call:
+    return Call(verb=verb, group="coordination.k8s.io", resource="leases", only_in=NAMESPACE)
+
+
+GET_LEASE: Final = _lease("get")
+CREATE_LEASE: Final = _lease("create")
+UPDATE_LEASE: Final = _lease("update")
+
+CALLS: Final[tuple[Call, ...]] = (
+    GET_NODE,
+    PATCH_NODE,
+    PATCH_POD,
+    DELETE_POD,
+    EVICT,
+    LIST_NODES,
+    LIST_PODS,
+    LIST_DEPLOYMENTS,
+    LIST_REPLICA_SETS,
+    LIST_STATEFUL_SETS,
+    LIST_BUDGETS,
+    LIST_CLAIMS,
+    LIST_VOLUMES,
+    LIST_SCALERS,
+    LIST_ATTACHMENTS,
+    *PATCH_WORKLOAD.values(),
+    GET_LEASE,
+    CREATE_LEASE,
+    UPDATE_LEASE,
+)

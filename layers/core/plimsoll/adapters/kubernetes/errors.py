@@ -1,0 +1,109 @@
+"""What the API server's refusals mean to us, told apart by code, reason and causes.
+
+A 409 of a delete or an eviction under a UID says that another pod has the name by now: also a
+`Conflict`, because reading again shows that the pod is gone.
+
+Source: https://github.com/kubernetes/apimachinery/blob/master/pkg/api/errors/errors.go
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.domain.errors import (
+    BadInput,
+    Blocked,
+    Conflict,
+    NotFound,
+    Permanent,
+    PlimsollError,
+    Refused,
+    Temporary,
+    Throttled,
+)
+
+_SERVER_ERROR: Final = 500
+_TWO_BUDGETS: Final = re.compile(r"more than one PodDisruptionBudget", re.IGNORECASE)
+_MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
+    400: BadInput,
+    404: NotFound,
+    405: BadInput,
+    408: Temporary,
+    409: Conflict,
+    410: Temporary,
+    415: BadInput,
+}
+
+
+def refusal(cluster: str, call: Call, about: str, answer: Answer) -> PlimsollError:
+    """Return the error that an answer means.
+
+    Args:
+        cluster: The cluster's name, for the message.
+        call: What was asked.
+        about: The object that it was about, or "".
+        answer: An answer with a status of 400 or more.
+    """
+    said = _said(answer)
+    text = (
+        f"cluster {cluster}: {call}{f' {about}' if about else ''}: {answer.status} {said}".strip()
+    )
+    match answer.status:
+        case 401:
+            error: PlimsollError = Temporary(f"{text}: nor was a fresh token taken")
+        case 403:
+            error = _forbidden(text, cluster, call, answer)
+        case 422 if "metadata.uid" in _causes(answer, "field"):
+            error = NotFound(f"{text}: another object has its name by now")
+        case 429 if "DisruptionBudget" in _causes(answer, "reason"):
+            error = Blocked(text, retry_after=_retry_after(answer))
+        case 429:
+            error = Throttled(text, retry_after=_retry_after(answer))
+        case 500 if _TWO_BUDGETS.search(said):
+            error = Refused(f"{text}: two PodDisruptionBudgets select this pod; leave only one")
+        case status if status >= _SERVER_ERROR:
+            error = Temporary(text, retry_after=_retry_after(answer))
+        case status:
+            error = _MEANINGS.get(status, Refused)(text)
+    return error
+
+
+def _forbidden(text: str, cluster: str, call: Call, answer: Answer) -> PlimsollError:
+    if "NamespaceTerminating" in _causes(answer, "reason"):
+        return NotFound(f"{text}: its namespace is being deleted, and takes it along")
+    return Refused(
+        f"{text}. Plimsoll lacks the right to {call} in cluster {cluster}: apply infra/cluster "
+        '(kubectl apply -k infra/cluster) and see that its identity is in the group "plimsoll"'
+    )
+
+
+def _said(answer: Answer) -> str:
+    if isinstance(answer.body, Mapping):
+        return str(answer.body.get("message") or answer.body.get("reason") or "")
+    return str(answer.body or "")[:300]
+
+
+def _details(answer: Answer) -> Mapping[str, Any]:
+    details = answer.body.get("details") if isinstance(answer.body, Mapping) else None
+    return details if isinstance(details, Mapping) else {}
+
+
+def _causes(answer: Answer, key: str) -> frozenset[object]:
+    causes = _details(answer).get("causes")
+    if not isinstance(causes, list):
+        return frozenset()
+    return frozenset(str(cause.get(key)) for cause in causes if isinstance(cause, Mapping))
+
+
+def _retry_after(answer: Answer) -> float | None:
+    """Read how many seconds we shall wait. A date, which the header may hold too, is ignored."""
+    for said in (answer.headers.get("retry-after"), _details(answer).get("retryAfterSeconds")):
+        try:
+            return max(0.0, float(said))  # type: ignore[arg-type] # None raises as a word does
+        except (TypeError, ValueError):
+            continue
+    return None
