@@ -1,0 +1,113 @@
+"""The ready floor: how many Ready replicas a workload keeps while its pods are moved.
+
+Percentages follow Kubernetes: a Deployment's `maxUnavailable` rounds down and its `maxSurge` up,
+and when both come to 0 one pod may be unavailable all the same; both fields of a
+PodDisruptionBudget round up.
+
+Sources:
+    https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment
+    https://kubernetes.io/docs/tasks/run-application/configure-pdb/#rounding-logic-when-specifying-percentages
+"""
+
+from __future__ import annotations
+
+import re
+
+from plimsoll.domain.errors import BadInput
+
+_PERCENTAGE = re.compile(r"([0-9]{1,9})%")
+
+
+def resolve(value: int | str, total: int, *, round_up: bool) -> int:
+    """Return an int-or-percentage as a number of pods out of `total`.
+
+    Raises:
+        BadInput: it is neither a number of pods nor a percentage.
+    """
+    if isinstance(value, int):
+        if value < 0:
+            raise BadInput(f"{value} is negative; write a number of pods, or a percentage like 25%")
+        return value
+    share = _PERCENTAGE.fullmatch(value)
+    if share is None:
+        raise BadInput(
+            f"{value!r} is neither a number of pods nor a percentage; write for example 1 or 25%"
+        )
+    hundredths = int(share.group(1)) * total
+    return -(-hundredths // 100) if round_up else hundredths // 100
+
+
+def unavailable(replicas: int, max_unavailable: int | str, max_surge: int | str) -> int:
+    """Return how many pods a rolling update of a Deployment may have missing, at most all."""
+    missing = resolve(max_unavailable, replicas, round_up=False)
+    if missing == 0 and resolve(max_surge, replicas, round_up=True) == 0:
+        missing = 1
+    return min(missing, replicas)
+
+
+def budget_keeps(
+    replicas: int,
+    *,
+    expected: int | None = None,
+    min_available: int | str | None = None,
+    max_unavailable: int | str | None = None,
+) -> int:
+    """Return how many of a workload's replicas a PodDisruptionBudget keeps available.
+
+    A budget may cover several workloads: `expected` is the sum of their replicas, and what it keeps
+    of one of them is what must still stand when all the others are down.
+    """
+    total = replicas if expected is None else expected
+    keeps = 0
+    if min_available is not None:
+        keeps = resolve(min_available, total, round_up=True)
+    elif max_unavailable is not None:
+        keeps = total - resolve(max_unavailable, total, round_up=True)
+    return max(0, min(keeps - (total - replicas), replicas))
+
+
+def runs_twice(kind: str, replicas: int, strategy: str = "RollingUpdate") -> bool:
+    """Whether a replacement may stand beside a workload's last pod.
+
+    A single StatefulSet replica has one identity, and Recreate asks that old and new never meet.
+    """
+    if replicas != 1:
+        return replicas > 1
+    return kind != "StatefulSet" and not (kind == "Deployment" and strategy == "Recreate")
+
+
+def ready_floor(  # noqa: PLR0913 - the facts it is made of
+    kind: str,
+    replicas: int,
+    strategy: str = "RollingUpdate",
+    max_unavailable: int | str = "25%",
+    budget_keeps: int = 0,
+    *,
+    max_surge: int | str = "25%",
+) -> int:
+    """Return the ready floor of a workload.
+
+    The surprise: it is 0 for a workload that cannot run twice, whatever its budget says, and at
+    least 1 for any other that is not scaled to 0. A bare ReplicaSet has no rollout settings: it may
+    miss one pod, like a StatefulSet; a Recreate rollout lets all pods go at once.
+
+    Args:
+        kind: Deployment, ReplicaSet or StatefulSet; anything else has no floor.
+        replicas: what its owner declared, not what somebody raised it to for a while.
+        strategy: the type of its update strategy.
+        max_unavailable: of a Deployment's rolling update.
+        budget_keeps: what its PodDisruptionBudgets keep: see the function of that name.
+        max_surge: of a Deployment's rolling update; it matters only where both come to 0.
+    """
+    if replicas < 1 or not runs_twice(kind, replicas, strategy):
+        return 0
+    match kind:
+        case "Deployment" if strategy == "Recreate":
+            missing = replicas
+        case "Deployment":
+            missing = unavailable(replicas, max_unavailable, max_surge)
+        case "StatefulSet" | "ReplicaSet":
+            missing = 1
+        case _:
+            return 0
+    return max(1, replicas - missing, min(budget_keeps, replicas))
