@@ -24,6 +24,7 @@ from plimsoll.domain.notices import (
     TestNotification,
     Unknown,
     ZonalShift,
+    capacity_reservation,
     parse,
 )
 from plimsoll.domain.notices.zonal_shift import DETAIL_TYPES
@@ -93,6 +94,13 @@ def test_resources_may_be_absent():
 
 def test_resources_of_a_capacity_reservation_may_be_a_list_too():
     body = event("capacity-reservation-interruption", resources=["arn:aws:ec2:us-east-1:1:i"])
+    assert isinstance(only(body), CapacityReservationInterruption)
+
+
+@pytest.mark.parametrize("name", capacity_reservation.DETAIL_TYPES)
+def test_a_capacity_reservation_is_known_by_both_documented_names(name):
+    body = event("capacity-reservation-interruption")
+    body["detail-type"] = name
     assert isinstance(only(body), CapacityReservationInterruption)
 
 

@@ -1,17 +1,23 @@
 """EC2 Capacity Reservation Instance Interruption Warning: borrowed on-demand capacity is wanted back.
 
-The only notice that names its end. `resources` is documented as a bare string, not a list.
-https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/interruptible-capacity-reservations.html
+The only notice that names its end. `resources` is documented as a bare string, not a list, and the
+detail-type in two spellings, depending on the edition of the page: both are taken.
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitor-interruptible-cr.html
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, override
+from typing import ClassVar, Final, override
 
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import Envelope
+
+DETAIL_TYPES: Final = (
+    "EC2 Capacity Reservation Instance Interruption Warning",
+    "EC2 Interruptible Capacity Reservation Instance Interruption Warning",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,10 +48,7 @@ TABLE: Final[Mapping[tuple[str, str], Parser]] = {
     ("aws.ec2", "EC2 Spot Instance Interruption Warning"): spot.parse,
     ("aws.ec2", "EC2 Instance Rebalance Recommendation"): rebalance.parse,
     ("aws.ec2", "EC2 Instance State-change Notification"): state_change.parse,
-    (
-        "aws.ec2",
-        "EC2 Capacity Reservation Instance Interruption Warning",
-    ): capacity_reservation.parse,
+    **{("aws.ec2", name): capacity_reservation.parse for name in capacity_reservation.DETAIL_TYPES},
     ("aws.autoscaling", "EC2 Instance-terminate Lifecycle Action"): lifecycle_terminate.parse,
     ("aws.autoscaling", "EC2 Instance-launch Lifecycle Action"): lifecycle_launch.parse,
     ("aws.health", "AWS Health Event"): health.parse,
