@@ -20,6 +20,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plimsoll import bootstrap
 from plimsoll.observability import logger, metrics
 
+SLICE_SECONDS: Final = 19.0
+"""Short, so that killing a slice loses little."""
 END_SECONDS: Final = 4.0
 """Kept back from the function's time for handing back the lease and writing the report."""
 
@@ -40,10 +42,10 @@ def handle(record: SQSRecord, lambda_context: LambdaContext) -> None:
     seconds_left = lambda_context.get_remaining_time_in_millis() / 1000 - END_SECONDS
     try:
         bootstrap.drains().slice(
-        record.json_body["cluster"],
-        holder=lambda_context.aws_request_id,
-        seconds=min(seconds_left, bootstrap.config().slice_seconds),
-    )
+            record.json_body["cluster"],
+            holder=lambda_context.aws_request_id,
+            seconds=min(SLICE_SECONDS, seconds_left),
+        )
     except Exception:
         logger.exception(
             "slice failed"

@@ -34,10 +34,8 @@ class Config:
     """URL."""
     kill_switch: bool
     """No write to any cluster or node group, whatever its mode."""
-    margin_seconds: float
-    """How long before an instance goes its node shall be empty."""
-    slice_seconds: float
-    """How long one slice of a drain may work, so that killing one costs little."""
+    accept_drills: bool
+    """Whether notices of the source `plimsoll.drill` are taken as real."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
@@ -66,19 +64,8 @@ def _switch(text: str) -> bool:
     return text == "true"
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise ValueError("it must be a number of seconds") from None
-    if not 0 <= seconds < float("inf"):
-        raise ValueError("it must be a number of seconds, not below 0")
-    return seconds
-
-
 # Annotations are strings here, because of `from __future__ import annotations`.
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "str": str,
     "bool": _switch,
-    "float": _seconds,
 }
