@@ -1,0 +1,160 @@
+"""Wires the services to the world: the only module that names adapters.
+
+Each factory runs on first use and is kept for the life of the process. What a function does not
+use is not imported: the Kubernetes client loads with the first cluster that is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.clusters import RegisteredClusters
+from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
+from plimsoll.adapters.ec2 import Ec2Instances
+from plimsoll.adapters.nodegroups import AwsNodeGroups
+from plimsoll.adapters.notices_queue import NoticesQueue
+from plimsoll.adapters.sqs import SqsTicks
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.config import Config
+from plimsoll.domain.clusters import Cluster
+from plimsoll.observability import CloudWatch
+from plimsoll.services.drains import DrainService
+from plimsoll.services.notices import NoticeService
+from plimsoll.services.ownership import Ownership
+from plimsoll.services.ports import NodeGroups
+from plimsoll.services.rehearsal import Rehearsal
+from plimsoll.services.sweep import SweepService
+
+
+@cache
+def config() -> Config:
+    """Return the stack's settings."""
+    return Config.from_env(os.environ)  # noqa: TID251 - handed to the one reader
+
+
+@cache
+def aws() -> Aws:
+    """Return the AWS clients."""
+    return Aws(config().aws_region)
+
+
+@cache
+def workers() -> ThreadWorkers:
+    """Return the threads for calls that do not themselves need threads."""
+    return ThreadWorkers()
+
+
+@cache
+def clusters() -> RegisteredClusters:
+    """Return the opener of registered clusters."""
+    return RegisteredClusters(aws(), SystemClock(), workers=workers())
+
+
+@cache
+def registry() -> DynamoRegistry:
+    """Return the registry of clusters."""
+    return DynamoRegistry(aws(), config().clusters_table)
+
+
+@cache
+def reports() -> DynamoReports:
+    """Return the store of reports."""
+    return DynamoReports(aws(), config().reports_table)
+
+
+@cache
+def index() -> DynamoNodeIndex:
+    """Return the node index."""
+    return DynamoNodeIndex(aws(), config().nodes_table)
+
+
+@cache
+def instances() -> Ec2Instances:
+    """Return EC2."""
+    return Ec2Instances(aws())
+
+
+@cache
+def ticks() -> SqsTicks:
+    """Return the queue of ticks."""
+    return SqsTicks(aws(), config().ticks_queue)
+
+
+@cache
+def notices_queue() -> NoticesQueue:
+    """Return the queue of notices and its dead-letter queue."""
+    return NoticesQueue(aws=aws(), url=config().notices_queue, dead_url=config().notices_dead_queue)
+
+
+def groups(cluster: Cluster) -> NodeGroups:
+    """Return the node groups of a cluster."""
+    return AwsNodeGroups(aws(), cluster)
+
+
+@cache
+def rehearsal() -> Rehearsal:
+    """Return the planner of what would be done."""
+    return Rehearsal(
+        groups=groups, reports=reports(), clock=SystemClock(), telemetry=CloudWatch()
+    )
+
+
+@cache
+def notices() -> NoticeService:
+    """Return the handling of notices."""
+    return NoticeService(
+        ownership=Ownership(
+            registry=registry(),
+            index=index(),
+            instances=instances(),
+            clock=SystemClock(),
+            telemetry=CloudWatch(),
+        ),
+        clusters=clusters(),
+        rehearsal=rehearsal(),
+        reports=reports(),
+        ticks=ticks(),
+        clock=SystemClock(),
+        workers=workers(),
+        telemetry=CloudWatch(),
+        kill_switch=config().kill_switch,
+        drills=config().accept_drills,
+        region=config().aws_region,
+    )
+
+
+@cache
+def drains() -> DrainService:
+    """Return the drain."""
+    return DrainService(
+        registry=registry(),
+        clusters=clusters(),
+        groups=groups,
+        instances=instances(),
+        reports=reports(),
+        clock=SystemClock(),
+        workers=workers(),
+        telemetry=CloudWatch(),
+        kill_switch=config().kill_switch,
+    )
+
+
+@cache
+def sweep() -> SweepService:
+    """Return the sweep. Its threads are its own: each cluster's sweep needs the others."""
+    return SweepService(
+        registry=registry(),
+        index=index(),
+        instances=instances(),
+        clusters=clusters(),
+        reports=reports(),
+        notices=notices(),
+        ticks=ticks(),
+        clock=SystemClock(),
+        workers=ThreadWorkers(8),
+        telemetry=CloudWatch(),
+        kill_switch=config().kill_switch,
+    )
