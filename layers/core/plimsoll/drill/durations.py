@@ -1,0 +1,67 @@
+"""Durations as scenarios write them: `90s`, `2m`, `1h30m`, `250ms`, and ranges `50s..90s`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from plimsoll.domain.errors import BadInput
+
+_SHAPE = re.compile(
+    r"(?=[0-9])(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,3})?)s)?"
+    r"(?:([0-9]{1,9})ms)?"
+)
+EXAMPLES = "a duration such as 90s, 2m, 1h30m or 250ms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A duration, or a range that one is drawn from by the seed."""
+
+    least: timedelta
+    most: timedelta
+
+    def at(self, share: float) -> timedelta:
+        """Return the duration at a share of the range, 0 to 1, to the millisecond."""
+        drawn = self.least + (self.most - self.least) * share
+        return timedelta(milliseconds=round(drawn / timedelta(milliseconds=1)))
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return a duration.
+
+    Raises:
+        BadInput: it is not one.
+    """
+    shape = _SHAPE.fullmatch(text.strip())
+    if shape is None:
+        raise BadInput(f"{text!r} is not a duration; write for example 90s, 2m, 1h30m or 250ms")
+    hours, minutes, seconds, millis = shape.groups(default="0")
+    return timedelta(
+        hours=int(hours), minutes=int(minutes), seconds=float(seconds), milliseconds=int(millis)
+    )
+
+
+def parse_span(text: str) -> Span:
+    """Return a duration or a range of them.
+
+    Raises:
+        BadInput: it is neither, or the range ends before it begins.
+    """
+    first, dots, last = text.partition("..")
+    least = parse_duration(first)
+    most = parse_duration(last) if dots else least
+    if most < least:
+        raise BadInput(f"{text!r} ends before it begins; write the shorter duration first")
+    return Span(least=least, most=most)
+
+
+def words(duration: timedelta) -> str:
+    """Return a duration as scenarios write it."""
+    millis = round(duration / timedelta(milliseconds=1))
+    text = ""
+    for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, millis = divmod(millis, size)
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"

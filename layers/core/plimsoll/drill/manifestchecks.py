@@ -1,0 +1,153 @@
+"""What no schema can say of a manifest: what an API server would refuse, and what cannot work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.floors import resolve
+from plimsoll.drill.durations import EXAMPLES, parse_duration
+from plimsoll.drill.labels import selects
+from plimsoll.drill.problems import Problems, listed, rename, shown
+from plimsoll.drill.yamlfiles import Document
+
+STARTUP: Final = "drill.plimsoll.dev/startup"
+STOP: Final = "drill.plimsoll.dev/stop"
+NEVER_READY: Final = "drill.plimsoll.dev/never-ready"
+_PREFIX: Final = "drill.plimsoll.dev/"
+
+
+def check_object(kind: str, document: Document, problems: Problems) -> bool:
+    """Note what makes no sense in an object whose shape is sound, and whether all does."""
+    before = len(problems)
+    spec: Mapping[str, Any] = document.value.get("spec") or {}
+    if "template" in spec:
+        _selector(kind, document, problems)
+        _template(document, problems)
+    more = _MORE_CHECKS.get(kind)
+    if more is not None:
+        more(document, problems)
+    return len(problems) == before
+
+
+def _selector(kind: str, document: Document, problems: Problems) -> None:
+    spec = document.value["spec"]
+    labels = spec["template"].get("metadata", {}).get("labels", {})
+    selector = spec["selector"]
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        problems.add(
+            document.place("spec", "selector"),
+            found="an empty selector",
+            allowed="a selector that names labels of the template",
+            cure="Add matchLabels",
+        )
+    elif not selects(selector, labels):
+        problems.add(
+            document.place("spec", "selector"),
+            found=f"a selector that does not match the labels of the template, {shown(labels)}",
+            allowed=f"a selector that takes the {kind}'s own pods",
+            cure="Make selector and spec.template.metadata.labels agree",
+        )
+
+
+def _template(document: Document, problems: Problems) -> None:
+    template = document.value["spec"]["template"]
+    base = ("spec", "template")
+    for i, container in enumerate(template["spec"]["containers"]):
+        names = [c["name"] for c in template["spec"]["containers"][:i]]
+        if container["name"] in names:
+            problems.add(
+                document.place(*base, "spec", "containers", i, "name"),
+                found=f"the container {container['name']} again",
+                allowed="each name once in a pod",
+                cure="Rename one of the two",
+            )
+    for key, value in template.get("metadata", {}).get("annotations", {}).items():
+        if key.startswith(_PREFIX):
+            _behaviour(key, value, document, problems)
+    for key in document.value["metadata"].get("annotations", {}):
+        if key.startswith(_PREFIX):
+            problems.add(
+                document.place("metadata", "annotations", key),
+                found=f"{key} on the object",
+                allowed="it on the pod template",
+                cure="Move it to spec.template.metadata.annotations",
+            )
+
+
+def _behaviour(key: str, value: str, document: Document, problems: Problems) -> None:
+    place = document.place("spec", "template", "metadata", "annotations", key)
+    known = [STARTUP, STOP, NEVER_READY]
+    if key not in known:
+        problems.add(
+            place,
+            found=f"the unknown annotation {key}",
+            allowed=listed(known),
+            cure=rename(key, known, "Remove it"),
+        )
+    elif key == NEVER_READY:
+        if value not in {"true", "false"}:
+            problems.add(
+                place, found=shown(value), allowed='"true" or "false"', cure='Write "true"'
+            )
+    else:
+        try:
+            parse_duration(value)
+        except BadInput:
+            problems.add(place, found=shown(value), allowed=EXAMPLES, cure="Write a duration")
+
+
+def _strategy(document: Document, problems: Problems) -> None:
+    spec = document.value["spec"]
+    strategy = spec.get("strategy", {})
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") == "Recreate" and rolling is not None:
+        problems.add(
+            document.place("spec", "strategy", "rollingUpdate"),
+            found="rollingUpdate with the type Recreate",
+            allowed="rollingUpdate with the type RollingUpdate only",
+            cure="Remove one of the two",
+        )
+    elif rolling is not None:
+        missing, surge = rolling.get("maxUnavailable", "25%"), rolling.get("maxSurge", "25%")
+        if not resolve(missing, 100, round_up=True) and not resolve(surge, 100, round_up=True):
+            problems.add(
+                document.place("spec", "strategy", "rollingUpdate"),
+                found="maxUnavailable and maxSurge both 0",
+                allowed="at least one of them above 0, or no rollout could ever begin",
+                cure="Raise maxSurge",
+            )
+
+
+def _budget(document: Document, problems: Problems) -> None:
+    spec = document.value["spec"]
+    given = [name for name in ("minAvailable", "maxUnavailable") if name in spec]
+    if len(given) != 1:
+        problems.add(
+            document.place("spec"),
+            found="both minAvailable and maxUnavailable" if given else "neither of them",
+            allowed="exactly one of minAvailable and maxUnavailable",
+            cure="Remove one" if given else "Add one",
+        )
+
+
+def _claims(document: Document, problems: Problems) -> None:
+    seen: set[str] = set()
+    for i, claim in enumerate(document.value["spec"].get("volumeClaimTemplates", ())):
+        name = claim["metadata"]["name"]
+        if name in seen:
+            problems.add(
+                document.place("spec", "volumeClaimTemplates", i, "metadata", "name"),
+                found=f"the claim {name} again",
+                allowed="each name once",
+                cure="Rename one of the two",
+            )
+        seen.add(name)
+
+
+_MORE_CHECKS: Mapping[str, Callable[[Document, Problems], None]] = {
+    "Deployment": _strategy,
+    "PodDisruptionBudget": _budget,
+    "StatefulSet": _claims,
+}

@@ -1,0 +1,357 @@
+"""Watches a drill and produces its figures; it decides nothing and reads no clock.
+
+It is fed with what an API server would show (pods and nodes as Kubernetes JSON) and with what only
+the rig knows (instances that appear and vanish, requests for capacity, notices sent). So the same
+code measures a cluster in process, by a call on each change, and one behind HTTP, by a watch. The
+order of calls within one instant does not matter: only states that last count.
+
+Before `begin` nothing is measured: that call is time 0. `tally.py` keeps the account of one
+workload, `ledgers.py` of nodes and groups, `figures.py` has what comes out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from plimsoll.domain import names
+from plimsoll.drill.durations import parse_duration
+from plimsoll.drill.figures import Figures, figures
+from plimsoll.drill.labels import selects
+from plimsoll.drill.ledgers import GroupLedger, NodeLedger
+from plimsoll.drill.manifestchecks import STOP
+from plimsoll.drill.scenario import ScaleEntry
+from plimsoll.drill.tally import Budget, PodTally, Tally, WorkloadId, budget_of, tally_of
+
+type NodeKey = tuple[str, str]
+"""Cluster and node name."""
+
+JITTER = timedelta(milliseconds=250)
+"""On wall-clock rigs a stop is seen this much early or late; no grace period is that short."""
+
+
+@dataclass(slots=True)
+class _Pods:
+    """The pods of one cluster that exist, by uid."""
+
+    known: dict[str, PodTally] = field(default_factory=dict)
+    on_node: dict[str, set[str]] = field(default_factory=dict)
+
+
+class Measurement:
+    """The observer of one drill."""
+
+    def __init__(self) -> None:
+        self.started: datetime | None = None
+        self.tallies: dict[WorkloadId, Tally] = {}
+        self.budgets: dict[tuple[str, str, str], Budget] = {}
+        self.nodes: dict[str, NodeLedger] = {}
+        """By instance id: a node name may come back."""
+        self.groups: dict[tuple[str, str], GroupLedger] = {}
+        self.kubernetes_calls: Counter[str] = Counter()
+        self.aws_calls: Counter[str] = Counter()
+        self.reports: dict[str, tuple[str, ...]] = {}
+        self._pods: dict[str, _Pods] = {}
+        self._instance_at: dict[NodeKey, str] = {}
+        self._stop: dict[str, timedelta] = {}
+
+    # What the scenario declares.
+
+    def add_group(
+        self, cluster: str, group: str, *, capacity: str, price: float, stop: timedelta
+    ) -> None:
+        """Declare a node group, and how long pods of its cluster take to stop by default."""
+        self.groups[cluster, group] = GroupLedger(
+            cluster=cluster, group=group, capacity=capacity, price=price
+        )
+        self._stop[cluster] = stop
+
+    def declare(self, now: datetime, cluster: str, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Take in what manifests declare: workloads and budgets; the rest is passed over.
+
+        Call it for the manifests at the start, and again for each `apply` of the timeline. A
+        responder's changes are never declared.
+        """
+        for body in objects:
+            budget = budget_of(cluster, body)
+            if budget is not None:
+                self.budgets[cluster, budget.namespace, budget.name] = budget
+            tally = tally_of(cluster, body)
+            if tally is None:
+                continue
+            known = self.tallies.get(tally.id)
+            if known is None:
+                self.tallies[tally.id] = tally
+                tally.since = now if self.started is not None else None
+            else:
+                known.redeclare(now, tally)
+        self._set_floors(now)
+
+    def scale(self, now: datetime, entry: ScaleEntry) -> None:
+        """Take in that the owner declares another count."""
+        workload = (entry.cluster, entry.namespace, entry.kind, entry.name)
+        self.tallies[workload].scale(now, entry.replicas)
+        self._set_floors(now)
+
+    def _set_floors(self, now: datetime) -> None:
+        """Floors depend on budgets, and a budget's share on all workloads that it covers."""
+        for tally in self.tallies.values():
+            budgets = [b for b in self.budgets.values() if b.covers(tally)]
+            covered = [(b, [t for t in self.tallies.values() if b.covers(t)]) for b in budgets]
+            tally.set_floor(now, covered)
+
+    def begin(self, now: datetime) -> None:
+        """Start to measure: every workload is fully Ready, this is time 0."""
+        self.started = now
+        for tally in self.tallies.values():
+            tally.begin(now)
+        for group in self.groups.values():
+            group.begin(now)
+
+    # What the API server shows.
+
+    def observe_pod(self, now: datetime, cluster: str, pod: Mapping[str, Any]) -> None:
+        """Take in a pod that was added or changed."""
+        pods = self._pods.setdefault(cluster, _Pods())
+        uid = pod["metadata"]["uid"]
+        seen = pods.known.get(uid)
+        if seen is None:
+            seen = pods.known[uid] = self._meet(cluster, pod)
+        leaving = "deletionTimestamp" in pod["metadata"] and seen.leaving_since is None
+        if leaving:
+            self._leave(now, cluster, seen, pod)
+        was_on, was_there = seen.node, seen.occupies
+        seen.update(pod)
+        if (was_on, was_there) != (seen.node, seen.occupies):
+            self._move(now, cluster, seen, was_on if was_there else None)
+        if seen.tally is not None:
+            seen.tally.set_ready(now, uid, ready=seen.ready)
+
+    def pod_removed(self, now: datetime, cluster: str, pod: Mapping[str, Any]) -> None:
+        """Take in that a pod is no longer in the API; `pod` is its last state."""
+        pods = self._pods.setdefault(cluster, _Pods())
+        uid = pod["metadata"]["uid"]
+        seen = pods.known.pop(uid, None)
+        if seen is None:
+            return
+        if seen.leaving_since is None:
+            self._leave(now, cluster, seen, pod, at_once=True)
+        self._count_cut(now, cluster, seen)
+        if seen.tally is not None:
+            seen.tally.set_ready(now, uid, ready=False)
+        if seen.occupies:
+            self._move(now, cluster, seen, seen.node, removed=True)
+
+    def observe_node(self, now: datetime, cluster: str, node: Mapping[str, Any]) -> None:
+        """Take in a node that was added or changed: it may have been cordoned."""
+        ledger = self._node(cluster, node["metadata"]["name"])
+        if ledger is not None and node.get("spec", {}).get("unschedulable"):
+            ledger.cordon(now)
+
+    def _meet(self, cluster: str, pod: Mapping[str, Any]) -> PodTally:
+        metadata, spec = pod["metadata"], pod["spec"]
+        owner = next((o for o in metadata.get("ownerReferences", ()) if o.get("controller")), None)
+        stop = (metadata.get("annotations") or {}).get(STOP)
+        default = self._stop.get(cluster, timedelta(seconds=3))
+        return PodTally(
+            uid=metadata["uid"],
+            tally=self._workload(cluster, metadata, owner),
+            ignored=(owner or {}).get("kind") == "DaemonSet"
+            or names.MIRROR in (metadata.get("annotations") or {}),
+            own_grace=timedelta(seconds=spec.get("terminationGracePeriodSeconds", 30)),
+            stop=parse_duration(stop) if stop else default,
+        )
+
+    def _workload(
+        self, cluster: str, metadata: Mapping[str, Any], owner: Mapping[str, Any] | None
+    ) -> Tally | None:
+        """Return whose pod it is. Above a ReplicaSet stands the Deployment that selects the pod."""
+        namespace = metadata.get("namespace", "default")
+        kind, name = ("Pod", metadata["name"]) if owner is None else (owner["kind"], owner["name"])
+        direct = self.tallies.get((cluster, namespace, kind, name))
+        if direct is not None or kind != "ReplicaSet":
+            return direct
+        return next(
+            (
+                tally
+                for tally in self.tallies.values()
+                if tally.id[:3] == (cluster, namespace, "Deployment")
+                and selects(tally.selector, metadata.get("labels") or {})
+            ),
+            None,
+        )
+
+    def _leave(
+        self,
+        now: datetime,
+        cluster: str,
+        seen: PodTally,
+        pod: Mapping[str, Any],
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """Note the moment a pod was told to go, before it counts as not Ready."""
+        seen.leaving_since = now
+        seen.ran = pod.get("status", {}).get("phase") == "Running"
+        if at_once:
+            seen.granted = timedelta(0)
+        if seen.tally is None or self.started is None or seen.killed:
+            return
+        ledger = self._node(cluster, pod["spec"].get("nodeName"))
+        noticed = ledger is not None and ledger.noticed is not None
+        seen.evicted = _evicted(pod)
+        seen.replaced = noticed and seen.tally.replaced_without(seen.uid)
+        seen.tally.evicted += seen.evicted
+        seen.tally.replaced_first += seen.replaced
+
+    def _count_cut(self, now: datetime, cluster: str, seen: PodTally) -> None:
+        """Count a pod that was stopped before its own grace period, and itself, were done."""
+        if self.started is None or not seen.ran or seen.killed or seen.ignored:
+            return
+        served = now - (seen.leaving_since or now)
+        shortened = seen.granted is not None and seen.granted < seen.own_grace
+        if shortened and served + JITTER < min(seen.stop, seen.own_grace):
+            if seen.tally is not None:
+                seen.tally.cut_short += 1
+            ledger = self._node(cluster, seen.node)
+            if ledger is not None:
+                ledger.cut_short += 1
+
+    def _move(
+        self,
+        now: datetime,
+        cluster: str,
+        seen: PodTally,
+        was_on: str | None,
+        *,
+        removed: bool = False,
+    ) -> None:
+        """Keep who is on which node, and when a node became empty."""
+        on_node = self._pods[cluster].on_node
+        if seen.ignored:
+            return
+        if was_on is not None:
+            on_node.get(was_on, set()).discard(seen.uid)
+        here = seen.node if seen.occupies and not removed else None
+        if here is not None:
+            on_node.setdefault(here, set()).add(seen.uid)
+        for name in {was_on, here} - {None}:
+            ledger = self._node(cluster, name)
+            if ledger is not None:
+                ledger.occupy(now, len(on_node.get(str(name), ())))
+
+    def _node(self, cluster: str, name: str | None) -> NodeLedger | None:
+        if name is None:
+            return None
+        instance = self._instance_at.get((cluster, name))
+        return self.nodes.get(instance) if instance is not None else None
+
+    # What only the rig knows.
+
+    def instance_started(  # noqa: PLR0913 - the names of one instance
+        self, now: datetime, cluster: str, group: str, instance: str, *, node: str, zone: str
+    ) -> None:
+        """Take in that an instance runs, from its launch on; `node` is the name it will have."""
+        self.nodes[instance] = NodeLedger(
+            cluster=cluster, name=node, instance=instance, group=group, zone=zone
+        )
+        self._instance_at[cluster, node] = instance
+        self.groups[cluster, group].start(now, instance)
+
+    def capacity_asked(self, now: datetime, cluster: str, group: str) -> None:
+        """Take in that somebody asked for more nodes of a group, whether or not it was granted."""
+        self.groups[cluster, group].ask(now)
+
+    def noticed(
+        self, now: datetime, instance: str, notice: str, *, deadline: datetime | None
+    ) -> None:
+        """Take in that a notice about an instance was sent, and when the instance will go."""
+        ledger = self.nodes[instance]
+        pods = self._pods.get(ledger.cluster, _Pods())
+        ledger.notice(now, notice, deadline, pods=len(pods.on_node.get(ledger.name, ())))
+
+    def gone(self, now: datetime, instance: str) -> None:
+        """Take in that an instance vanished, before its pods or node are removed from the API."""
+        ledger = self.nodes[instance]
+        if ledger.gone is not None:
+            return
+        pods = self._pods.get(ledger.cluster, _Pods())
+        for uid in sorted(pods.on_node.get(ledger.name, ())):
+            seen = pods.known[uid]
+            if seen.running and not seen.killed:
+                seen.killed = True
+                if self.started is not None:
+                    ledger.killed += 1
+                    if seen.tally is not None:
+                        seen.tally.kill(seen)
+        ledger.gone = now
+        self.groups[ledger.cluster, ledger.group].stop(now, instance)
+
+    def kubernetes_call(self, verb: str) -> None:
+        """Count one call to the Kubernetes API by the responder."""
+        self.kubernetes_calls[verb] += self.started is not None
+
+    def aws_call(self, operation: str) -> None:
+        """Count one call to AWS by the responder, for example `autoscaling:LaunchInstances`."""
+        self.aws_calls[operation] += self.started is not None
+
+    def report(self, interruption: str, reasons: Iterable[str]) -> None:
+        """Keep what the responder reported of an interruption; the last word counts."""
+        self.reports[interruption] = tuple(reasons)
+
+    # What comes out.
+
+    def not_ready(self) -> list[str]:
+        """Return in words which workloads are not fully Ready at their declared count."""
+        return [text for tally in self.tallies.values() if (text := tally.lacking())]
+
+    def restless(self) -> list[str]:
+        """Return in words what still moves: pods, and interruptions that have a deadline."""
+        words = self.not_ready()
+        for cluster, pods in self._pods.items():
+            for what, count in (
+                ("Pending", sum(p.pending for p in pods.known.values())),
+                ("Terminating", sum(p.leaving_since is not None for p in pods.known.values())),
+            ):
+                if count:
+                    words.append(f"{count} pods of {cluster} are {what}")
+        words += [
+            f"{node.name} has notice to go and is still there"
+            for node in self.nodes.values()
+            if node.deadline is not None and node.gone is None
+        ]
+        return words
+
+    def figures(self, now: datetime, *, settled: bool, spot_price: float) -> Figures:
+        """Return the figures of the drill up to now. It may go on and be asked again."""
+        if self.started is None:
+            raise ValueError("a drill that has not begun has no figures")
+        for tally in self.tallies.values():
+            tally.advance(now)
+            tally.look()
+        return figures(
+            now - self.started,
+            settled=settled,
+            zero=self.started,
+            end=now,
+            tallies=self.tallies.values(),
+            nodes=self.nodes.values(),
+            groups=self.groups.values(),
+            spot_price=spot_price,
+        )
+
+
+def _evicted(pod: Mapping[str, Any]) -> bool:
+    """The eviction API leaves a condition.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+    """
+    return any(
+        condition.get("type") == "DisruptionTarget"
+        and condition.get("status") == "True"
+        and condition.get("reason") == "EvictionByEvictionAPI"
+        for condition in pod.get("status", {}).get("conditions", ())
+    )

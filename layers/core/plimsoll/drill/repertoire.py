@@ -1,0 +1,93 @@
+"""What can be played today, by rig. What cannot is refused by name before anything starts.
+
+To enable a kind or a fault, add its line here, once the rig plays it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from plimsoll.drill.problems import BadScenario, Problem, listed
+from plimsoll.drill.scenario import FaultEntry, Scenario
+
+KINDS: Mapping[str, str] = {
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "PodDisruptionBudget": "policy/v1",
+    "Service": "v1",
+    "PersistentVolumeClaim": "v1",
+    "PersistentVolume": "v1",
+    "StorageClass": "storage.k8s.io/v1",
+    "ConfigMap": "v1",
+    "Namespace": "v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+}
+"""Kinds that manifests may hold, and the API version of each."""
+
+KINDS_TO_COME: frozenset[str] = frozenset({"Job", "Pod", "HorizontalPodAutoscaler"})
+"""Kinds of the scenario format that no rig plays yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repertoire:
+    """What one rig can play."""
+
+    faults: frozenset[str] = frozenset()
+    rivals: frozenset[str] = frozenset()
+
+
+RIGS: Mapping[str, Repertoire] = {
+    "simulated": Repertoire(faults=frozenset({"api-server-down", "notices-duplicated"})),
+    "emulated": Repertoire(faults=frozenset({"api-server-down", "notices-duplicated"})),
+}
+"""The rigs that are built."""
+
+RIGS_TO_COME: frozenset[str] = frozenset({"cluster", "localstack"})
+
+
+def unsupported(scenario: Scenario, rig: str) -> list[Problem]:
+    """Return what of a scenario this rig cannot play; `str()` of each is a message."""
+    return list(_unsupported(scenario, rig))
+
+
+def refuse_unsupported(scenario: Scenario, rig: str) -> None:
+    """Refuse a scenario that this rig cannot play.
+
+    Raises:
+        BadScenario: with everything that is refused, by name.
+    """
+    if problems := unsupported(scenario, rig):
+        raise BadScenario(problems)
+
+
+def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
+    can = RIGS.get(rig)
+    if can is None:
+        what = "is not built yet" if rig in RIGS_TO_COME else "is unknown"
+        yield Problem(
+            place=scenario.clusters[0].place,
+            found=f"the rig {rig}, which {what}",
+            allowed=listed(sorted(RIGS)),
+            cure="Choose one of these with --rig",
+        )
+        return
+    for cluster in scenario.clusters:
+        for rival in cluster.rivals:
+            if rival not in can.rivals:
+                yield Problem(
+                    place=cluster.place,
+                    found=f"the rival {rival}, which the rig {rig} cannot play yet",
+                    allowed=listed(sorted(can.rivals)) or "no rivals",
+                    cure="Take it out of rivals",
+                )
+    for entry in scenario.timeline:
+        if isinstance(entry, FaultEntry) and entry.fault not in can.faults:
+            yield Problem(
+                place=entry.place,
+                found=f"the fault {entry.fault}, which the rig {rig} cannot play yet",
+                allowed=listed(sorted(can.faults)),
+                cure="Take it out of the timeline, or choose another rig",
+            )
