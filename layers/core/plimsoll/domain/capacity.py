@@ -1,14 +1,20 @@
 """How much room the homeless pods need, and the smallest growth of node groups that makes it.
 
-Signatures first; the thinking follows.
+Pods are dealt by priority, the constrained and the big first, to the nodes that stay, then to those
+that were asked for, then to new ones: of on-demand groups, and of spot groups where no on-demand
+group will do. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
+The exact minimum is a bin packing problem; this is first-fit decreasing with a second look, and
+what it asks for is enough by construction, because every pod was placed by the scheduler's rules.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from plimsoll.domain.dealing import Deal, Source
 from plimsoll.domain.fit import Board
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.pods import Pod
@@ -37,7 +43,7 @@ class GrowthPlan:
     placed: Mapping[str, str] = field(default_factory=dict)
     """Pod uid -> node name; the node may be one of `awaited`."""
     awaited: frozenset[str] = frozenset()
-    """Names of the nodes in `placed` that do not exist yet (`new-<group>-<n>`)."""
+    """Names of the nodes that are counted on and do not exist yet (`new-<group>-<n>`)."""
     unplaceable: Mapping[str, str] = field(default_factory=dict)
     """Pod uid -> why no node and no group can take it."""
 
@@ -47,7 +53,9 @@ def replacement_of(pod: Pod) -> Pod:
 
     Plan with it while the old pod still runs; plan with the old pod itself when it leaves first.
     """
-    raise NotImplementedError
+    return replace(
+        pod, uid=f"new:{pod.uid}", node=None, phase="Pending", ready=False, deleting=None
+    )
 
 
 def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part named
@@ -69,4 +77,97 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         avoid: (group, zone or None for all of it) -> until when it is not to be asked.
         now: the time that `avoid` is compared with.
     """
-    raise NotImplementedError
+    start = board.copy()
+    for pod in homeless:
+        start.remove(pod)
+    avoided = frozenset(source for source, until in avoid.items() if until > now)
+    avoided |= _going(board, groups)
+    order = _in_order(homeless, start, groups)
+
+    def dealt(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> Deal:
+        deal = Deal(start.copy(), groups, upcoming, avoided)
+        deal.deal(order)
+        return deal
+
+    first = dealt(groups, upcoming)
+    chosen = first
+    if first.opened:
+        slim = dealt(groups, upcoming)
+        if slim.drop({pod.uid: pod for pod in order}):
+            # Fewer nodes are asked for only if the next look, counting them, will be content.
+            asked = Counter(slim.opened.values())
+            again = dealt(_grown(groups, asked), Counter(upcoming) + asked)
+            if not again.opened and again.placed.keys() >= first.placed.keys():
+                chosen = slim
+    return _plan(chosen, order, groups)
+
+
+def _plan(deal: Deal, pods: Sequence[Pod], groups: Sequence[NodeGroup]) -> GrowthPlan:
+    kind = {group.name: group.kind for group in groups}
+    growths = []
+    for source, add in sorted(
+        Counter(deal.opened.values()).items(), key=lambda item: (item[0][0], item[0][1] or "")
+    ):
+        name, zone = source
+        mine = tuple(str(p) for p in pods if deal.opened.get(deal.placed.get(p.uid, "")) == source)
+        growths.append(
+            Growth(
+                group=name,
+                kind=kind[name],
+                add=add,
+                zone=zone,
+                pods=mine,
+                reason=f"room for {len(mine)} pods, the first {mine[0] if mine else 'in another zone'}"
+                f": {deal.cause[source]}",
+            )
+        )
+    return GrowthPlan(
+        growths=tuple(growths),
+        placed=deal.placed,
+        awaited=frozenset(deal.awaited),
+        unplaceable=deal.refused,
+    )
+
+
+def _in_order(pods: Sequence[Pod], board: Board, groups: Sequence[NodeGroup]) -> list[Pod]:
+    """Sort by priority, then the constrained before the free, then the big before the small."""
+    wholes = [node.allocatable for node in board.nodes.values()]
+    wholes += [group.template.allocatable for group in groups if group.template is not None]
+    cpu = max((whole.cpu for whole in wholes), default=0) or 1
+    memory = max((whole.memory for whole in wholes), default=0) or 1
+
+    def rank(pod: Pod) -> tuple[int, int, float, str, str, str]:
+        s = pod.scheduling
+        demands = (
+            s.claims,
+            s.node_selector,
+            s.node_terms,
+            s.affinity,
+            s.anti_affinity,
+            s.spread,
+            s.host_ports,
+            s.requests.extended,
+        )
+        size = s.requests.cpu / cpu + s.requests.memory / memory
+        return -pod.priority, -sum(map(bool, demands)), -size, pod.namespace, pod.name, pod.uid
+
+    return sorted(pods, key=rank)
+
+
+def _going(board: Board, groups: Sequence[NodeGroup]) -> frozenset[Source]:
+    """Return the spot groups with a node that is going: its neighbours are likely to follow."""
+    group_of = {i: g for g in groups if g.capacity == "spot" for i in g.instances}
+    return frozenset(
+        (group.name, node.zone if group.launchable else None)
+        for node in board.nodes.values()
+        if node.interruption is not None
+        and node.instance is not None
+        and (group := group_of.get(node.instance)) is not None
+    )
+
+
+def _grown(groups: Sequence[NodeGroup], asked: Mapping[Source, int]) -> list[NodeGroup]:
+    more: Counter[str] = Counter()
+    for (name, _), add in asked.items():
+        more[name] += add
+    return [replace(group, desired=group.desired + more[group.name]) for group in groups]

@@ -1,16 +1,33 @@
 """What fits where: the scheduler's predicates over a working picture that can be changed.
 
-Signatures first; the thinking follows.
+One implementation for the planner and for the hollow cluster's scheduler. Modelled on the filter
+plugins of kube-scheduler's default profile:
+https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
+NodeResourcesFit, NodePorts and the volume's zone are here; the others in `node_rules`, `affinity`
+and `spreading`.
+
+Left out: attach limits, dynamic resources, preemption, host addresses of ports (a port taken is
+taken on all), and ReadWriteOnce volumes that still hang on another node, which the scheduler does
+not look at either.
+
+Surprise: `place` asks nothing. The picture shows what is, also where that breaks a rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Self
 
+from plimsoll.domain.affinity import Fences, affinity_hurdles
+from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.pods import Pod, Scheduling
 from plimsoll.domain.quantities import Resources
+from plimsoll.domain.scoring import Kin, best
+from plimsoll.domain.spreading import spread_hurdles
+from plimsoll.domain.tallies import Admits, DomainOf, Hurdle, Tally
 from plimsoll.domain.workloads import Claim
 
 
@@ -23,58 +40,270 @@ class Board:
         pods: Iterable[Pod],
         claims: Mapping[tuple[str, str], Claim] | None = None,
     ) -> None:
-        """Place every pod that names a node of the board and is not finished."""
-        raise NotImplementedError
+        """Place every pod that names a node of the board and is not finished.
+
+        A claim that is not given demands nothing of a node, like one that is not bound.
+        """
+        self._nodes: dict[str, Node] = {}
+        self._on: dict[str, dict[str, Pod]] = {}
+        self._where: dict[str, str] = {}
+        self._free: dict[str, Resources] = {}
+        self._ports: Counter[tuple[str, str, int]] = Counter()
+        self._claims = dict(claims or {})
+        self._kin = Kin()
+        self._fences = Fences()
+        self._tallies: dict[Hashable, Tally] = {}
+        self._suitable: dict[int, tuple[Scheduling, tuple[str, ...]]] = {}
+        """By identity of the template: kept beside it, so that the identity stays its own."""
+        for node in nodes:
+            self.add_node(node)
+        for pod in pods:
+            if pod.node in self._nodes and not pod.finished:
+                self.place(pod, pod.node)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
         """The nodes by name."""
-        raise NotImplementedError
+        return self._nodes
 
     def on(self, node_name: str) -> Sequence[Pod]:
         """Return the pods on a node."""
-        raise NotImplementedError
+        return tuple(self._on[node_name].values())
 
     def where(self, pod: Pod) -> str | None:
         """Return the name of the node on which the board holds a pod."""
-        raise NotImplementedError
+        return self._where.get(pod.uid)
 
     def free(self, node_name: str) -> Resources:
-        """Return what a node has left."""
-        raise NotImplementedError
+        """Return what a node has left; below zero where it holds more than it should."""
+        return self._free[node_name]
 
     def why_not(self, pod: Pod, node: Node) -> str | None:
-        """Say in the scheduler's words why a pod does not fit; None when it fits."""
-        raise NotImplementedError
+        """Say in the scheduler's words why a pod does not fit on a node of the board.
+
+        None when it fits. A pod that stands on the board is seen as if it had left.
+        """
+        found = why_never(pod.scheduling, node)
+        if found is not None:
+            return found
+        held = self._lift(pod)
+        try:
+            found = _why_short(pod.scheduling.requests, self._free[node.name])
+            if found is not None:
+                return found
+            return next((why for h in self._hurdles(pod) if (why := h(node)) is not None), None)
+        finally:
+            self._put_back(held)
 
     def candidates(self, pod: Pod) -> list[Node]:
-        """Return the nodes that a pod fits on, in the order in which they were added."""
-        raise NotImplementedError
+        """Return the nodes that a pod fits on, in the order in which they were added.
+
+        A pod that stands on the board is seen as if it had left.
+        """
+        held = self._lift(pod)
+        try:
+            need = pod.scheduling.requests
+            nodes = [
+                self._nodes[name]
+                for name in self._suitable_for(pod.scheduling)
+                if _why_short(need, self._free[name]) is None
+            ]
+            for hurdle in self._hurdles(pod) if nodes else ():
+                nodes = [node for node in nodes if hurdle(node) is None]
+            return nodes
+        finally:
+            self._put_back(held)
+
+    def explain(self, pod: Pod, *, without: Collection[str] = ()) -> str:
+        """Say why a pod is Pending, in the form of the scheduler's event: reasons and counts.
+
+        Nodes named in `without` are not looked at.
+        """
+        nodes = [node for name, node in self._nodes.items() if name not in without]
+        reasons = Counter(why for node in nodes if (why := self.why_not(pod, node)) is not None)
+        told = ", ".join(f"{n} {why}" for why, n in sorted(reasons.items()))
+        fitting = len(nodes) - reasons.total()
+        return f"{fitting}/{len(nodes)} nodes are available" + (f": {told}" if told else "")
 
     def best(self, pod: Pod, candidates: Sequence[Node]) -> Node:
-        """Choose one of the nodes (at least one) as the scheduler's default scoring would."""
-        raise NotImplementedError
+        """Choose one of the nodes (at least one) about as the default scoring would."""
+        return best(pod, candidates, self._free, self._kin)
 
     def place(self, pod: Pod, node_name: str) -> None:
-        """Put a pod on a node without asking whether it fits; a pod already there is replaced."""
-        raise NotImplementedError
+        """Put a pod on a node without asking whether it fits; a pod already there is replaced.
+
+        Raises:
+            KeyError: the board has no such node.
+        """
+        there = self._on[node_name]
+        self.remove(pod)
+        self._where[pod.uid] = node_name
+        there[pod.uid] = pod
+        self._free[node_name] -= pod.scheduling.requests
+        self._count(pod, node_name, 1)
 
     def remove(self, pod: Pod) -> None:
         """Take a pod off; nothing happens where it is not on the board."""
-        raise NotImplementedError
+        name = self._where.pop(pod.uid, None)
+        if name is None:
+            return
+        held = self._on[name].pop(pod.uid)
+        self._free[name] += held.scheduling.requests
+        self._count(held, name, -1)
 
     def add_node(self, node: Node) -> None:
         """Add a node, or put a changed one in place of the old; its pods stay on it."""
-        raise NotImplementedError
+        old = self._nodes.get(node.name)
+        if old is not None and _alike(old, node):
+            self._nodes[node.name] = node
+            return
+        pods = tuple(self._on.get(node.name, {}).values())
+        self.remove_node(node.name)
+        self._nodes[node.name] = node
+        self._on[node.name] = {}
+        self._free[node.name] = node.allocatable
+        for tally in self._tallies.values():
+            tally.add_node(node)
+        for identity, (scheduling, names) in self._suitable.items():
+            if why_never(scheduling, node) is None:
+                self._suitable[identity] = (scheduling, (*names, node.name))
+        for pod in pods:
+            self.place(pod, node.name)
 
     def remove_node(self, node_name: str) -> None:
-        """Take a node off with its pods."""
-        raise NotImplementedError
+        """Take a node off with its pods; nothing happens where it is not on the board."""
+        if node_name not in self._nodes:
+            return
+        for pod in tuple(self._on[node_name].values()):
+            self.remove(pod)
+        del self._nodes[node_name], self._on[node_name], self._free[node_name]
+        for tally in self._tallies.values():
+            tally.remove_node(node_name)
+        for identity, (scheduling, names) in self._suitable.items():
+            if node_name in names:
+                left = tuple(name for name in names if name != node_name)
+                self._suitable[identity] = (scheduling, left)
 
     def set_claim(self, claim: Claim) -> None:
         """Learn of a claim, for example that it was bound."""
-        raise NotImplementedError
+        self._claims[claim.namespace, claim.name] = claim
 
     def copy(self) -> Self:
         """Return a board to plan on; changes to one are not seen by the other."""
-        raise NotImplementedError
+        twin = copy(self)
+        twin._part()  # noqa: SLF001 - it is of this class
+        return twin
+
+    def _part(self) -> None:
+        self._nodes = self._nodes.copy()
+        self._on = {name: pods.copy() for name, pods in self._on.items()}
+        self._where = self._where.copy()
+        self._free = self._free.copy()
+        self._ports = self._ports.copy()
+        self._claims = self._claims.copy()
+        self._kin = self._kin.copy()
+        self._fences = self._fences.copy()
+        self._tallies = {key: tally.copy() for key, tally in self._tallies.items()}
+        self._suitable = self._suitable.copy()
+
+    def _count(self, pod: Pod, node_name: str, by: int) -> None:
+        node = self._nodes[node_name]
+        for protocol, port in pod.scheduling.host_ports:
+            self._ports[node_name, protocol, port] += by
+        self._kin.change(pod, node, by)
+        self._fences.change(pod, node, by)
+        for tally in self._tallies.values():
+            tally.change(pod, node_name, by)
+
+    def _lift(self, pod: Pod) -> tuple[Pod, str] | None:
+        name = self._where.get(pod.uid)
+        if name is None:
+            return None
+        held = self._on[name][pod.uid]
+        self.remove(held)
+        return held, name
+
+    def _put_back(self, held: tuple[Pod, str] | None) -> None:
+        if held is not None:
+            self.place(*held)
+
+    def _suitable_for(self, scheduling: Scheduling) -> tuple[str, ...]:
+        known = self._suitable.get(id(scheduling))
+        if known is None:
+            fitting = (n.name for n in self._nodes.values() if why_never(scheduling, n) is None)
+            known = self._suitable[id(scheduling)] = (scheduling, tuple(fitting))
+        return known[1]
+
+    def _hurdles(self, pod: Pod) -> Iterator[Hurdle]:
+        """Yield the checks that depend on what else is on the board, most of them seldom used."""
+        scheduling = pod.scheduling
+        if scheduling.host_ports:
+            yield self._ports_free(scheduling.host_ports)
+        demands = [
+            demand
+            for name in scheduling.claims
+            if (claim := self._claims.get((pod.namespace, name))) is not None
+            for demand in claim.node_requirements
+        ]
+        if demands:
+            yield lambda node: _volume_conflict(demands, node)
+        if scheduling.spread:
+            yield from spread_hurdles(pod, self._tally)
+        yield from affinity_hurdles(pod, self._tally)
+        yield from self._fences.hurdles(pod)
+
+    def _ports_free(self, ports: Sequence[tuple[str, int]]) -> Hurdle:
+        def free(node: Node) -> str | None:
+            if any(self._ports[node.name, protocol, port] > 0 for protocol, port in ports):
+                return "node(s) didn't have free ports for the requested pod ports"
+            return None
+
+        return free
+
+    def _tally(self, key: Hashable, admits: Admits, domain_of: DomainOf) -> Tally:
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = Tally(admits, domain_of)
+            for node in self._nodes.values():
+                tally.add_node(node)
+            for name, pods in self._on.items():
+                for pod in pods.values():
+                    tally.change(pod, name, 1)
+        return tally
+
+
+def _why_short(need: Resources, room: Resources) -> str | None:
+    """Compare what is asked for; an amount of zero fits even where too much is taken.
+
+    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#how-pods-with-resource-requests-are-scheduled
+    """
+    if need.pods > room.pods:
+        return "Too many pods"
+    if need.cpu > room.cpu and need.cpu:
+        return "Insufficient cpu"
+    if need.memory > room.memory and need.memory:
+        return "Insufficient memory"
+    if need.extended:
+        have = dict(room.extended)
+        for name, amount in need.extended:
+            if amount > have.get(name, 0) and amount:
+                return f"Insufficient {name}"
+    return None
+
+
+def _volume_conflict(demands: Iterable[tuple[str, tuple[str, ...]]], node: Node) -> str | None:
+    """https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity."""
+    if all(node.labels.get(key) in values for key, values in demands):
+        return None
+    return "node(s) had volume node affinity conflict"
+
+
+def _alike(old: Node, new: Node) -> bool:
+    """Whether nothing changed that decides what fits: most updates of a node are heartbeats."""
+    return (
+        old.labels == new.labels
+        and old.taints == new.taints
+        and old.unschedulable == new.unschedulable
+        and old.ready == new.ready
+        and old.allocatable == new.allocatable
+    )

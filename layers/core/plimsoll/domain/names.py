@@ -21,6 +21,8 @@ LEASE: Final = "drains"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MIRROR: Final = "kubernetes.io/config.mirror"
 ZONE: Final = "topology.kubernetes.io/zone"
+ZONE_LABELS: Final = (ZONE, "topology.ebs.csi.aws.com/zone")
+"""Where volumes ask for a zone: the well-known label, and that of the EBS driver."""
 HOSTNAME: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 

@@ -1,0 +1,139 @@
+"""Required affinity and anti-affinity between pods.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+and the plugin InterPodAffinity of kube-scheduler. Three surprises: anti-affinity also binds pods
+that come later and have none themselves; with several affinity terms only a pod that matches all
+of them counts, for each; and the first pod of a group that wants to stand with itself may go
+anywhere that has the topology keys.
+
+Of a namespace only its name is known here: a namespaceSelector is held against the label
+`kubernetes.io/metadata.name`, which every namespace has, and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from copy import copy
+from typing import Self
+
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod, PodTerm
+from plimsoll.domain.selectors import key_of, matches
+from plimsoll.domain.tallies import DomainOf, Hurdle, Tallies
+
+
+def admitted(term: PodTerm, namespace: str, pod: Pod) -> bool:
+    """Whether a pod is one of those that a term of a pod in `namespace` speaks of."""
+    return _looks_at(term, namespace, pod.namespace) and matches(term.selector, pod.labels)
+
+
+def affinity_hurdles(pod: Pod, tallies: Tallies) -> Iterator[Hurdle]:
+    """Yield what the pod's own affinity and anti-affinity demand of a node."""
+    namespace, terms = pod.namespace, pod.scheduling.affinity
+    if terms:
+        together = tuple(_key(term, namespace) for term in terms)
+        counts = {
+            term.topology_key: tallies(
+                ("affinity", together, term.topology_key),
+                lambda p: all(admitted(t, namespace, p) for t in terms),
+                _by(term.topology_key),
+            ).count
+            for term in terms
+        }
+        alone = not any(any(count.values()) for count in counts.values())
+        first = alone and all(admitted(term, namespace, pod) for term in terms)
+
+        def near(node: Node) -> str | None:
+            for key, count in counts.items():
+                domain = node.labels.get(key)
+                if domain is None or not (first or count.get(domain)):
+                    return "node(s) didn't match pod affinity rules"
+            return None
+
+        yield near
+    for term in pod.scheduling.anti_affinity:
+        yield _apart(term, namespace, tallies)
+
+
+def _apart(term: PodTerm, namespace: str, tallies: Tallies) -> Hurdle:
+    key = term.topology_key
+    count = tallies(
+        ("anti-affinity", _key(term, namespace)),
+        lambda p: admitted(term, namespace, p),
+        _by(key),
+    ).count
+
+    def apart(node: Node) -> str | None:
+        if count.get(node.labels.get(key, "")):
+            return "node(s) didn't match pod anti-affinity rules"
+        return None
+
+    return apart
+
+
+class Fences:
+    """The anti-affinity of the pods that are placed, which keeps others out of their domains."""
+
+    def __init__(self) -> None:
+        self._terms: dict[Hashable, tuple[PodTerm, str]] = {}
+        self._count: dict[Hashable, dict[str, int]] = {}
+
+    def change(self, pod: Pod, node: Node, by: int) -> None:
+        """Put up (1) or take down (-1) what a pod on a node demands of others."""
+        for term in pod.scheduling.anti_affinity:
+            domain = node.labels.get(term.topology_key)
+            if domain is None:
+                continue
+            key = _key(term, pod.namespace)
+            self._terms[key] = (term, pod.namespace)
+            count = self._count.setdefault(key, {})
+            count[domain] = count.get(domain, 0) + by
+
+    def hurdles(self, pod: Pod) -> Iterator[Hurdle]:
+        """Yield the fences that hold for a pod."""
+        for key, (term, namespace) in self._terms.items():
+            if admitted(term, namespace, pod):
+                yield self._fence(term.topology_key, self._count[key])
+
+    def copy(self) -> Self:
+        """Return fences that go on by themselves."""
+        twin = copy(self)
+        twin._part()  # noqa: SLF001 - it is of this class
+        return twin
+
+    def _part(self) -> None:
+        self._terms = self._terms.copy()
+        self._count = {key: count.copy() for key, count in self._count.items()}
+
+    @staticmethod
+    def _fence(topology_key: str, count: dict[str, int]) -> Hurdle:
+        def fence(node: Node) -> str | None:
+            if count.get(node.labels.get(topology_key, "")):
+                return "node(s) didn't satisfy existing pods anti-affinity rules"
+            return None
+
+        return fence
+
+
+def _looks_at(term: PodTerm, own: str, namespace: str) -> bool:
+    wide = term.namespace_selector
+    if not term.namespaces and wide is None:
+        return namespace == own
+    return namespace in term.namespaces or (
+        wide is not None and matches(wide, {"kubernetes.io/metadata.name": namespace})
+    )
+
+
+def _by(topology_key: str) -> DomainOf:
+    return lambda node: node.labels.get(topology_key)
+
+
+def _key(term: PodTerm, namespace: str) -> Hashable:
+    wide = term.namespace_selector
+    return (
+        namespace,
+        term.topology_key,
+        key_of(term.selector),
+        term.namespaces,
+        None if wide is None else key_of(wide),
+    )

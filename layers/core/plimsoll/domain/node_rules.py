@@ -1,0 +1,89 @@
+"""The scheduler's predicates between a pod template and a node, whatever stands on the node.
+
+They depend on the two objects alone, so a board asks once for each template and node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.pods import NodeTerm, Scheduling, Toleration
+from plimsoll.domain.selectors import satisfied
+
+_UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable")
+_NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready")
+_HARD: Final = frozenset({"NoSchedule", "NoExecute"})
+
+WRONG_NODE: Final = "node(s) didn't match Pod's node affinity/selector"
+
+
+def why_never(scheduling: Scheduling, node: Node) -> str | None:
+    """Say in the scheduler's words why pods of a template never fit on a node as it is now."""
+    if node.unschedulable and not tolerated(_UNSCHEDULABLE, scheduling.tolerations):
+        return "node(s) were unschedulable"
+    taint = untolerated(taints_of(node), scheduling.tolerations)
+    if taint is not None:
+        return f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+    return None if selected(scheduling, node) else WRONG_NODE
+
+
+def taints_of(node: Node) -> Iterable[Taint]:
+    """Yield a node's taints, with those the node controller adds a moment after it changed.
+
+    https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-not-ready
+    """
+    yield from node.taints
+    if node.unschedulable:
+        yield _UNSCHEDULABLE
+    if not node.ready:
+        yield _NOT_READY
+
+
+def untolerated(
+    taints: Iterable[Taint],
+    tolerations: Sequence[Toleration],
+    effects: frozenset[str] = _HARD,
+) -> Taint | None:
+    """Return the first taint of these effects that nothing tolerates.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
+    """
+    for taint in taints:
+        if taint.effect in effects and not tolerated(taint, tolerations):
+            return taint
+    return None
+
+
+def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    """Whether any toleration is for this taint: an empty key or effect stands for every one."""
+    return any(
+        (not t.effect or t.effect == taint.effect)
+        and (t.key == taint.key or (not t.key and t.operator == "Exists"))
+        and (t.operator == "Exists" or (t.operator == "Equal" and t.value == taint.value))
+        for t in tolerations
+    )
+
+
+def selected(scheduling: Scheduling, node: Node) -> bool:
+    """Whether node selector and required node affinity hold.
+
+    Any one term of the affinity is enough; a list without terms, and a term that says nothing,
+    select no node.
+    https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
+    """
+    for key, value in scheduling.node_selector.items():
+        if node.labels.get(key) != value:
+            return False
+    terms = scheduling.node_terms
+    return terms is None or any(_holds(term, node) for term in terms)
+
+
+def _holds(term: NodeTerm, node: Node) -> bool:
+    if not term.expressions and not term.fields:
+        return False
+    fields = {"metadata.name": node.name}
+    return all(satisfied(e, node.labels) for e in term.expressions) and all(
+        satisfied(f, fields) for f in term.fields
+    )

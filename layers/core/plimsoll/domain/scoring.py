@@ -1,0 +1,68 @@
+"""Which of the nodes that fit: a thin stand-in for the scheduler's default scoring.
+
+Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins and the plugins
+TaintToleration, PodTopologySpread (its built-in defaults over host and zone) and NodeResourcesFit
+(LeastAllocated) of kube-scheduler. They are weighed there and taken one after the other here, in
+the order of their usual effect; ties go by name, where the scheduler draws. Preferred affinity,
+soft spread constraints and image locality are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
+
+from plimsoll.domain.node_rules import untolerated
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.quantities import Resources
+
+_SOFT: Final = frozenset({"PreferNoSchedule"})
+
+
+class Kin:
+    """How many pods of each owner stand on each node and in each zone."""
+
+    def __init__(self) -> None:
+        self.on_node: Counter[tuple[Ref, str]] = Counter()
+        self.in_zone: Counter[tuple[Ref, str]] = Counter()
+
+    def change(self, pod: Pod, node: Node, by: int) -> None:
+        """Count a pod in (1) or out (-1)."""
+        if pod.owner is not None:
+            self.on_node[pod.owner, node.name] += by
+            if node.zone is not None:
+                self.in_zone[pod.owner, node.zone] += by
+
+    def copy(self) -> Self:
+        """Return counts that go on by themselves."""
+        twin = type(self)()
+        twin.on_node, twin.in_zone = self.on_node.copy(), self.in_zone.copy()
+        return twin
+
+
+def best(pod: Pod, candidates: Sequence[Node], free: Mapping[str, Resources], kin: Kin) -> Node:
+    """Choose: no soft taint, then far from pods of the same owner, then least allocated."""
+    zones = len({node.zone for node in candidates})
+    by_zone, by_host = math.log(zones + 2), math.log(len(candidates) + 2)
+    owner, tolerations = pod.owner, pod.scheduling.tolerations
+
+    def rank(node: Node) -> tuple[bool, float, float, str]:
+        near = 0.0
+        if owner is not None:
+            near = by_host * kin.on_node[owner, node.name]
+            if node.zone is not None:
+                near += by_zone * kin.in_zone[owner, node.zone]
+        shunned = bool(node.taints) and untolerated(node.taints, tolerations, _SOFT) is not None
+        return shunned, near, -_left(free[node.name], node.allocatable), node.name
+
+    return min(candidates, key=rank)
+
+
+def _left(free: Resources, whole: Resources) -> float:
+    """Return the shares of cpu and memory that are free, added up."""
+    cpu = free.cpu / whole.cpu if whole.cpu else 0.0
+    memory = free.memory / whole.memory if whole.memory else 0.0
+    return cpu + memory

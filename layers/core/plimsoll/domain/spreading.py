@@ -1,0 +1,104 @@
+"""Topology spread: the hard constraints (DoNotSchedule) of a pod.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
+and the plugin PodTopologySpread of kube-scheduler. Surprises: only nodes that have the keys of all
+hard constraints are counted; the policies decide which nodes are counted, not where the pod may go;
+pods that are terminating are not counted; a node without the key never fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from plimsoll.domain.node_rules import selected, taints_of, untolerated
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod, Requirement, Scheduling, Selector, SpreadConstraint
+from plimsoll.domain.selectors import key_of, matches
+from plimsoll.domain.tallies import DomainOf, Hurdle, Tallies
+
+_SKEWED = "node(s) didn't match pod topology spread constraints"
+
+
+def spread_hurdles(pod: Pod, tallies: Tallies) -> Iterator[Hurdle]:
+    """Yield what the pod's hard spread constraints demand of a node."""
+    hard = [c for c in pod.scheduling.spread if c.hard]
+    keys = tuple(sorted({c.topology_key for c in hard}))
+    for constraint in hard:
+        yield _level(pod, constraint, keys, tallies)
+
+
+def _level(
+    pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], tallies: Tallies
+) -> Hurdle:
+    selector, namespace = _selector(constraint, pod), pod.namespace
+    tally = tallies(
+        (
+            "spread",
+            namespace,
+            constraint.topology_key,
+            keys,
+            key_of(selector),
+            _counted_nodes(constraint, pod.scheduling),
+        ),
+        lambda p: p.namespace == namespace and p.deleting is None and matches(selector, p.labels),
+        _domain(constraint, keys, pod.scheduling),
+    )
+    key, count = constraint.topology_key, tally.count
+    lowest = min(count.values(), default=0)
+    if len(count) < (constraint.min_domains or 1):
+        lowest = 0
+    most = constraint.max_skew + lowest - (1 if matches(selector, pod.labels) else 0)
+
+    def level(node: Node) -> str | None:
+        domain = node.labels.get(key)
+        if domain is None:
+            return f"{_SKEWED} (missing required label)"
+        return _SKEWED if count.get(domain, 0) > most else None
+
+    return level
+
+
+def _selector(constraint: SpreadConstraint, pod: Pod) -> Selector:
+    """Narrow the selector to the pod's own values of matchLabelKeys.
+
+    The API server has done so already in a pod that it stored; doing it again changes nothing.
+    """
+    own = tuple(
+        Requirement(key=key, operator="In", values=(pod.labels[key],))
+        for key in constraint.match_label_keys
+        if key in pod.labels
+    )
+    if not own:
+        return constraint.selector
+    return Selector(
+        labels=constraint.selector.labels, requirements=constraint.selector.requirements + own
+    )
+
+
+def _domain(
+    constraint: SpreadConstraint, keys: tuple[str, ...], scheduling: Scheduling
+) -> DomainOf:
+    by_affinity = constraint.node_affinity_policy == "Honor"
+    by_taints = constraint.node_taints_policy == "Honor"
+
+    def domain(node: Node) -> str | None:
+        if any(key not in node.labels for key in keys):
+            return None
+        if by_affinity and not selected(scheduling, node):
+            return None
+        if by_taints and untolerated(taints_of(node), scheduling.tolerations) is not None:
+            return None
+        return node.labels[constraint.topology_key]
+
+    return domain
+
+
+def _counted_nodes(constraint: SpreadConstraint, scheduling: Scheduling) -> Hashable:
+    """Return what decides which nodes are counted, so that templates that agree share a tally."""
+    by_affinity = constraint.node_affinity_policy == "Honor"
+    return (
+        (tuple(sorted(scheduling.node_selector.items())), scheduling.node_terms)
+        if by_affinity
+        else None,
+        scheduling.tolerations if constraint.node_taints_policy == "Honor" else None,
+    )
