@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.hollow.cluster import HollowCluster
+from plimsoll.hollow.transport import HollowTransport
 
 REGION = "eu-west-1"
+T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -30,3 +37,87 @@ def moto_aws(credentials: None) -> Iterator[Aws]:
     """AWS as moto plays it, in this process."""
     with mock_aws():
         yield Aws(REGION)
+
+
+class FakeClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+
+
+@dataclass
+class Recorder:
+    """A transport that remembers what was asked, and may answer in the cluster's place."""
+
+    inner: Transport
+    asked: list[tuple[str, str, Mapping[str, str], object]] = field(default_factory=list)
+    instead: list[Answer | None] = field(default_factory=list)
+    """The next answers; None lets the cluster answer."""
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+    ) -> Answer:
+        self.asked.append((method, path, dict(query or {}), body))
+        answer = self.instead.pop(0) if self.instead else None
+        if answer is not None:
+            return answer
+        return self.inner.call(method, path, query=query, body=body, content_type=content_type)
+
+
+@dataclass
+class World:
+    """A cluster as our adapter sees it, and as it is."""
+
+    api: KubernetesCluster
+    hollow: HollowCluster
+    wire: Recorder
+    clock: FakeClock
+    warnings: list[str]
+
+    def apply(self, *manifests: dict[str, object]) -> None:
+        self.hollow.apply(manifests, now=self.clock.now())
+
+    def get(self, path: str) -> dict[str, object]:
+        return self.hollow.handle("GET", path, now=self.clock.now()).body
+
+    def wait(self, seconds: float) -> None:
+        self.clock.sleep(seconds)
+        self.hollow.step(self.clock.now())
+
+
+@pytest.fixture(scope="session")
+def workers() -> Iterator[ThreadWorkers]:
+    threads = ThreadWorkers()
+    yield threads
+    threads.close()
+
+
+@pytest.fixture
+def hollow() -> HollowCluster:
+    return HollowCluster(now=T0)
+
+
+@pytest.fixture(params=["in process", "over HTTP"])
+def world(request: pytest.FixtureRequest, hollow: HollowCluster, workers: ThreadWorkers) -> World:
+    """One small cluster, reached in process or by the official client over HTTP."""
+    clock, warnings = FakeClock(T0), list[str]()
+    if request.param == "in process":
+        transport: Transport = HollowTransport(hollow, clock)
+    else:
+        pytest.skip("hollow HTTP is not there yet")
+    wire = Recorder(transport)
+    api = KubernetesCluster(wire, "shop", clock, workers=workers, warn=warnings.append)
+    return World(api, hollow, wire, clock, warnings)

@@ -219,7 +219,7 @@ def test_no_delay_is_no_tick(stores: Stores) -> None:
 
 
 def test_a_report_survives_a_newer_version_that_added_a_field() -> None:
-    item = report_to_item(REPORT, 1)
+    item: Any = report_to_item(REPORT, 1)
     item["report"] = {"S": item["report"]["S"].replace("{", '{"mood":"calm",', 1)}
     assert item_to_report(item) == REPORT
 

@@ -40,7 +40,17 @@ class Aws:
         self._region = region
         self._endpoints = dict(endpoints or {})
         self._clients: dict[str, Any] = {}
+        self._elsewhere: dict[str, Aws] = {}
         self._lock = Lock()
+
+    def in_region(self, region: str) -> Aws:
+        """Return the clients of another region, always the same ones."""
+        if region == self.session.region_name:
+            return self
+        with self._lock:
+            if region not in self._elsewhere:
+                self._elsewhere[region] = Aws(region, endpoints=self._endpoints)
+            return self._elsewhere[region]
 
     @cached_property
     def session(self) -> boto3.Session:
