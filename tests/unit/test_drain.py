@@ -83,8 +83,15 @@ def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def of(plan: Plan, kind: type) -> list:
+def of[A](plan: Plan, kind: type[A]) -> list[A]:
     return [action for action in plan.actions if isinstance(action, kind)]
+
+
+def only[A](plan: Plan, kind: type[A]) -> A:
+    """Return the one action of the plan, which is of this kind."""
+    (action,) = plan.actions
+    assert isinstance(action, kind)
+    return action
 
 
 def raised(workload: Workload, restore: int) -> Workload:
@@ -111,8 +118,7 @@ def test_a_deployment_is_raised_by_its_doomed_pods_and_the_note_says_what_to_res
     pods = [*pods_of("web", 2, node="spot"), a_pod("web-9", node="od")]
     plan = plan_drain(looked([going("spot"), a_node("od")], pods, [a_deployment()]), at(1))
 
-    (scale,) = plan.actions
-    assert isinstance(scale, Scale)
+    scale = only(plan, Scale)
     assert scale.replicas == 5
     assert scale.temporary == TemporaryReplicas(restore=3, set_to=5)
     assert plan.busy
@@ -138,8 +144,7 @@ def test_ready_replacements_end_the_swap_and_take_exactly_the_doomed_pods():
         at(20),
     )
 
-    (back,) = plan.actions
-    assert isinstance(back, GiveBack)
+    back = only(plan, GiveBack)
     assert back.replicas == 2
     assert list(back.doomed) == doomed
 
@@ -182,7 +187,7 @@ def test_a_raised_count_is_restored_once_no_pod_of_it_is_doomed():
     pods = pods_of("web", 4, node="od")
     plan = plan_drain(looked([a_node("od")], pods, [raised(a_deployment(replicas=4), 2)]), NOON)
 
-    (scale,) = plan.actions
+    scale = only(plan, Scale)
     assert (scale.replicas, scale.temporary) == (2, None)
 
 
