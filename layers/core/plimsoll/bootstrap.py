@@ -16,6 +16,7 @@ from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoRe
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
+from plimsoll.adapters.remembered import RememberedRegistry
 from plimsoll.adapters.sqs import SqsTicks
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config
@@ -54,9 +55,9 @@ def clusters() -> RegisteredClusters:
 
 
 @cache
-def registry() -> DynamoRegistry:
+def registry() -> RememberedRegistry:
     """Return the registry of clusters."""
-    return DynamoRegistry(aws(), config().clusters_table)
+    return RememberedRegistry(DynamoRegistry(aws(), config().clusters_table), CloudWatch())
 
 
 @cache
