@@ -133,7 +133,9 @@ def _checked(resource: Resource, obj: Json) -> None:
         if not spec.get("selector") or not matches(parse_selector(spec["selector"]), labels):
             why = "`selector` does not match template `labels`"
             raise invalid(resource, name, "spec.template.metadata.labels", why)
-    if resource.plural == "poddisruptionbudgets" and {"minAvailable", "maxUnavailable"} <= set(spec):
+    if resource.plural == "poddisruptionbudgets" and {"minAvailable", "maxUnavailable"} <= set(
+        spec
+    ):
         raise invalid(resource, name, "spec", "minAvailable and maxUnavailable cannot be both set")
 
 
@@ -164,7 +166,7 @@ def _pod(obj: Json, store: Store) -> Json:
         builtin = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
         line = store.get("priorityclasses", "", name)
         if line is None and name not in builtin:
-            why = f'no PriorityClass with name {name} was found'
+            why = f"no PriorityClass with name {name} was found"
             raise invalid(BY_PLURAL["pods"], obj["metadata"]["name"], "spec.priorityClassName", why)
         value = builtin[name] if line is None else line["value"]
     else:

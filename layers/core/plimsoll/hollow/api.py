@@ -22,7 +22,7 @@ from plimsoll.hollow.queries import continue_after, parse_continue, test_of
 from plimsoll.hollow.refusals import RefusedError, bad_request, method_not_allowed, no_such_page
 from plimsoll.hollow.routes import Target, target_of
 from plimsoll.hollow.store import Store, key_of
-from plimsoll.hollow.subresources import SUBRESOURCES, Request
+from plimsoll.hollow.subresources import Request, serve_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,28 +89,24 @@ class HollowApi:
     def _answer(self, request: Request) -> Answer:
         target = request.target
         if target.subresource is not None:
-            serve = SUBRESOURCES.get((target.resource.plural, target.subresource))
-            serve = serve or SUBRESOURCES.get(("*", target.subresource))
-            if serve is None:
-                raise no_such_page()
-            status, body = serve(self.store, request)
+            status, body = serve_of(target.resource.plural, target.subresource)(self.store, request)
             return Answer(status=status, body=body)
         match request.method, target.name:
             case "GET", None:
-                return Answer(status=200, body=self._list(target, request.query))
-            case "GET", str(name):
-                found = self.store.must_get(target.resource.plural, target.namespace or "", name)
-                return Answer(status=200, body=found)
+                body = self._list(target, request.query)
+            case "GET", str():
+                body = request.found(self.store)
             case "POST", None:
                 return Answer(status=201, body=self.create(request))
             case "PUT" | "PATCH", str():
-                return Answer(status=200, body=self._change(request))
+                body = self._change(request)
             case "DELETE", str(name):
-                return Answer(status=200, body=self._delete(request, name))
+                body = self._delete(request, name)
             case "DELETE", None:
-                return Answer(status=200, body=self._delete_all(request))
+                body = self._delete_all(request)
             case _:
                 raise method_not_allowed()
+        return Answer(status=200, body=body)
 
     def _list(self, target: Target, query: Mapping[str, str]) -> Json:
         passes, _ = test_of(query)

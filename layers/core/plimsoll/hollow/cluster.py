@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.hollow.api import Answer, HollowApi
+from plimsoll.hollow.controllers.kubelet import Kubelets
 from plimsoll.hollow.controllers.nodes import NodeLifecycle
 from plimsoll.hollow.controllers.table import CONTROLLERS
 from plimsoll.hollow.edits import Json
@@ -51,6 +52,7 @@ class HollowCluster:
         self._reaction: datetime | None = None
         self._controllers = [make(self.world) for make in CONTROLLERS]
         self._nodes = next(c for c in self._controllers if isinstance(c, NodeLifecycle))
+        self._kubelets = next(c for c in self._controllers if isinstance(c, Kubelets))
         self.store.subscribe(self._tell)
         for name in _NAMESPACES:
             self.apply([{"kind": "Namespace", "metadata": {"name": name}}], now=now)
@@ -70,6 +72,7 @@ class HollowCluster:
             timer = self.world.timers.next(writes=self.api_up)
             if timer is not None and timer <= due:
                 self.world.timers.pop(writes=self.api_up)(due)
+                self._wake()
             else:
                 self._react(due)
         self.now = max(self.now, now)
@@ -124,11 +127,17 @@ class HollowCluster:
             RefusedError: the Node was refused.
         """
         self.step(now)
+        name = node["metadata"]["name"]
+        returns = name in self.world.vanished
         self._nodes.join(node, self.now)
+        if returns:
+            self._kubelets.return_to(name)
+            self._wake()
 
     def vanish(self, name: str, *, now: datetime) -> None:
         """Take a node's instance away this instant: what runs there is killed."""
         self.step(now)
+        self._kubelets.vanish(name, self.now)
         self._nodes.vanish(name, self.now)
 
     def take_api_away(self, *, now: datetime) -> None:
@@ -160,14 +169,17 @@ class HollowCluster:
         if self._reaction is None and any(c.busy for c in self._controllers):
             self._reaction = change.at + self.world.settings.reaction
 
+    def _wake(self) -> None:
+        if self._reaction is None and any(c.busy for c in self._controllers):
+            self._reaction = self.now + self.world.settings.reaction
+
     def _react(self, now: datetime) -> None:
         """Let the controllers work until none of them has anything left to do."""
-        for _ in range(_ROUNDS):
-            busy = [c for c in self._controllers if c.busy]
-            if not busy:
-                break
+        rounds = 0
+        while busy := [c for c in self._controllers if c.busy]:
             for controller in busy:
                 controller.work(now)
-        else:
-            raise RuntimeError(f"these controllers undo each other: {[type(c) for c in busy]}")
+            rounds += 1
+            if rounds > _ROUNDS:
+                raise RuntimeError(f"these controllers undo each other: {busy}")
         self._reaction = None

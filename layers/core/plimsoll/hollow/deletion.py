@@ -11,6 +11,7 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-terminatio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
@@ -35,7 +36,7 @@ class DeleteOptions:
     dry_run: bool = False
 
     @classmethod
-    def parse(cls, body: Json | None, query: dict[str, str] | None = None) -> Self:
+    def parse(cls, body: Json | None, query: Mapping[str, str] | None = None) -> Self:
         """Read meta/v1 DeleteOptions, which may stand in the body or in the query."""
         given, asked = body or {}, query or {}
         grace = given.get("gracePeriodSeconds", asked.get("gracePeriodSeconds"))
@@ -49,7 +50,9 @@ class DeleteOptions:
         )
 
 
-def delete(store: Store, resource: str, obj: Json, options: DeleteOptions, *, now: datetime) -> Json:
+def delete(
+    store: Store, resource: str, obj: Json, options: DeleteOptions, *, now: datetime
+) -> Json:
     """Delete an object, or tell it to go; return its last state.
 
     Raises:

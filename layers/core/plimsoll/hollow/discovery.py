@@ -10,7 +10,17 @@ from functools import cache
 from plimsoll.hollow.edits import Json
 from plimsoll.hollow.resources import TABLE, Resource
 
-VERSION = "v1.36.0-hollow"
+_VERSION: Json = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.0-hollow",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "2026-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "linux/amd64",
+}
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 
 
@@ -19,24 +29,25 @@ def discovered(path: str) -> Json | None:
     """Return a page of discovery; None when the path is about objects."""
     match path.strip("/").split("/"):
         case ["version"]:
-            return {"major": "1", "minor": "36", "gitVersion": VERSION, "platform": "linux/amd64"}
+            page: Json | None = _VERSION
         case ["readyz" | "livez" | "healthz", *_]:
-            return {"status": "ok"}
+            page = {"status": "ok"}
         case ["api"]:
-            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+            page = {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
             groups = sorted({(r.group, r.version) for r in TABLE if r.group})
             kind = {"kind": "APIGroupList", "apiVersion": "v1"}
-            return {**kind, "groups": [_group(*g) for g in groups]}
+            page = {**kind, "groups": [_group(*g) for g in groups]}
         case ["apis", group]:
             versions = {r.version for r in TABLE if r.group == group}
-            return _group(group, versions.pop()) if versions else None
+            page = _group(group, versions.pop()) if versions else None
         case ["api", version]:
-            return _resources("", version)
+            page = _resources("", version)
         case ["apis", group, version]:
-            return _resources(group, version)
+            page = _resources(group, version)
         case _:
-            return None
+            page = None
+    return page
 
 
 def _group(group: str, version: str) -> Json:

@@ -40,7 +40,9 @@ class Indexes:
         key = change.key
         gone = change.type == "DELETED"
         if owner is not None:
-            _keep(self._owned, owner["uid"], (change.resource, key), None if gone else change.object)
+            _keep(
+                self._owned, owner["uid"], (change.resource, key), None if gone else change.object
+            )
         if change.resource != "pods":
             return
         obj = None if gone else change.object

@@ -118,7 +118,7 @@ def _merge_items(have: list[Json], patch: list[Json], by: str) -> list[Json]:
     return result
 
 
-def _operate(obj: Json, operation: Json) -> Json:
+def _operate(obj: Json, operation: Json) -> Any:
     try:
         op, path = operation["op"], _pointer(operation["path"])
         match op:
@@ -138,7 +138,9 @@ def _operate(obj: Json, operation: Json) -> Json:
             case _:
                 raise bad_request(f"Unexpected kind: {op}")
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise bad_request(f"the JSON patch operation {operation} does not fit the object") from error
+        raise bad_request(
+            f"the JSON patch operation {operation} does not fit the object"
+        ) from error
 
 
 def _pointer(text: str) -> list[str]:

@@ -71,7 +71,9 @@ def test_of(query: Mapping[str, str]) -> tuple[Test, str | None]:
         selector = parse_labels(labels)
         tests.append(lambda obj: matches(selector, obj["metadata"].get("labels") or {}))
     for part in filter(None, (query.get("fieldSelector") or "").split(",")):
-        field, sign, value = re.split(r"(!=|==|=)", part, maxsplit=1) if "=" in part else (part, "", "")
+        field, sign, value = (
+            re.split(r"(!=|==|=)", part, maxsplit=1) if "=" in part else (part, "", "")
+        )
         path = FIELDS.get(field.strip())
         if path is None or not sign:
             raise bad_request(f'field label not supported: "{field}"')

@@ -102,7 +102,9 @@ def conflict(resource: Resource, name: str, why: str) -> RefusedError:
     return _status(409, "Conflict", message, _details(resource, name))
 
 
-STALE = "the object has been modified; please apply your changes to the latest version and try again"
+STALE = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
 
 
 def expired(oldest: int, asked: int) -> RefusedError:
@@ -145,4 +147,6 @@ def too_many_requests(
 def internal(message: str) -> RefusedError:
     """500, as eviction answers for two budgets: a bare Status without a reason."""
     refused = _status(500, "", message)
-    return RefusedError({k: v for k, v in put(refused.status, ("metadata",), {}).items() if v != ""})
+    return RefusedError(
+        {k: v for k, v in put(refused.status, ("metadata",), {}).items() if v != ""}
+    )

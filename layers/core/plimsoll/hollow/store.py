@@ -178,7 +178,7 @@ class Store:
         newer.reverse()
         return newer
 
-    def _write(
+    def _write(  # noqa: PLR0913, PLR0917 - the parts of a change
         self, kind: str, resource: str, key: Key, obj: Json, before: Json | None, now: datetime
     ) -> Json:
         self.revision += 1

@@ -54,7 +54,11 @@ class Request:
         meta = {"name": self.name, **(self.body.get("metadata") or {})}
         if self.target.namespace:
             meta.setdefault("namespace", self.target.namespace)
-        own = {k: v for k, v in before["metadata"].items() if k in {"uid", "generation", "managedFields"}}
+        own = {
+            k: v
+            for k, v in before["metadata"].items()
+            if k in {"uid", "generation", "managedFields"}
+        }
         return {**self.body, "metadata": {**own, **meta}}
 
 
@@ -156,3 +160,15 @@ SUBRESOURCES: Mapping[tuple[str, str], Serve] = {
     ("*", "scale"): _scale,
 }
 """(plural, subresource); `*` stands for every kind, which may still have none."""
+
+
+def serve_of(plural: str, subresource: str) -> Serve:
+    """Return what serves a subresource.
+
+    Raises:
+        RefusedError: 404, there is none of this name.
+    """
+    serve = SUBRESOURCES.get((plural, subresource)) or SUBRESOURCES.get(("*", subresource))
+    if serve is None:
+        raise no_such_page()
+    return serve

@@ -1,0 +1,162 @@
+"""DaemonSets: one pod on each node that its selectors and taints allow.
+
+Its pods tolerate a cordon and a node that is not Ready, so a drain leaves them alone.
+
+Source: k8s.io/kubernetes/pkg/controller/daemon/daemon_controller.go, update.go;
+https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/
+Left out: maxSurge, minReadySeconds, ControllerRevision objects, removal of pods from nodes that
+no longer match by their labels alone while the pod runs there for another reason.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar, override
+
+from plimsoll.domain.node_rules import why_never
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.objects import parse_node, parse_pod
+from plimsoll.hollow.admission import admitted
+from plimsoll.hollow.conditions import controller_of, is_deleting, is_finished, is_ready
+from plimsoll.hollow.controllers.base import Controller
+from plimsoll.hollow.controllers.rollouts import scaled
+from plimsoll.hollow.controllers.templates import pod_of, template_hash
+from plimsoll.hollow.deletion import DeleteOptions, delete
+from plimsoll.hollow.edits import Json, look, put
+from plimsoll.hollow.resources import BY_PLURAL
+from plimsoll.hollow.store import Change, Key
+from plimsoll.hollow.world import World
+
+_REVISION = "controller-revision-hash"
+_TOLERATED = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+
+
+class DaemonSets(Controller[Key]):
+    """The DaemonSet controller."""
+
+    watches: ClassVar = frozenset({"daemonsets", "nodes", "pods"})
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._nodes: dict[str, Node] = {}
+
+    @override
+    def observe(self, change: Change) -> None:
+        match change.resource:
+            case "daemonsets":
+                self.note(change.key)
+            case "nodes":
+                name = change.object["metadata"]["name"]
+                if change.type == "DELETED":
+                    self._nodes.pop(name, None)
+                else:
+                    self._nodes[name] = parse_node(change.object)
+                for daemonset in self.store.all("daemonsets"):
+                    self.note((daemonset["metadata"]["namespace"], daemonset["metadata"]["name"]))
+            case _:
+                owner = controller_of(change.object)
+                if owner is not None and owner["kind"] == "DaemonSet":
+                    self.note((change.key[0], owner["name"]))
+
+    @override
+    def reconcile(self, key: Key, now: datetime) -> None:
+        daemonset = self.store.get("daemonsets", *key)
+        if daemonset is None:
+            return
+        pods: dict[str, list[Json]] = {}
+        for pod in self.world.indexes.owned(daemonset["metadata"]["uid"], "pods"):
+            pods.setdefault(_node_of(pod), []).append(pod)
+        update = template_hash(daemonset["spec"]["template"])
+        example = self._pod(daemonset, "", update)
+        example["metadata"] |= {"name": "example", "uid": "", "resourceVersion": ""}
+        scheduling = parse_pod(example).scheduling
+        wanted = [n for n, node in self._nodes.items() if why_never(scheduling, node) is None]
+        for node in wanted:
+            if node not in pods:
+                pod = admitted(BY_PLURAL["pods"], self._pod(daemonset, node, update), self.store)
+                self.store.create("pods", pod, now=now)
+        for node, here in pods.items():
+            if node in self._nodes and node not in wanted:
+                for pod in here:
+                    delete(self.store, "pods", pod, DeleteOptions(), now=now)
+            for pod in here:
+                if is_finished(pod):
+                    delete(self.store, "pods", pod, DeleteOptions(), now=now)
+        self._update(daemonset, [p for n in wanted for p in pods.get(n, ())], update, now)
+        self._report(daemonset, wanted, pods, update, now)
+
+    def _pod(self, daemonset: Json, node: str, update: str) -> Json:
+        """Return the pod for a node: the scheduler places it, and can place it nowhere else."""
+        pod = pod_of(daemonset, labels={_REVISION: update})
+        name = daemonset["metadata"]["name"]
+        tolerations = [
+            *look(pod, "spec", "tolerations", default=()),
+            *({"key": k, "operator": "Exists", "effect": e} for k, e in _TOLERATED),
+            *({"key": k, "operator": "Exists", "effect": "NoSchedule"} for k, _ in _TOLERATED[:2]),
+        ]
+        pod["spec"] = {**pod["spec"], "tolerations": tolerations}
+        if node:
+            pod["metadata"]["generateName"] = f"{name}-"
+            pod["metadata"]["name"] = f"{name}-{self.world.identities.suffix()}"
+            here = {"key": "metadata.name", "operator": "In", "values": [node]}
+            terms = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+            path = ("spec", "affinity", "nodeAffinity")
+            pod = put(pod, path, {"requiredDuringSchedulingIgnoredDuringExecution": terms})
+        return pod
+
+    def _update(self, daemonset: Json, pods: list[Json], update: str, now: datetime) -> None:
+        """Replace outdated pods, as many at a time as may be unavailable."""
+        strategy = daemonset["spec"]["updateStrategy"]
+        if strategy["type"] == "OnDelete":
+            return
+        most = look(strategy, "rollingUpdate", "maxUnavailable", default=1)
+        left = scaled(most, len(pods), up=True)
+        left -= sum(1 for p in pods if is_deleting(p) or not is_ready(p))
+        for pod in pods:
+            if pod["metadata"]["labels"].get(_REVISION) == update or is_deleting(pod):
+                continue
+            if not is_ready(pod) or left > 0:
+                left -= is_ready(pod)
+                delete(self.store, "pods", pod, DeleteOptions(), now=now)
+
+    def _report(
+        self,
+        daemonset: Json,
+        wanted: list[str],
+        pods: dict[str, list[Json]],
+        update: str,
+        now: datetime,
+    ) -> None:
+        daemonset = self.store.must_get(
+            "daemonsets", daemonset["metadata"]["namespace"], daemonset["metadata"]["name"]
+        )
+        here = [p for n in wanted for p in pods.get(n, ())]
+        ready = sum(1 for p in here if is_ready(p))
+        status = {
+            "observedGeneration": daemonset["metadata"]["generation"],
+            "desiredNumberScheduled": len(wanted),
+            "currentNumberScheduled": sum(1 for n in wanted if pods.get(n)),
+            "numberMisscheduled": sum(1 for n in pods if n not in wanted),
+            "numberReady": ready,
+            "numberAvailable": ready,
+            "numberUnavailable": len(wanted) - ready,
+            "updatedNumberScheduled": sum(
+                1 for p in here if p["metadata"]["labels"].get(_REVISION) == update
+            ),
+        }
+        self.store.replace("daemonsets", put(daemonset, ("status",), status), now=now)
+
+
+def _node_of(pod: Json) -> str:
+    """Return the node a pod is on, or is meant for."""
+    if node := look(pod, "spec", "nodeName"):
+        return str(node)
+    path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    return str(look(pod, *path)["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
