@@ -19,11 +19,14 @@ COMMANDS: Final[Mapping[str, str]] = {
     # name -> "module:function". A new command is a file beside this one, and a line here.
     "drill": "plimsoll.cli.drill:drill",
     "clusters": "plimsoll.cli.clusters:clusters",
+    "drill": "plimsoll.cli.drill:drill",
     "event": "plimsoll.cli.event:event",
     "status": "plimsoll.cli.status:status",
 }
 
 BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+"""As shells say that Ctrl-C ended a program; click's own 1 would read as a failed drill."""
 
 
 class Failure(click.ClickException):
@@ -53,6 +56,9 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except PlimsollError as error:
             raise Failure(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

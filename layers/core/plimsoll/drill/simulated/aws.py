@@ -58,7 +58,7 @@ class SimulatedNodeGroups:
         """
         return self._wire.to_aws(_GROW[group.kind], partial(self._grow, group, add, zone, token))
 
-    def complete_lifecycle(self, group: str, hook: str, token: str, instance: str) -> None:  # noqa: ARG002 - the port's shape
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:  # noqa: ARG002 - the port's shape
         """Let an instance that is drained be terminated at once."""
         self._wire.to_aws(
             "autoscaling:CompleteLifecycleAction",

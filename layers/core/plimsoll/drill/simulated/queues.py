@@ -57,11 +57,14 @@ class NoticesQueue:
         self._function_seconds = function_seconds
         self._visible: list[_Message] = []
         self._polling = False
+        self.in_flight = 0
+        """Messages that are neither handled nor set aside."""
         self.set_aside: list[tuple[str, Exception]] = []
         """The dead-letter queue, with the reasons."""
 
     def send(self, body: str, *, delay_seconds: float = 0.0) -> None:
         """Take an event now; it is delivered after the way from the bus to the function."""
+        self.in_flight += 1
         self._show(_Message(body=body), delay_seconds + self._notice_seconds)
 
     def _show(self, message: _Message, after_seconds: float) -> None:
@@ -94,9 +97,11 @@ class NoticesQueue:
                 return
             for message, result in zip(batch, results, strict=True):
                 if isinstance(result, Permanent):
-                    self.set_aside.append((message.body, result))
+                    self._set_aside(message, result)
                 elif isinstance(result, Exception):
                     self._again(message, result, _pause(message.attempts, result))
+                else:
+                    self.in_flight -= 1
 
         for message in batch:
             message.attempts += 1
@@ -104,10 +109,13 @@ class NoticesQueue:
 
     def _again(self, message: _Message, error: Exception | None, pause: float) -> None:
         if message.attempts >= NOTICES_ATTEMPTS:
-            why = error or RuntimeError("every run with it was killed")
-            self.set_aside.append((message.body, why))
+            self._set_aside(message, error or RuntimeError("every run with it was killed"))
             return
         self._show(message, pause)
+
+    def _set_aside(self, message: _Message, why: Exception) -> None:
+        self.in_flight -= 1
+        self.set_aside.append((message.body, why))
 
 
 class TicksQueue:
@@ -126,6 +134,8 @@ class TicksQueue:
         self._notice_seconds = notice_seconds
         self._function_seconds = function_seconds
         self._runs = 0
+        self.running = 0
+        """Slices at work."""
         self.failed: list[Exception] = []
         """What slices failed with, the temporary too."""
 
@@ -139,6 +149,7 @@ class TicksQueue:
 
     def _start(self, cluster: str, attempt: int) -> None:
         self._runs += 1
+        self.running += 1
         holder = f"drains-{self._runs}"
 
         def run() -> None:
@@ -146,6 +157,7 @@ class TicksQueue:
             self._work(cluster, holder)
 
         def done(invocation: Invocation) -> None:
+            self.running -= 1
             if invocation.error is not None:
                 self.failed.append(invocation.error)
             if (invocation.killed or invocation.error) and attempt < TICKS_ATTEMPTS:

@@ -78,6 +78,8 @@ class VirtualClock:
     def __init__(self, start: datetime = EPOCH) -> None:
         self.on_call: Callable[[Invocation], None] | None = None
         """Called after each API call that an invocation made; it may kill the invocation."""
+        self.on_error: Callable[[Invocation], None] | None = None
+        """Called when an invocation has ended with an exception."""
         self._now = start
         self._queue: list[_Due] = []
         self._sequence = 0
@@ -128,6 +130,8 @@ class VirtualClock:
                 pass
             finally:
                 invocation.finished = True
+            if invocation.error is not None and self.on_error is not None:
+                self.on_error(invocation)
             if done is not None:
                 done(invocation)
 

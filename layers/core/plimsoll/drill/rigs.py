@@ -1,0 +1,93 @@
+"""The rigs that a drill can be played on. One line in the table makes another.
+
+A rig is a function that plays a drill and returns its report. It is imported when it is chosen,
+since each brings libraries that the others can do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final, Protocol
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.drill.rehearsal import Rehearsal
+from plimsoll.drill.repertoire import RIGS_TO_COME
+from plimsoll.drill.report import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a drill is."""
+
+    seconds: float
+    """From time 0."""
+    of_seconds: float
+    """The horizon: it ends there at the latest."""
+
+
+class Listener(Protocol):
+    """Who hears how a drill goes. Calls come often: return soon."""
+
+    def progress(self, progress: Progress) -> None:
+        """Time has passed."""
+
+    def say(self, seconds: float, what: str) -> None:
+        """Something happened, so many seconds after time 0 (before it: since the start)."""
+
+
+class Quiet:
+    """Hears nothing."""
+
+    def progress(self, progress: Progress) -> None:
+        """Pass it over."""
+
+    def say(self, seconds: float, what: str) -> None:
+        """Pass it over."""
+
+
+class Rig(Protocol):
+    """Plays a drill."""
+
+    def __call__(
+        self, drill: Rehearsal, *, responder: str, seed: int, listener: Listener | None = None
+    ) -> Report:
+        """Return the report; nothing is left running, also after an error.
+
+        Raises:
+            BadInput: the rig cannot play it, with reason and cure.
+        """
+
+
+RIGS: Final[Mapping[str, str]] = {
+    "simulated": "plimsoll.drill.simulated.rig:run",
+    "emulated": "plimsoll.drill.emulated.rig:run",
+}
+"""Name -> module and function."""
+
+RESPONDERS: Final = ("plimsoll", "drain", "none")
+
+
+def rig_of(name: str) -> Rig:
+    """Return a rig.
+
+    Raises:
+        BadInput: it is not built yet, there is no such rig, or its libraries are missing.
+    """
+    if name in RIGS_TO_COME:
+        raise BadInput(
+            f"the rig {name} is not built yet; choose one of these with --rig: {', '.join(RIGS)}"
+        )
+    if name not in RIGS:
+        raise BadInput(f"there is no rig {name}; choose one of these: {', '.join(RIGS)}")
+    module, _, function = RIGS[name].partition(":")
+    try:
+        rig: Rig = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("plimsoll."):
+            raise BadInput(f"the rig {name} is not part of this installation") from error
+        raise BadInput(
+            f"the rig {name} needs the library {error.name}; install plimsoll[rigs]"
+        ) from error
+    return rig

@@ -1,0 +1,79 @@
+"""A plain cluster autoscaler: every scan it grows on-demand groups for pods that fit nowhere.
+
+It stands for what runs in most clusters, so every responder has it beside it. It sees what the
+cluster shows, counts nodes on their way, and after a refusal leaves a group alone for a while.
+
+Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.errors import Refused, Temporary
+from plimsoll.domain.fit import Board
+from plimsoll.drill.fleet import Fleet
+from plimsoll.drill.simulated.aws import group_of
+from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.time import GreenletWorkers, VirtualClock
+from plimsoll.drill.simulated.transport import SimulatedTransport
+from plimsoll.drill.simulated.wire import Wire
+
+BACKOFF: Final = timedelta(minutes=5)
+"""--initial-node-group-backoff-duration."""
+
+
+class ClusterAutoscaler:
+    """Scans one cluster."""
+
+    def __init__(self, stage: Stage, clock: VirtualClock, api_seconds: float) -> None:
+        self._stage = stage
+        self._clock = clock
+        self._avoid: dict[tuple[str, str | None], datetime] = {}
+        transport = SimulatedTransport(
+            cluster=stage.cluster,
+            name=stage.name,
+            user="cluster-autoscaler",
+            wire=Wire(clock, api_seconds),
+            clock=clock,
+        )
+        self._api = KubernetesCluster(transport, stage.name, clock, workers=GreenletWorkers(clock))
+
+    def scan(self) -> None:
+        """Look once, and ask for what is missing. An API server that is down is for the next."""
+        if not any(
+            not pod["spec"].get("nodeName") for pod in self._stage.cluster.store.all("pods")
+        ):
+            return
+        try:
+            seen = self._api.observe()
+        except Temporary:
+            return
+        homeless = [pod for pod in seen.pods if pod.pending]
+        if not homeless:
+            return
+        now = self._clock.now()
+        fleet = self._stage.fleet
+        plan = plan_growth(
+            Board(seen.nodes, seen.pods, seen.claims),
+            homeless,
+            [g for g in map(group_of, fleet.groups.values()) if g.capacity == "on-demand"],
+            upcoming=upcoming_of(fleet),
+            avoid=self._avoid,
+            now=now,
+        )
+        for growth in plan.growths:
+            try:
+                fleet.launch(growth.group, growth.add, growth.zone, now)
+            except Refused:
+                self._avoid[growth.group, growth.zone] = now + BACKOFF
+        self._clock.touch(fleet)
+
+
+def upcoming_of(fleet: Fleet) -> Counter[tuple[str, str | None]]:
+    """Return the machines that start, by group and zone."""
+    return Counter((m.group.name, m.zone) for m in fleet.alive() if not m.joined)

@@ -1,0 +1,235 @@
+"""The simulated rig: the services over a hollow cluster and a fleet in memory, in virtual time.
+
+The same file, seed and responder give the same report, byte for byte: nothing here asks the real
+time, the machine, or the order of a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from plimsoll.domain.errors import BadInput, PlimsollError
+from plimsoll.drill.measure import Measurement
+from plimsoll.drill.rehearsal import Rehearsal
+from plimsoll.drill.repertoire import refuse_unsupported
+from plimsoll.drill.report import Report, build_report
+from plimsoll.drill.rigs import Listener, Progress, Quiet
+from plimsoll.drill.settling import settled
+from plimsoll.drill.simulated.autoscaler import ClusterAutoscaler
+from plimsoll.drill.simulated.queues import NoticesQueue, TicksQueue
+from plimsoll.drill.simulated.responders import RESPONDERS, World
+from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.telemetry import DrillTelemetry
+from plimsoll.drill.simulated.time import Invocation, VirtualClock
+from plimsoll.drill.simulated.timeline import Timeline
+from plimsoll.drill.simulated.wire import Wire
+
+WARM_UP: Final = timedelta(minutes=10)
+STEP: Final = timedelta(seconds=1)
+"""How often it is looked whether the drill is settled."""
+SWEEP: Final = timedelta(seconds=60)
+DOUBLED_TICK: Final = 0.7
+"""By how much the second copy of a tick is late: it overtakes, and falls into running slices."""
+
+
+class NeverReadyError(BadInput):
+    """Some workloads were not fully Ready within the warm-up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mischief:
+    """What a test may do to a drill, beyond the faults that a scenario can name."""
+
+    on_call: Callable[[Invocation], None] | None = None
+    """Called after every API call of an invocation, from time 0 on; it may kill it."""
+    doubled: bool = False
+    """Every notice and every tick comes twice, and out of order."""
+
+
+def run(
+    drill: Rehearsal,
+    *,
+    responder: str,
+    seed: int,
+    listener: Listener | None = None,
+) -> Report:
+    """Play a drill and return its report.
+
+    Raises:
+        BadInput: the rig cannot play it, or its cluster never becomes Ready.
+    """
+    simulation = Simulation(drill, responder=responder, seed=seed, listener=listener)
+    try:
+        return simulation.run()
+    finally:
+        simulation.close()
+
+
+class Simulation:
+    """One drill, played once."""
+
+    def __init__(
+        self,
+        drill: Rehearsal,
+        *,
+        responder: str,
+        seed: int,
+        listener: Listener | None = None,
+        mischief: Mischief | None = None,
+    ) -> None:
+        refuse_unsupported(drill.scenario, "simulated")
+        scenario = drill.scenario
+        self.drill = drill
+        self.responder_name = responder
+        self.seed = seed
+        self.mischief = mischief or Mischief()
+        self.clock = VirtualClock()
+        self.clock.on_error = self._failed
+        self._bugs: list[Exception] = []
+        self.measurement = Measurement()
+        self._listener = listener or Quiet()
+        self._zero = self.clock.now()
+        api_seconds = scenario.latency.api.total_seconds()
+        self.stages = {
+            spec.name: Stage(spec, seed=seed, clock=self.clock, measurement=self.measurement)
+            for spec in scenario.clusters
+        }
+        waits = {
+            "notice_seconds": scenario.latency.notice.total_seconds(),
+            "function_seconds": scenario.latency.function.total_seconds(),
+        }
+        self.telemetry = DrillTelemetry(self._say)
+        self.ticks = TicksQueue(self.clock, self._slice, **waits)
+        self.responder = RESPONDERS[responder](
+            World(
+                clock=self.clock,
+                stages=self.stages,
+                wire=Wire(self.clock, api_seconds, self.measurement),
+                telemetry=self.telemetry,
+                ticks=self._tick,
+            )
+        )
+        self.notices = NoticesQueue(self.clock, self.responder.notices, **waits)
+        self.timeline = Timeline(
+            drill=drill,
+            seed=seed,
+            clock=self.clock,
+            stages=self.stages,
+            queue=self.notices,
+            measurement=self.measurement,
+            say=self._say,
+            doubled=self.mischief.doubled,
+        )
+        self._autoscalers = [
+            (ClusterAutoscaler(stage, self.clock, api_seconds), stage.spec.autoscaler.scan)
+            for stage in self.stages.values()
+            if stage.spec.autoscaler is not None
+        ]
+
+    def run(self) -> Report:
+        """Play the drill to its end and return the report.
+
+        Raises:
+            BadInput: a manifest is refused, or the cluster never becomes Ready.
+        """
+        scenario = self.drill.scenario
+        for name, stage in self.stages.items():
+            stage.set_up(self.drill.objects[name])
+        self._every(SWEEP, "sweep", self.responder.sweep)
+        for autoscaler, scan in self._autoscalers:
+            self._every(scan, "autoscaler", autoscaler.scan)
+        self._warm_up()
+        self._zero = self.clock.now()
+        self.measurement.begin(self._zero)
+        self.clock.on_call = self.mischief.on_call
+        self.timeline.play(self._zero)
+        calm = False
+        while not calm and self.clock.now() < self._zero + scenario.horizon:
+            self.clock.run_until(min(self.clock.now() + STEP, self._zero + scenario.horizon))
+            for error in (*self.timeline.errors, *self._bugs):
+                raise error
+            calm = self._settled()
+            self._listener.progress(self._progress())
+        self.responder.hand_in(self.measurement)
+        return build_report(
+            scenario,
+            self.measurement,
+            self.measurement.figures(
+                self.clock.now(), settled=calm, spot_price=scenario.spot_price
+            ),
+            rig="simulated",
+            responder=self.responder_name,
+            seed=self.seed,
+        )
+
+    def close(self) -> None:
+        """Drop what still runs."""
+        self.clock.close()
+
+    def restless(self) -> list[str]:
+        """Return in words why the drill cannot end yet, but for its timeline."""
+        words = self.measurement.restless()
+        for stage in self.stages.values():
+            words += stage.unfinished()
+        if not self.timeline.over:
+            words.append("the owner still waits for the API server")
+        if self.notices.in_flight:
+            words.append(f"{self.notices.in_flight} notices are on their way")
+        if self.ticks.running:
+            words.append("a slice is at work")
+        return words
+
+    def _settled(self) -> bool:
+        elapsed = self.clock.now() - self._zero
+        timeline = self.drill.scenario.timeline
+        # Cheap first: while the timeline runs nothing else needs to be looked at.
+        return settled(timeline, elapsed, ()) and not self.restless()
+
+    def _warm_up(self) -> None:
+        end = self.clock.now() + WARM_UP
+        while lacking := self.measurement.not_ready():
+            if self.clock.now() >= end:
+                raise NeverReadyError(
+                    "after ten minutes the cluster is not ready for the drill: "
+                    + "; ".join(lacking)
+                    + ". Give the node groups more room, or the workloads less to ask for."
+                )
+            self.clock.run_until(self.clock.now() + STEP)
+
+    def _every(self, period: timedelta, name: str, act: Callable[[], object]) -> None:
+        def again() -> None:
+            self.clock.spawn(self.clock.now(), act, name)
+            self.clock.at(self.clock.now() + period, again)
+
+        self.clock.at(self.clock.now(), again)
+
+    def _failed(self, invocation: Invocation) -> None:
+        """Tell of a run that failed. What is no error of ours by type is a bug, and ends the drill.
+
+        On AWS such a run would come back and perhaps work; here it shall be seen.
+        """
+        error = invocation.error
+        self._say(f"warning: {invocation.name} failed: {type(error).__name__}: {error}")
+        if error is not None and not isinstance(error, PlimsollError):
+            self._bugs.append(error)
+
+    def _slice(self, cluster: str, holder: str) -> object:
+        return self.responder.slice(cluster, holder)
+
+    def _tick(self, cluster: str, delay_seconds: int) -> None:
+        self.ticks.send(cluster, delay_seconds)
+        if self.mischief.doubled:
+            self.ticks.send(cluster, delay_seconds + DOUBLED_TICK)
+
+    def _say(self, what: str) -> None:
+        self._listener.say((self.clock.now() - self._zero).total_seconds(), what)
+
+    def _progress(self) -> Progress:
+        horizon = self.drill.scenario.horizon
+        return Progress(
+            seconds=(self.clock.now() - self._zero).total_seconds(),
+            of_seconds=horizon.total_seconds(),
+        )

@@ -1,0 +1,158 @@
+"""Plays the timeline of a drill: notices, faults, and what the owner does."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import assert_never
+
+from plimsoll.drill.events import event_of
+from plimsoll.drill.machines import Machine
+from plimsoll.drill.manifests import Manifest
+from plimsoll.drill.measure import Measurement
+from plimsoll.drill.rehearsal import Rehearsal
+from plimsoll.drill.scenario import (
+    ApplyEntry,
+    Entry,
+    FaultEntry,
+    NoticeEntry,
+    ScaleEntry,
+    Selector,
+)
+from plimsoll.drill.simulated.queues import NoticesQueue
+from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.time import VirtualClock
+
+OWNER_RETRY = timedelta(seconds=1)
+"""How soon the owner tries again while the API server is down."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Timeline:
+    """The entries of a drill, from time 0 on."""
+
+    drill: Rehearsal
+    seed: int
+    clock: VirtualClock
+    stages: Mapping[str, Stage]
+    queue: NoticesQueue
+    measurement: Measurement
+    say: Callable[[str], None]
+    doubled: bool = False
+    """Whether every notice comes twice, fault or no fault."""
+    errors: list[Exception] = field(default_factory=list)
+    """What the cluster refused to its owner: the scenario is wrong."""
+    _doubling: list[FaultEntry] = field(default_factory=list)
+    _sent: int = 0
+    _unplayed: int = 0
+
+    def play(self, zero: datetime) -> None:
+        """Set every entry on its time."""
+        for number, entry in enumerate(self.drill.scenario.timeline):
+            self._unplayed += 1
+            self.clock.at(zero + entry.at, partial(self._begin, number, entry))
+
+    @property
+    def over(self) -> bool:
+        """Whether the owner has done all that was to be done, also what had to wait."""
+        return not self._unplayed
+
+    def _begin(self, number: int, entry: Entry) -> None:
+        match entry:
+            case NoticeEntry():
+                self._unplayed -= 1
+                self._notices(number, entry)
+            case FaultEntry():
+                self._unplayed -= 1
+                self._fault(entry)
+            case ScaleEntry():
+                stage = self.stages[entry.cluster]
+                self._owner(f"scales {entry.name} to {entry.replicas}", partial(stage.scale, entry))
+            case ApplyEntry():
+                stage = self.stages[entry.cluster]
+                objects: Sequence[Manifest] = self.drill.applied[entry.file]
+                self._owner(f"applies {entry.file.name}", partial(stage.apply, objects))
+            case _:
+                assert_never(entry)
+
+    def _owner(self, what: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except ConnectionRefusedError:
+            again = self.clock.now() + OWNER_RETRY
+            self.clock.at(again, partial(self._owner, what, act))
+            return
+        except Exception as error:  # noqa: BLE001 - raised again where the drill is run
+            self.errors.append(error)
+        self._unplayed -= 1
+        self.say(f"the owner {what}")
+
+    def _fault(self, entry: FaultEntry) -> None:
+        now = self.clock.now()
+        self.say(f"fault {entry.fault} begins")
+        match entry.fault:
+            case "api-server-down":
+                hit = [s for s in self.stages.values() if entry.cluster in {None, s.name}]
+                for stage in hit:
+                    stage.take_api_away()
+                    self.clock.at(now + entry.lasts, stage.bring_api_back)
+            case "notices-duplicated":
+                self._doubling.append(entry)
+                self.clock.at(now + entry.lasts, partial(self._doubling.remove, entry))
+            case _:  # refused before anything started
+                raise NotImplementedError(entry.fault)
+        self.clock.at(now + entry.lasts, partial(self.say, f"fault {entry.fault} ends"))
+
+    def _notices(self, number: int, entry: NoticeEntry) -> None:
+        draw = random.Random(f"{self.seed}/timeline/{number}")  # noqa: S311 - a drill, no secret
+        chosen = select(entry.nodes, self.stages, draw)
+        steps = max(1, len(chosen) - 1)
+        for i, (stage, machine) in enumerate(chosen):
+            when = self.clock.now() + entry.spread * i / steps
+            self.clock.at(when, partial(self._notice, entry, stage, machine))
+
+    def _notice(self, entry: NoticeEntry, stage: Stage, machine: Machine) -> None:
+        if machine.gone is not None:
+            return
+        now = self.clock.now()
+        goes = None if entry.goes_after is None else now + entry.goes_after
+        self.say(f"{entry.notice} for {machine.node} of {stage.name}")
+        self.measurement.noticed(now, machine.id, entry.notice, deadline=goes)
+        event = event_of(entry.notice, machine, now, goes=goes, state=entry.state)
+        if event is not None:
+            machine.notices.append((entry.notice, now))
+            self._send(json.dumps(event))
+        if goes is not None:
+            stage.fleet.end(machine.id, goes)
+            self.clock.touch(stage.fleet)
+
+    def _send(self, body: str) -> None:
+        """Put an event on its way; while notices are doubled, with a copy, and out of order."""
+        self._sent += 1
+        draw = random.Random(f"{self.seed}/notices/{self._sent}")  # noqa: S311 - a drill, no secret
+        delays = [0.0]
+        chances = [(fault.fraction, fault.delay.total_seconds()) for fault in self._doubling]
+        for fraction, most in [*chances, *([(1.0, 2.0)] if self.doubled else [])]:
+            if draw.random() < fraction:
+                delays = [draw.uniform(0, most) for _ in (*delays, 0)]
+        for delay in delays:
+            self.queue.send(body, delay_seconds=delay)
+
+
+def select(
+    selector: Selector, stages: Mapping[str, Stage], draw: random.Random
+) -> Sequence[tuple[Stage, Machine]]:
+    """Return the nodes that a selector takes, in the order of the scenario."""
+    matches = [
+        (stage, machine)
+        for stage in stages.values()
+        for machine in stage.fleet.alive()
+        if machine.joined
+        and selector.takes_node(stage.name, machine.group, name=machine.node, zone=machine.zone)
+    ]
+    kept = set(draw.sample(range(len(matches)), selector.keeps(len(matches))))
+    return [match for i, match in enumerate(matches) if i in kept]
