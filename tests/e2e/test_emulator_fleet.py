@@ -1,0 +1,283 @@
+"""AWS's answers about a drill's fleet, asked by the unchanged SDK."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from threading import RLock
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from plimsoll.drill.durations import Span
+from plimsoll.drill.emulated.awsfleet import AwsFleet
+from plimsoll.drill.events import event_of
+from plimsoll.drill.fleet import Fleet
+from plimsoll.drill.scenario import NodeGroupSpec
+
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+STARTUP = timedelta(seconds=70)
+
+
+def group(name, kind, capacity, *, size, **more):
+    return NodeGroupSpec(
+        name=name,
+        kind=kind,
+        capacity=capacity,
+        instance_type="m5.2xlarge",
+        zones=("us-east-1a", "us-east-1b"),
+        size=size,
+        max=5,
+        startup=Span(least=STARTUP, most=STARTUP),
+        allocatable={"cpu": "7910m", "memory": "29Gi", "pods": "58"},
+        **more,
+    )
+
+
+class World:
+    """A fleet, its server and a clock that stands still until it is moved."""
+
+    def __init__(self):
+        self.now = START
+        self.fleet = Fleet(
+            "harbor",
+            [
+                group("base", "asg", "on-demand", size=2),
+                group("spot-a", "asg", "spot", size=3),
+                group("managed", "eks-nodegroup", "spot", size=1, taints=({"key": "gpu"},)),
+                group("fixed", "static", "on-demand", size=1),
+            ],
+            seed=7,
+            now=START,
+        )
+        self.fleet.step(START)
+        self.aws = AwsFleet([self.fleet], clock=lambda: self.now, lock=RLock())
+
+    def client(self, service):
+        return boto3.client(
+            service,
+            endpoint_url=self.aws.endpoints["EC2"],
+            region_name="us-east-1",
+            aws_access_key_id="none",
+            aws_secret_access_key="none",
+        )
+
+    def wait(self, seconds):
+        self.now += timedelta(seconds=seconds)
+        self.fleet.step(self.now)
+
+    def instances(self, name):
+        [described] = self.client("autoscaling").describe_auto_scaling_groups(
+            AutoScalingGroupNames=[name]
+        )["AutoScalingGroups"]
+        return {i["InstanceId"]: i for i in described["Instances"]}
+
+
+@pytest.fixture
+def world():
+    world = World()
+    with world.aws:
+        yield world
+
+
+@pytest.fixture
+def autoscaling(world):
+    return world.client("autoscaling")
+
+
+@pytest.fixture
+def ec2(world):
+    return world.client("ec2")
+
+
+@pytest.fixture
+def eks(world):
+    return world.client("eks")
+
+
+def launch(autoscaling, name="spot-a", count=1, token="t", **more):
+    return autoscaling.launch_instances(
+        AutoScalingGroupName=name, RequestedCapacity=count, ClientToken=token, **more
+    )
+
+
+def test_a_spot_instance_says_so_and_names_its_cluster(world, ec2):
+    [machine, *_] = world.fleet.groups["spot-a"].machines
+    [reservation] = ec2.describe_instances(InstanceIds=[machine.id])["Reservations"]
+    [instance] = reservation["Instances"]
+    assert instance["InstanceLifecycle"] == "spot"
+    assert instance["State"]["Name"] == "running"
+    assert instance["LaunchTime"] == START - timedelta(hours=6)
+    assert instance["Placement"]["AvailabilityZone"] == "us-east-1a"
+    assert {"Key": "kubernetes.io/cluster/harbor", "Value": "owned"} in instance["Tags"]
+
+
+def test_an_on_demand_instance_has_no_lifecycle(world, ec2):
+    answer = ec2.describe_instances(
+        Filters=[{"Name": "tag:aws:autoscaling:groupName", "Values": ["base"]}]
+    )
+    instances = [i for r in answer["Reservations"] for i in r["Instances"]]
+    assert len(instances) == 2
+    assert not any("InstanceLifecycle" in i for i in instances)
+
+
+def test_unknown_instances_are_an_error_that_names_them(ec2):
+    with pytest.raises(ClientError, match=r"InvalidInstanceID\.NotFound.*i-0nobody"):
+        ec2.describe_instances(InstanceIds=["i-0nobody"])
+
+
+def test_an_unknown_filter_is_an_error_that_names_it(ec2):
+    with pytest.raises(ClientError, match="vpc-id"):
+        ec2.describe_instances(Filters=[{"Name": "vpc-id", "Values": ["x"]}])
+
+
+def test_a_spot_request_tells_of_the_interruption_and_of_the_end(world, ec2):
+    [machine, *_] = world.fleet.groups["spot-a"].machines
+
+    def status():
+        [request] = ec2.describe_spot_instance_requests(
+            Filters=[{"Name": "instance-id", "Values": [machine.id]}]
+        )["SpotInstanceRequests"]
+        return request["Status"]["Code"]
+
+    assert status() == "fulfilled"
+    machine.notices.append(("spot-interruption", world.now))
+    world.fleet.end(machine.id, world.now + timedelta(seconds=120))
+    assert status() == "marked-for-termination"
+    world.wait(120)
+    assert status() == "instance-terminated-no-capacity"
+
+
+def test_a_scheduled_event_stands_in_the_status(world, ec2):
+    [machine, *_] = world.fleet.groups["base"].machines
+    machine.notices.append(("health-scheduled-change", world.now))
+    world.fleet.end(machine.id, world.now + timedelta(hours=2))
+    [status] = ec2.describe_instance_status(InstanceIds=[machine.id])["InstanceStatuses"]
+    assert status["Events"][0]["Code"] == "instance-retirement"
+    assert status["Events"][0]["NotBefore"] == START + timedelta(hours=2)
+
+
+def test_groups_are_found_by_the_tag_of_their_cluster(autoscaling):
+    answer = autoscaling.describe_auto_scaling_groups(
+        Filters=[{"Name": "tag-key", "Values": ["kubernetes.io/cluster/harbor"]}]
+    )
+    names = {g["AutoScalingGroupName"]: g["DesiredCapacity"] for g in answer["AutoScalingGroups"]}
+    assert names == {"base": 2, "spot-a": 3, "eks-managed": 1}
+
+
+def test_launched_instances_come_at_once_by_id_and_run_after_their_start_up_time(
+    world, autoscaling
+):
+    answer = launch(autoscaling, count=2, AvailabilityZones=["us-east-1b"])
+    [launched] = answer["Instances"]
+    assert launched["AvailabilityZone"] == "us-east-1b"
+    assert len(launched["InstanceIds"]) == 2
+    states = {world.instances("spot-a")[i]["LifecycleState"] for i in launched["InstanceIds"]}
+    assert states == {"Pending"}
+    world.wait(70)
+    states = {world.instances("spot-a")[i]["LifecycleState"] for i in launched["InstanceIds"]}
+    assert states == {"InService"}
+
+
+def test_the_same_token_launches_once(world, autoscaling):
+    first, second = launch(autoscaling), launch(autoscaling)
+    assert first["Instances"] == second["Instances"]
+    assert world.fleet.groups["spot-a"].desired == 4
+
+
+def test_a_token_for_another_request_is_refused(autoscaling):
+    launch(autoscaling, count=1)
+    with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
+        launch(autoscaling, count=2)
+
+
+def test_want_of_capacity_is_part_of_the_answer_to_launch_instances(world, autoscaling):
+    world.fleet.refuse("spot-a", world.now + timedelta(seconds=60))
+    answer = launch(autoscaling)
+    assert answer["Instances"] == []
+    assert answer["Errors"][0]["ErrorCode"] == "InsufficientInstanceCapacity"
+
+
+def test_want_of_capacity_shows_in_the_activities_of_a_raised_group(world, autoscaling):
+    world.fleet.refuse("base", world.now + timedelta(seconds=60))
+    autoscaling.set_desired_capacity(AutoScalingGroupName="base", DesiredCapacity=3)
+    [first, *_] = autoscaling.describe_scaling_activities(AutoScalingGroupName="base")["Activities"]
+    assert first["StatusCode"] == "Failed"
+    assert "InsufficientInstanceCapacity" in first["StatusMessage"]
+
+
+def test_nothing_grows_above_its_maximum(autoscaling):
+    with pytest.raises(ClientError, match="above max value 5"):
+        autoscaling.set_desired_capacity(AutoScalingGroupName="base", DesiredCapacity=6)
+    with pytest.raises(ClientError, match="above max value 5"):
+        launch(autoscaling, count=9)
+
+
+def test_lowering_is_an_error_and_not_a_silent_no(autoscaling):
+    with pytest.raises(ClientError, match="lowers nothing"):
+        autoscaling.set_desired_capacity(AutoScalingGroupName="base", DesiredCapacity=1)
+
+
+def test_an_instance_that_vanishes_is_replaced_by_its_group(world):
+    before = set(world.instances("spot-a"))
+    world.fleet.end(min(before), world.now + timedelta(seconds=1))
+    world.wait(1)
+    after = world.instances("spot-a")
+    assert len(after) == 3
+    assert [after[i]["LifecycleState"] for i in set(after) - before] == ["Pending"]
+
+
+def test_a_completed_lifecycle_action_ends_the_instance(world, autoscaling):
+    [machine, *_] = world.fleet.groups["base"].machines
+    event = event_of("lifecycle-terminate", machine, world.now, goes=None)
+    machine.notices.append(("lifecycle-terminate", world.now))
+    autoscaling.complete_lifecycle_action(
+        LifecycleHookName=event["detail"]["LifecycleHookName"],
+        AutoScalingGroupName=event["detail"]["AutoScalingGroupName"],
+        LifecycleActionToken=event["detail"]["LifecycleActionToken"],
+        LifecycleActionResult="CONTINUE",
+    )
+    world.wait(0)
+    assert machine.id not in world.instances("base")
+
+
+def test_a_managed_node_group_grows_and_its_auto_scaling_group_with_it(world, eks, autoscaling):
+    assert eks.list_nodegroups(clusterName="harbor")["nodegroups"] == ["managed"]
+    eks.update_nodegroup_config(
+        clusterName="harbor",
+        nodegroupName="managed",
+        scalingConfig={"minSize": 0, "maxSize": 5, "desiredSize": 2},
+        clientRequestToken="once",
+    )
+    described = eks.describe_nodegroup(clusterName="harbor", nodegroupName="managed")["nodegroup"]
+    assert described["scalingConfig"]["desiredSize"] == 2
+    assert described["capacityType"] == "SPOT"
+    assert described["taints"] == [{"key": "gpu", "value": "", "effect": "NO_SCHEDULE"}]
+    [behind] = described["resources"]["autoScalingGroups"]
+    assert len(world.instances(behind["name"])) == 2
+
+
+def test_an_unknown_node_group_is_named(eks):
+    with pytest.raises(ClientError, match=r"ResourceNotFoundException.*nobody"):
+        eks.describe_nodegroup(clusterName="harbor", nodegroupName="nobody")
+
+
+@pytest.mark.parametrize(
+    ("service", "call", "action"),
+    [
+        ("ec2", lambda c: c.describe_vpcs(), "ec2:DescribeVpcs"),
+        ("autoscaling", lambda c: c.describe_policies(), "autoscaling:DescribePolicies"),
+        ("eks", lambda c: c.list_clusters(), "eks:ListClusters"),
+    ],
+    ids=["ec2", "autoscaling", "eks"],
+)
+def test_an_action_that_nobody_answers_is_an_error_that_names_it(world, service, call, action):
+    with pytest.raises(ClientError, match=action) as raised:
+        call(world.client(service))
+    assert raised.value.response["Error"]["Code"] in {"InvalidAction", "UnknownOperationException"}
+
+
+def test_every_call_is_counted(world, ec2):
+    ec2.describe_instances()
+    ec2.describe_instances()
+    assert world.aws.calls == {"ec2:DescribeInstances": 2}
