@@ -19,7 +19,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     # name -> "module:function". A new command is a file beside this one, and a line here.
     "drill": "plimsoll.cli.drill:drill",
     "clusters": "plimsoll.cli.clusters:clusters",
-    "drill": "plimsoll.cli.drill:drill",
     "event": "plimsoll.cli.event:event",
     "status": "plimsoll.cli.status:status",
 }

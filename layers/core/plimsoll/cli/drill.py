@@ -25,7 +25,7 @@ from plimsoll.drill.rigs import RESPONDERS, RIGS, Listener, Progress, Quiet, rig
 from plimsoll.drill.tables import workloads_table
 
 STDOUT = "-"
-WIDTH = 120
+WIDTH = 140
 """Columns where the output is no terminal and nobody says how wide it is."""
 
 EXAMPLES = """\b
@@ -74,7 +74,7 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     seed: int | None,
     json_to: str | None,
     html: str | None,
-    verbose: bool,
+    verbose: bool,  # noqa: FBT001 - click hands it over by name
 ) -> None:
     """Play the scenario FILE and measure what its workloads feel."""
     if html is not None:
