@@ -31,7 +31,7 @@ def _closing(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
     gone = interruption.gone is not None or node.instance in seen.gone
     if gone and seen.attached.get(node.name) and "out-of-service" not in _taints(node):
         yield OutOfService(node=node, reason="its instance is gone and volumes hang on it")
-    empty = not _left(seen, node)
+    empty = not left_on(seen, node)
     reached = marked(
         interruption,
         emptied=now if empty and interruption.emptied is None and not gone else None,
@@ -58,7 +58,7 @@ def _taints(node: Node) -> set[str]:
     return {taint.key.rpartition("/")[2] for taint in node.taints}
 
 
-def _left(seen: Observation, node: Node) -> list[Pod]:
+def left_on(seen: Observation, node: Node) -> list[Pod]:
     """Pods that must leave and have not, the stopping ones too."""
     return [
         pod
@@ -91,6 +91,6 @@ def report_of(seen: Observation, node: Node, cases: Sequence[Case], told: Iterab
         gone=interruption.gone,
         closed=interruption.closed,
         lowest_ready={str(c.ref): c.serving for c in here if c.workload is not None},
-        killed=tuple(str(p) for p in _left(seen, node)) if gone else (),
+        killed=tuple(str(p) for p in left_on(seen, node)) if gone else (),
         reasons=tuple(told),
     )

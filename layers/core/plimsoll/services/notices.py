@@ -195,10 +195,10 @@ class NoticeService:
             if node.unreadable is not None:
                 self.telemetry.warn("record not readable", node=node.name, because=node.unreadable)
                 return f"{node.name} is left alone: {node.unreadable}"
-            merged = _merged(node, batch, self.clock.now())
+            merged = merged_with(node, batch, self.clock.now())
             if isinstance(merged, str):
                 return merged
-            if not writing or _stands(node, merged):
+            if not writing or stands(node, merged):
                 return merged
             try:
                 self._cordon(api, node, merged, batch)
@@ -225,9 +225,10 @@ class NoticeService:
         )
 
 
-def _merged(
+def merged_with(
     node: Node, batch: Sequence[tuple[InstanceNotice, IndexEntry]], now: datetime
 ) -> Interruption | str:
+    """Merge notices of one instance into what its node says; say why where that is nothing."""
     merged = node.interruption
     for notice, entry in batch:
         former = of_former_life(notice.time, launched=entry.launched)
@@ -243,6 +244,6 @@ def _merged(
     return marked(merged, cordoned=merged.cordoned or now)
 
 
-def _stands(node: Node, merged: Interruption) -> bool:
+def stands(node: Node, merged: Interruption) -> bool:
     """Whether the node says all this already."""
     return node.unschedulable and node.interruption == merged

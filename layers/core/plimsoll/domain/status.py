@@ -1,0 +1,147 @@
+"""What is open in a cluster: interruptions, and changes of ours that are still to be taken back.
+
+Everything is read off the objects themselves, so it is true whoever wrote it, and needs no database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from plimsoll.domain.closing import left_on
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.names import TEMPORARY
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Ref
+from plimsoll.domain.reports import Report
+from plimsoll.domain.temporary import TemporaryReplicas
+
+ZONES = "*"
+"""The cluster that reports of zones are kept under: a zone belongs to none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenInterruption:
+    """An interruption that is not closed, as its node says."""
+
+    node: str
+    instance: str | None
+    kind: str
+    phase: str
+    noticed: datetime | None
+    deadline: datetime | None
+    pods_left: tuple[str, ...]
+    """Pods that must leave the node and are still on it, the stopping ones too."""
+    unreadable: str | None = None
+    """Why the record cannot be read: then nothing else is known, and the node is left alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporaryChange:
+    """A workload whose replicas are raised for a while."""
+
+    workload: Ref
+    replicas: int
+    restore: int | None
+    """What its owner declared; None when our note cannot be read."""
+    unreadable: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneNotice:
+    """Traffic is shifted away from a zone."""
+
+    zone: str
+    noticed: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What is open in one cluster."""
+
+    cluster: str
+    interruptions: tuple[OpenInterruption, ...]
+    changes: tuple[TemporaryChange, ...]
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is open."""
+        return not self.interruptions and not self.changes
+
+
+def status_of(seen: Observation) -> Status:
+    """Return what is open in a cluster, the nearest deadline first."""
+    found = [_interruption(seen, node) for node in seen.nodes if _open(node)]
+    return Status(
+        cluster=seen.cluster,
+        interruptions=tuple(sorted(found, key=_urgency)),
+        changes=tuple(_changes(seen)),
+    )
+
+
+def zones_of(reports: Sequence[Report]) -> tuple[ZoneNotice, ...]:
+    """Return the zones that traffic is shifted away from: where the newest report is not closed."""
+    newest: dict[str, Report] = {}
+    for report in sorted(reports, key=lambda report: report.noticed):
+        newest[report.interruption.partition("@")[0]] = report
+    return tuple(
+        ZoneNotice(zone=zone, noticed=report.noticed, reason="; ".join(report.reasons))
+        for zone, report in sorted(newest.items())
+        if report.closed is None
+    )
+
+
+def _open(node: Node) -> bool:
+    if node.unreadable is not None:
+        return True
+    return node.interruption is not None and node.interruption.phase != "closed"
+
+
+def _interruption(seen: Observation, node: Node) -> OpenInterruption:
+    known = node.interruption
+    left = tuple(sorted(str(pod) for pod in left_on(seen, node)))
+    if known is None:
+        return OpenInterruption(
+            node=node.name,
+            instance=node.instance,
+            kind="not known",
+            phase="not known",
+            noticed=None,
+            deadline=None,
+            pods_left=left,
+            unreadable=node.unreadable,
+        )
+    return OpenInterruption(
+        node=node.name,
+        instance=known.instance,
+        kind=known.kind,
+        phase=known.phase,
+        noticed=known.noticed,
+        deadline=known.deadline,
+        pods_left=left,
+    )
+
+
+def _urgency(one: OpenInterruption) -> tuple[bool, str, str]:
+    return one.deadline is None, one.deadline.isoformat() if one.deadline else "", one.node
+
+
+def _changes(seen: Observation) -> list[TemporaryChange]:
+    found = []
+    for workload in sorted(seen.workloads, key=lambda w: w.ref):
+        text = workload.annotations.get(TEMPORARY)
+        if text is None:
+            continue
+        try:
+            restore, why = TemporaryReplicas.from_record(text).restore, None
+        except BadInput as error:
+            restore, why = None, str(error)
+        found.append(
+            TemporaryChange(
+                workload=workload.ref, replicas=workload.replicas, restore=restore, unreadable=why
+            )
+        )
+    return found
