@@ -120,7 +120,7 @@ class TestPolicies:
     def test_a_node_that_is_not_selected_is_left_out_unless_affinity_is_ignored(self):
         ssd = [a_node(n, zone=z, labels={"disk": "ssd"}) for n, z in (("a", ZONE_A), ("b", ZONE_B))]
         board = Board([*ssd, C], standing("a", "b"))
-        wants = {"nodeSelector": {"disk": "ssd"}}
+        wants: dict[str, Any] = {"nodeSelector": {"disk": "ssd"}}
         assert fitting(board, spread(**wants)) == "ab"
         assert fitting(board, spread("new", rule(nodeAffinityPolicy="Ignore"), **wants)) == ""
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.objects import (
     parse_budget,
@@ -42,6 +43,8 @@ from tests.builders import (
     volume_json,
 )
 
+HIGH: Any = "high"
+NULL: Any = None
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -98,8 +101,18 @@ class TestNodes:
         assert not a_node(unschedulable=True).staying
         assert not a_node(ready=False).staying
 
-    def test_says_why_a_record_cannot_be_read_and_reads_the_rest(self):
-        node = a_node("n", annotations={INTERRUPTION: "not a record"})
+    def test_reads_the_interruption_recorded_on_it(self):
+        notice = NoticeRecord(kind="spot-interruption", time=NOON, id="1")
+        going = Interruption(
+            instance="i-0123456789abcdef0", launched=None, node="n", notices=(notice,)
+        )
+        node = a_node("n", annotations={INTERRUPTION: to_record(going)})
+        assert node.interruption == going
+        assert not node.staying
+
+    @pytest.mark.parametrize("record", ["not a record", '{"v": 99}'])
+    def test_says_why_a_record_cannot_be_read_and_reads_the_rest(self, record):
+        node = a_node("n", annotations={INTERRUPTION: record})
         assert node.name == "n"
         assert node.interruption is None
         assert node.unreadable
@@ -263,7 +276,7 @@ class TestWorkloads:
 
     def test_a_stateful_set_rolls_out_above_its_partition_only(self):
         behind = {"currentRevision": "a", "updateRevision": "b", "updatedReplicas": 1}
-        held = {"updateStrategy": {"rollingUpdate": {"partition": 2}}}
+        held: dict[str, Any] = {"updateStrategy": {"rollingUpdate": {"partition": 2}}}
         assert a_stateful_set(status=behind).rolling_out
         assert not a_stateful_set(status=behind, **held).rolling_out
         assert not a_stateful_set(status=behind, updateStrategy={"type": "OnDelete"}).rolling_out
@@ -366,12 +379,12 @@ class TestBadObjects:
         ("parse", "obj", "place"),
         [
             (parse_pod, pod_json(cpu="lots"), r"spec.containers\[0\].resources.requests: 'lots'"),
-            (parse_pod, pod_json(priority="high"), "spec.priority: found 'high'"),
+            (parse_pod, pod_json(priority=HIGH), "spec.priority: found 'high'"),
             (parse_pod, pod_json(containers={}), "spec.containers: found {}, want a list"),
             (parse_pod, pod_json(nodeSelector={"a": 1}), "spec.nodeSelector.a: found 1"),
             (parse_pod, pod_json(created="soon"), "metadata.creationTimestamp: 'soon' is no time"),
             (parse_node, node_json(memory="1 GB"), "status.allocatable: '1 GB'"),
-            (parse_node, node_json(labels={"a": None}), "metadata.labels.a: found None"),
+            (parse_node, node_json(labels={"a": NULL}), "metadata.labels.a: found None"),
             (
                 parse_deployment,
                 {**deployment_json(), "spec": {"replicas": "3"}},

@@ -9,7 +9,7 @@ what it asks for is enough by construction, because every pod was placed by the 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,6 +17,7 @@ from datetime import datetime
 from plimsoll.domain.dealing import Deal, Source
 from plimsoll.domain.fit import Board
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 
 
@@ -31,7 +32,7 @@ class Growth:
     zone: str | None = None
     """The zone to launch in; None where the group itself chooses."""
     pods: tuple[str, ...] = ()
-    """The pods that it is for, as `namespace/name`."""
+    """The pods that wait for nodes of this group and zone, as `namespace/name`."""
     reason: str
 
 
@@ -41,9 +42,9 @@ class GrowthPlan:
 
     growths: tuple[Growth, ...] = ()
     placed: Mapping[str, str] = field(default_factory=dict)
-    """Pod uid -> node name; the node may be one of `awaited`."""
-    awaited: frozenset[str] = frozenset()
-    """Names of the nodes that are counted on and do not exist yet (`new-<group>-<n>`)."""
+    """Pod uid -> node name, in the order of placing; the node may be one of `awaited`."""
+    awaited: Mapping[str, Node] = field(default_factory=dict)
+    """The nodes that are counted on and do not exist yet, by name (`new-<group>-<n>`)."""
     unplaceable: Mapping[str, str] = field(default_factory=dict)
     """Pod uid -> why no node and no group can take it."""
 
@@ -90,43 +91,58 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         return deal
 
     first = dealt(groups, upcoming)
-    chosen = first
     if first.opened:
         slim = dealt(groups, upcoming)
         if slim.drop({pod.uid: pod for pod in order}):
-            # Fewer nodes are asked for only if the next look, counting them, will be content.
+            # Fewer nodes are asked for only if the next look, counting them, is content with them.
             asked = Counter(slim.opened.values())
             again = dealt(_grown(groups, asked), Counter(upcoming) + asked)
             if not again.opened and again.placed.keys() >= first.placed.keys():
-                chosen = slim
-    return _plan(chosen, order, groups)
+                return _plan(again, asked, first.cause, order, groups)
+    return _plan(first, Counter(first.opened.values()), first.cause, order, groups)
 
 
-def _plan(deal: Deal, pods: Sequence[Pod], groups: Sequence[NodeGroup]) -> GrowthPlan:
-    kind = {group.name: group.kind for group in groups}
-    growths = []
-    for source, add in sorted(
-        Counter(deal.opened.values()).items(), key=lambda item: (item[0][0], item[0][1] or "")
-    ):
-        name, zone = source
-        mine = tuple(str(p) for p in pods if deal.opened.get(deal.placed.get(p.uid, "")) == source)
-        growths.append(
+def _plan(
+    deal: Deal,
+    asked: Mapping[Source, int],
+    cause: Mapping[Source, str],
+    pods: Sequence[Pod],
+    groups: Sequence[NodeGroup],
+) -> GrowthPlan:
+    waiting: dict[Source, list[str]] = defaultdict(list)
+    for pod in pods:
+        node = deal.awaited.get(deal.placed.get(pod.uid, ""))
+        if node is not None:
+            for zone in (node.zone, None):
+                waiting[deal.group_of[node.name], zone].append(str(pod))
+    return GrowthPlan(
+        growths=tuple(
             Growth(
-                group=name,
-                kind=kind[name],
+                group=group.name,
+                kind=group.kind,
                 add=add,
                 zone=zone,
-                pods=mine,
-                reason=f"room for {len(mine)} pods, the first {mine[0] if mine else 'in another zone'}"
-                f": {deal.cause[source]}",
+                pods=tuple(waiting[name, zone]),
+                reason=_reason(waiting[name, zone], cause[name, zone]),
             )
-        )
-    return GrowthPlan(
-        growths=tuple(growths),
+            for group in groups
+            for (name, zone), add in sorted(asked.items(), key=lambda item: item[0][1] or "")
+            if name == group.name
+        ),
         placed=deal.placed,
-        awaited=frozenset(deal.awaited),
+        awaited=deal.awaited,
         unplaceable=deal.refused,
     )
+
+
+def _reason(pods: Sequence[str], cause: str) -> str:
+    match pods:
+        case []:
+            return f"its zones take turns, and the next one is needed ({cause})"
+        case [pod]:
+            return f"room for {pod} ({cause})"
+        case _:
+            return f"room for {len(pods)} pods, the first {pods[0]} ({cause})"
 
 
 def _in_order(pods: Sequence[Pod], board: Board, groups: Sequence[NodeGroup]) -> list[Pod]:
@@ -161,6 +177,7 @@ def _going(board: Board, groups: Sequence[NodeGroup]) -> frozenset[Source]:
         (group.name, node.zone if group.launchable else None)
         for node in board.nodes.values()
         if node.interruption is not None
+        and not node.interruption.withdrawn
         and node.instance is not None
         and (group := group_of.get(node.instance)) is not None
     )

@@ -61,9 +61,12 @@ class Deal:
         self._hopeless: dict[tuple[object, int], str] = {}
         self.opened: dict[str, Source] = {}
         """Name of each new node -> what has to be asked for it."""
-        self.awaited: set[str] = set()
-        """Names of all nodes that are not there yet, new or asked for before."""
+        self.awaited: dict[str, Node] = {}
+        """All nodes that are not there yet, new or asked for before, in the order of opening."""
+        self.group_of: dict[str, str] = {}
+        """Their groups."""
         self.placed: dict[str, str] = {}
+        """Pod uid -> node name, in the order of placing."""
         self.refused: dict[str, str] = {}
         self.cause: dict[Source, str] = {}
         """Why the first node was asked for: what the scheduler would say of its pod."""
@@ -185,7 +188,8 @@ class Deal:
         return node
 
     def _account(self, group: NodeGroup, node: Node, pod: Pod) -> None:
-        self.awaited.add(node.name)
+        self.awaited[node.name] = node
+        self.group_of[node.name] = group.name
         for source in ((group.name, node.zone), (group.name, None)):
             if self._upcoming[source] > 0:
                 self._upcoming[source] -= 1
@@ -236,7 +240,7 @@ class Deal:
             self._board.place(pod, moved[pod.uid])
         else:
             self.placed.update(moved)
-            self.awaited.discard(name)
+            del self.awaited[name]
             self._room[self.opened.pop(name)[0]] += 1
             return
         self._board.add_node(node)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from plimsoll.domain import names
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
-from plimsoll.domain.interruptions import Interruption, from_record
+from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import OwnerKind, Pod, Ref, Selector
 from plimsoll.domain.scheduling import read_scheduling, read_selector
@@ -277,7 +277,7 @@ def _record(text: str | None) -> tuple[Interruption | None, str | None]:
         return None, None
     try:
         return from_record(text), None
-    except BadInput as error:
+    except (BadInput, NewerRecord) as error:
         return None, str(error)
 
 

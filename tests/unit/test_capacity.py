@@ -1,0 +1,329 @@
+"""Groups grow by what the homeless pods need, no more, and only where it is of use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
+from plimsoll.domain.fit import Board
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.nodes import Taint
+from plimsoll.domain.pods import Pod
+from tests.builders import (
+    NOON,
+    ZONE_A,
+    ZONE_B,
+    ZONE_C,
+    a_claim,
+    a_group,
+    a_node,
+    a_pod,
+    mounting,
+    pods_of,
+)
+from tests.cluster_strategies import Shortage, shortages
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+
+
+def grow(board: Board, pods: list[Pod], *groups: NodeGroup, **how: Any) -> GrowthPlan:
+    return plan_growth(board, pods, groups, **{"upcoming": {}, "avoid": {}, "now": NOON, **how})
+
+
+def asked(plan: GrowthPlan) -> dict[tuple[str, str | None], int]:
+    return {(g.group, g.zone): g.add for g in plan.growths}
+
+
+def total(plan: GrowthPlan) -> int:
+    return sum(g.add for g in plan.growths)
+
+
+def empty() -> Board:
+    return Board([], [])
+
+
+def spread_over(key: str) -> dict[str, Any]:
+    rule = {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    return {"topologySpreadConstraints": [rule]}
+
+
+class TestRoomThatIsThere:
+    def test_nothing_is_asked_for_what_fits_on_the_nodes_that_stay(self):
+        board = Board([a_node("a"), a_node("b")], [])
+        plan = grow(board, pods_of("web", 4, cpu="1"), a_group())
+        assert not plan.growths
+        assert Counter(plan.placed.values()) == {"a": 2, "b": 2}
+
+    def test_a_homeless_pod_that_still_stands_somewhere_is_moved_and_its_replacement_is_not(self):
+        old = a_pod("web-1", node="a", cpu="6")
+        board = Board([a_node("a", cpu="6")], [old])
+        assert grow(board, [old]).placed == {old.uid: "a"}
+        fresh = replacement_of(old)
+        assert (fresh.uid, fresh.node, fresh.serving) == (f"new:{old.uid}", None, False)
+        assert list(grow(board, [fresh]).unplaceable) == [fresh.uid]
+
+    def test_the_board_is_left_as_it_was(self):
+        node = a_node("a")
+        board = Board([node], [])
+        grow(board, pods_of("web", 20, cpu="1"), a_group())
+        assert (list(board.nodes), board.free("a")) == (["a"], node.allocatable)
+
+    def test_priority_comes_first_when_not_all_can_be_saved(self):
+        low, high = a_pod("low", cpu="6"), a_pod("high", cpu="6", priority=1000)
+        plan = grow(Board([a_node("a")], []), [low, high])
+        assert plan.placed == {high.uid: "a"}
+        assert list(plan.unplaceable) == [low.uid]
+
+
+class TestSmallestChange:
+    @pytest.mark.parametrize(("count", "nodes"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3)])
+    def test_like_pods_get_as_many_nodes_as_they_fill(self, count, nodes):
+        plan = grow(empty(), pods_of("web", count, cpu="2"), a_group(max_size=10))
+        assert total(plan) == nodes
+        assert len(plan.placed) == count
+
+    def test_daemon_pods_take_their_room_on_new_nodes_too(self):
+        here = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+        terms = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        agent = a_pod(
+            "agent-a",
+            owner=("DaemonSet", "agent"),
+            node="a",
+            cpu="1",
+            affinity={"nodeAffinity": required},
+        )
+        board = Board([a_node("a", cpu="1")], [agent])
+        assert total(grow(board, pods_of("web", 4, cpu="2"), a_group())) == 2
+
+    def test_the_group_with_the_least_waste_is_chosen(self):
+        small, large = a_group("small", cpu="2"), a_group("large", cpu="16")
+        assert asked(grow(empty(), pods_of("web", 1, cpu="2"), small, large)) == {
+            ("small", ZONE_A): 1
+        }
+        assert [
+            g.group for g in grow(empty(), pods_of("web", 8, cpu="2"), small, large).growths
+        ] == ["large"]
+
+    def test_a_node_whose_pods_fit_elsewhere_in_the_end_is_not_asked_for(self):
+        urgent = a_pod("urgent", cpu="2", priority=1000)
+        picky = a_pod("picky", cpu="2", nodeSelector={"disk": "ssd"})
+        plain, ssd = a_group("a-plain", cpu="2"), a_group("ssd", labels={"disk": "ssd"}, cpu="4")
+        plan = grow(empty(), [urgent, picky], plain, ssd)
+        assert asked(plan) == {("ssd", ZONE_A): 1}
+        assert set(plan.placed) == {urgent.uid, picky.uid}
+        assert plan.growths[0].pods == ("default/urgent", "default/picky")
+
+    def test_new_nodes_are_dealt_over_the_zones(self):
+        plan = grow(empty(), pods_of("web", 4, cpu="6"), a_group())
+        assert asked(plan) == {("base", ZONE_A): 2, ("base", ZONE_B): 2}
+
+    def test_an_ask_says_for_whom_and_why(self):
+        board = Board([a_node("a", cpu="1"), a_node("b", unschedulable=True)], [])
+        (growth,) = grow(board, pods_of("web", 2, cpu="2"), a_group()).growths
+        assert (growth.kind, growth.pods) == ("asg", ("default/web-0", "default/web-1"))
+        assert growth.reason == (
+            "room for 2 pods, the first default/web-0 (0/2 nodes are available:"
+            " 1 Insufficient cpu, 1 node(s) were unschedulable)"
+        )
+
+
+class TestWhichGroups:
+    def test_on_demand_comes_before_spot_and_spot_takes_the_rest(self):
+        base = a_group("base", max_size=1, cpu="2")
+        spot = a_group("a-spot", capacity="spot", zones=[ZONE_A], cpu="2")
+        plan = grow(empty(), pods_of("web", 3, cpu="2"), base, spot)
+        assert asked(plan) == {("base", ZONE_A): 1, ("a-spot", ZONE_A): 2}
+
+    def test_a_group_never_grows_above_its_maximum(self):
+        group = a_group(desired=3, max_size=5)
+        plan = grow(empty(), pods_of("web", 4, cpu="8"), group)
+        assert total(plan) == 2
+        assert len(plan.unplaceable) == 2
+        assert "base: at its maximum of 5 nodes" in next(iter(plan.unplaceable.values()))
+
+    def test_pods_that_no_group_can_take_are_named_with_the_reason(self):
+        big, picky = a_pod("big", cpu="64"), a_pod("picky", nodeSelector={"disk": "ssd"})
+        dark = replace(a_group("dark"), template=None)
+        tainted = a_group("tainted", taints=[Taint(key="gpu", value="yes")])
+        plan = grow(empty(), [big, picky], a_group(), dark, tainted)
+        assert not plan.growths
+        assert plan.unplaceable[big.uid] == (
+            "0/0 nodes are available; base: its nodes are too small; dark: nothing tells what its"
+            " nodes would be; tainted: node(s) had untolerated taint {gpu: yes}"
+        )
+        assert "didn't match Pod's node affinity/selector" in plan.unplaceable[picky.uid]
+        alone = grow(empty(), [big]).unplaceable[big.uid]
+        assert alone == "0/0 nodes are available; there is no group that could grow"
+
+    def test_what_was_refused_is_avoided_until_its_time(self):
+        group, later = a_group(), NOON + timedelta(hours=1)
+        pod = [a_pod()]
+        zone = grow(empty(), pod, group, avoid={("base", ZONE_A): later})
+        assert asked(zone) == {("base", ZONE_B): 1}
+        whole = grow(empty(), pod, group, avoid={("base", None): later})
+        assert "base: refused or interrupted lately" in whole.unplaceable[pod[0].uid]
+        assert grow(empty(), pod, group, avoid={("base", None): NOON}).growths
+
+    def test_a_group_that_cannot_be_steered_is_avoided_only_as_a_whole(self):
+        group, later = a_group(launchable=False), NOON + timedelta(hours=1)
+        one = {("base", ZONE_A): later}
+        assert grow(empty(), [a_pod()], group, avoid=one).growths
+        assert not grow(empty(), [a_pod()], group, avoid={**one, ("base", ZONE_B): later}).growths
+
+    @pytest.mark.parametrize(("launchable", "zones"), [(True, {ZONE_B}), (False, set())])
+    def test_a_spot_group_that_is_going_is_not_asked_in_the_zone_where_it_is(
+        self, launchable, zones
+    ):
+        notice = NoticeRecord(kind="rebalance-recommendation", time=NOON, id="1")
+        interruption = Interruption(instance="i-0a", launched=None, node="s", notices=(notice,))
+        going = replace(a_node("s", instance="i-0a", unschedulable=True), interruption=interruption)
+        spot = a_group("spot", capacity="spot", instances=["i-0a"], launchable=launchable)
+        plan = grow(Board([going], []), pods_of("web", 3, cpu="8"), spot)
+        assert {g.zone for g in plan.growths} == zones
+
+
+class TestZones:
+    def test_a_volume_draws_the_new_node_into_its_zone(self):
+        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
+        plan = grow(board, [a_pod(volumes=mounting("data"))], a_group())
+        assert asked(plan) == {("base", ZONE_B): 1}
+
+    def test_a_volume_in_a_zone_of_no_group_is_named(self):
+        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_C)})
+        pod = a_pod(volumes=mounting("data"))
+        plan = grow(board, [pod], a_group())
+        assert "base: node(s) had volume node affinity conflict" in plan.unplaceable[pod.uid]
+
+    def test_a_group_that_cannot_be_steered_grows_until_the_zone_has_its_turn(self):
+        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
+        pod = a_pod(volumes=mounting("data"))
+        plan = grow(board, [pod], a_group(launchable=False))
+        assert asked(plan) == {("base", None): 2}
+        stands = Board(
+            [a_node("x", instance="i-0a", cpu="0")],
+            [],
+            {("default", "data"): a_claim("data", zone=ZONE_B)},
+        )
+        known = a_group(launchable=False, instances=["i-0a"])
+        assert asked(grow(stands, [pod], known)) == {("base", None): 1}
+
+    def test_a_group_of_the_zone_is_better_than_one_that_has_to_be_lucky(self):
+        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
+        wide, narrow = a_group("a", launchable=False), a_group("b", zones=[ZONE_B])
+        plan = grow(board, [a_pod(volumes=mounting("data"))], wide, narrow)
+        assert asked(plan) == {("b", ZONE_B): 1}
+
+    def test_pods_that_spread_over_zones_get_nodes_in_them(self):
+        pods = pods_of("web", 4, cpu="1", **spread_over(ZONE))
+        board = Board([a_node("a", cpu="1"), a_node("b", zone=ZONE_B, cpu="0")], [])
+        plan = grow(board, pods, a_group())
+        assert asked(plan) == {("base", ZONE_B): 1, ("base", ZONE_A): 1}
+        assert not plan.unplaceable
+
+    def test_pods_that_want_each_other_go_to_one_new_node(self):
+        term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+        together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        plan = grow(empty(), pods_of("web", 3, cpu="1", affinity=together), a_group())
+        assert total(plan) == 1
+
+    def test_pods_that_wait_for_another_are_tried_again(self):
+        term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "cache"}}}
+        near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        web, cache = a_pod("web", affinity=near), a_pod("cache", labels={"app": "cache"})
+        plan = grow(empty(), [web, cache], a_group())
+        assert len(set(plan.placed.values())) == 1
+        assert not plan.unplaceable
+
+
+class TestUpcoming:
+    def test_nodes_on_the_way_are_counted_before_new_ones(self):
+        group = a_group(desired=1)
+        pods = pods_of("web", 4, cpu="2")
+        assert not grow(empty(), pods, group, upcoming={("base", None): 1}).growths
+        assert not grow(empty(), pods, group, upcoming={("base", ZONE_B): 1}).growths
+
+    def test_one_that_comes_up_in_the_wrong_zone_is_of_no_use(self):
+        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
+        pod = [a_pod(volumes=mounting("data"))]
+        plan = grow(board, pod, a_group(desired=1), upcoming={("base", ZONE_A): 1})
+        assert asked(plan) == {("base", ZONE_B): 1}
+
+    def test_one_on_the_way_in_a_group_that_was_refused_is_not_counted_on(self):
+        avoid = {("base", None): NOON + timedelta(hours=1)}
+        plan = grow(
+            empty(),
+            [a_pod()],
+            a_group(desired=1),
+            a_group("other"),
+            upcoming={("base", None): 1},
+            avoid=avoid,
+        )
+        assert asked(plan) == {("other", ZONE_A): 1}
+
+
+def again(world: Shortage, plan: GrowthPlan) -> GrowthPlan:
+    """Look a second time, when what was asked for is on its way."""
+    more = Counter({g.name: 0 for g in world.groups})
+    for growth in plan.growths:
+        more[growth.group] += growth.add
+    groups = [replace(g, desired=g.desired + more[g.name]) for g in world.groups]
+    return grow(world.board(), world.homeless, *groups, upcoming=asked(plan))
+
+
+@given(shortages())
+def test_every_pod_is_placed_or_refused_and_no_group_outgrows_its_room(world):
+    plan = grow(world.board(), world.homeless, *world.groups)
+    assert plan.placed.keys() | plan.unplaceable.keys() == {p.uid for p in world.homeless}
+    assert not plan.placed.keys() & plan.unplaceable.keys()
+    for group in world.groups:
+        assert sum(g.add for g in plan.growths if g.group == group.name) <= group.room
+    assert all(g.add > 0 for g in plan.growths)
+
+
+@given(shortages())
+def test_every_placed_pod_fits_when_its_turn_comes(world):
+    plan = grow(world.board(), world.homeless, *world.groups)
+    board, pods = world.board(), {p.uid: p for p in world.homeless}
+    coming = list(plan.awaited.values())
+    for uid, name in plan.placed.items():
+        while name not in board.nodes:
+            board.add_node(coming.pop(0))
+        assert board.why_not(pods[uid], board.nodes[name]) is None
+        board.place(pods[uid], name)
+    assert len(plan.awaited) == total(plan)
+
+
+@given(shortages())
+def test_a_second_look_asks_for_nothing_more(world):
+    plan = grow(world.board(), world.homeless, *world.groups)
+    second = again(world, plan)
+    assert not second.growths
+    assert second.placed.keys() == plan.placed.keys()
+
+
+@given(
+    shortages(),
+    st.integers(1, 12),
+    st.sampled_from(["1", "2", "3"]),
+    st.sampled_from([{}, spread_over(HOST), spread_over(ZONE)]),
+)
+def test_more_pods_of_a_kind_never_get_fewer_nodes_or_places(world, count, cpu, rules):
+    pods = pods_of("new", count + 1, cpu=cpu, labels={"app": "web"}, **rules)
+    less = grow(world.board(), pods[:-1], *world.groups)
+    more = grow(world.board(), pods, *world.groups)
+    assert total(less) <= total(more)
+    assert len(less.placed) <= len(more.placed)
