@@ -11,6 +11,7 @@ Sources:
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,4 +100,4 @@ def fill_pod(template: dict[str, Any]) -> None:
 def _fill(target: dict[str, Any], defaults: Mapping[str, Any]) -> None:
     for name, value in defaults.items():
         if target.get(name) is None:
-            target[name] = {**value} if isinstance(value, dict) else value
+            target[name] = copy.deepcopy(value)

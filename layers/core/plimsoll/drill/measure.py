@@ -292,11 +292,13 @@ class Measurement:
 
     def kubernetes_call(self, verb: str) -> None:
         """Count one call to the Kubernetes API by the responder."""
-        self.kubernetes_calls[verb] += self.started is not None
+        if self.started is not None:
+            self.kubernetes_calls[verb] += 1
 
     def aws_call(self, operation: str) -> None:
         """Count one call to AWS by the responder, for example `autoscaling:LaunchInstances`."""
-        self.aws_calls[operation] += self.started is not None
+        if self.started is not None:
+            self.aws_calls[operation] += 1
 
     def report(self, interruption: str, reasons: Iterable[str]) -> None:
         """Keep what the responder reported of an interruption; the last word counts."""

@@ -124,7 +124,7 @@ def _allowed(rules: Mapping[str, Any]) -> str:
         return str(rules["const"])
     if "enum" in rules:
         return ", ".join(map(str, rules["enum"]))
-    if "title" in rules:
+    if "title" in rules and rules.get("type") != "object":
         return str(rules["title"])
     kinds = rules.get("type", "object")
     text = " or ".join(_TYPES[k] for k in ([kinds] if isinstance(kinds, str) else kinds))

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from plimsoll.drill.problems import FieldPath, Place, Problems, field_name, shown
@@ -25,6 +26,7 @@ from plimsoll.drill.problems import FieldPath, Place, Problems, field_name, show
 MAX_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 400_000
 MAX_DEPTH = 60
+MAX_WHOLE = 2**63
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTRUCTOR = SafeConstructor()
@@ -285,18 +287,19 @@ class _Reader:
                 return None
 
     def _number(self, node: ScalarNode, kind: str, path: FieldPath) -> Any:
-        number: float
-        try:
+        number: float = math.nan
+        with suppress(ValueError):
             if kind == "int":
-                return _CONSTRUCTOR.construct_yaml_int(node)
-            number = _CONSTRUCTOR.construct_yaml_float(node)
-        except (ValueError, ConstructorError):
-            number = math.nan
+                whole = _CONSTRUCTOR.construct_yaml_int(node)
+                if abs(whole) < MAX_WHOLE:
+                    return whole
+            else:
+                number = _CONSTRUCTOR.construct_yaml_float(node)
         if math.isfinite(number):
             return number
         self.problems.add(
             self._place(node, path),
-            found=f"{shown(str(node.value))}, which is no finite number",
+            found=f"{shown(str(node.value))}, which is no finite number of 64 bits",
             allowed="an ordinary number",
             cure="Write another number, or put it in quotes to make it text",
         )
