@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.names import NAMESPACE, TEMPORARY
+from plimsoll.domain.names import MIRROR, NAMESPACE, TEMPORARY
 from plimsoll.drill.fleet import Fleet, Group
 from plimsoll.drill.machines import Machine, node_object
 from plimsoll.drill.manifests import WORKLOADS, Manifest
@@ -126,11 +126,11 @@ class Stage:
 
     def unfinished(self) -> Iterator[str]:
         """Yield in words what the measurement cannot see, and what must be over in the end."""
-        alive = {m.node for m in self.fleet.alive() if m.joined}
+        alive = {None, "", *(m.node for m in self.fleet.alive() if m.joined)}
         lost = sum(
             1
             for pod in self.cluster.store.all("pods")
-            if pod["spec"].get("nodeName") not in {None, "", *alive}
+            if pod["spec"].get("nodeName") not in alive and not _of_daemon(pod)
         )
         if lost:
             yield f"{lost} pods of {self.name} are on nodes that are gone"
@@ -178,3 +178,10 @@ class Stage:
                 self._measurement.observe_node(change.at, self.name, obj)
             case _:
                 pass
+
+
+def _of_daemon(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod belongs to its node, and is collected with it at leisure."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    mirror = MIRROR in (pod["metadata"].get("annotations") or {})
+    return mirror or any(owner["kind"] == "DaemonSet" for owner in owners)
