@@ -1,0 +1,83 @@
+"""What node groups are made of, as EC2 knows it: launch templates and instance types, remembered.
+
+They change seldom, and a plan is made every few seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import batched
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.domain.errors import Permanent
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.aws import Aws
+    from plimsoll.services.ports import Clock
+
+KEPT: Final = timedelta(minutes=5)
+"""How long a launch template is believed: `$Latest` may mean another one tomorrow."""
+_BATCH: Final = 100
+
+
+class Account:
+    """One account in one region."""
+
+    def __init__(self, aws: Aws, clock: Clock) -> None:
+        self.aws = aws
+        self._clock = clock
+        self._templates: dict[tuple[str, str], tuple[Mapping[str, Any], datetime]] = {}
+        self._types: dict[str, Mapping[str, Any] | None] = {}
+
+    def launch_template(self, reference: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the data of a launch template; nothing when it cannot be read.
+
+        Args:
+            reference: `LaunchTemplateId` or `LaunchTemplateName`, and `Version`.
+        """
+        which = "LaunchTemplateId" if reference.get("LaunchTemplateId") else "LaunchTemplateName"
+        key = str(reference.get(which)), str(reference.get("Version") or "$Default")
+        known = self._templates.get(key)
+        now = self._clock.now()
+        if known is None or now - known[1] >= KEPT:
+            known = self._read_template(which, *key), now
+            self._templates[key] = known
+        return known[0]
+
+    def instance_type(self, name: str) -> Mapping[str, Any] | None:
+        """Return what EC2 says of an instance type, or None when it does not know it."""
+        if name not in self._types:
+            try:
+                with translated(f"describe instance type {name}"):
+                    found = self.aws.ec2.describe_instance_types(InstanceTypes=[name])  # type: ignore[list-item] # the stubs list every type
+            except Permanent:
+                return None
+            self._types[name] = dict(found["InstanceTypes"][0]) if found["InstanceTypes"] else None
+        return self._types[name]
+
+    def auto_scaling_groups(self, names: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Return Auto Scaling groups by name, read now; the unknown ones are left out."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for batch in batched(names, _BATCH, strict=False):
+            with translated(f"describe Auto Scaling groups {', '.join(batch)}"):
+                pages = self.aws.autoscaling.get_paginator("describe_auto_scaling_groups").paginate(
+                    AutoScalingGroupNames=list(batch)
+                )
+                found |= {
+                    group["AutoScalingGroupName"]: group
+                    for page in pages
+                    for group in page["AutoScalingGroups"]
+                }
+        return found
+
+    def _read_template(self, which: str, name: str, version: str) -> Mapping[str, Any]:
+        arguments: dict[str, Any] = {which: name, "Versions": [version]}
+        try:
+            with translated(f"describe launch template {name}"):
+                found = self.aws.ec2.describe_launch_template_versions(**arguments)
+        except Permanent:
+            return {}
+        versions = found["LaunchTemplateVersions"]
+        return dict(versions[0].get("LaunchTemplateData", {})) if versions else {}

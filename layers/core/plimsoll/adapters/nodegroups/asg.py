@@ -1,0 +1,244 @@
+"""Auto Scaling groups that are tagged for the cluster.
+
+Found by the tag `kubernetes.io/cluster/<name>` or `k8s.io/cluster-autoscaler/<name>`; those that
+belong to EKS managed node groups are left to their own kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+from zlib import crc32
+
+from plimsoll.adapters.aws_errors import UNKNOWN_OPERATION, code_of, translate, translated
+from plimsoll.adapters.nodegroups import templates
+from plimsoll.adapters.nodegroups.kind import Warn, target_of
+from plimsoll.domain.errors import BadInput, NotFound, Refused, Throttled
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.names import CAPACITY_LABELS
+from plimsoll.domain.nodes import Node
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.nodegroups.account import Account
+
+NAME: Final = "asg"
+MOST_AT_ONCE: Final = 100
+"""Instances that one LaunchInstances may ask for."""
+_COMING: Final = ("Pending", "InService")
+_FALL_BACK: Final = UNKNOWN_OPERATION | {"ValidationError", "ValidationException"}
+"""LaunchInstances is not known here, or not for this group."""
+
+
+class AutoScalingGroups:
+    """The kind `asg`."""
+
+    def __init__(self, account: Account, cluster: str, warn: Warn) -> None:
+        self._account = account
+        self._cluster = cluster
+        self._warn = warn
+        self._launches = True
+        """False once the endpoint said that it does not know LaunchInstances."""
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        """Return the groups; existing nodes tell what a new one will be like."""
+        tags = [
+            f"{prefix}/{self._cluster}"
+            for prefix in ("kubernetes.io/cluster", "k8s.io/cluster-autoscaler")
+        ]
+        with translated(f"list the Auto Scaling groups of cluster {self._cluster}"):
+            pages = self._account.aws.autoscaling.get_paginator(
+                "describe_auto_scaling_groups"
+            ).paginate(Filters=[{"Name": "tag-key", "Values": tags}])
+            found = [group for page in pages for group in page["AutoScalingGroups"]]
+        return [
+            self._read(group, nodes)
+            for group in found
+            if not group.get("Status") and "eks:nodegroup-name" not in tags_of(group)
+        ]
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        """Ask for more nodes and return how many were promised.
+
+        Raises:
+            Refused: no capacity, no right, or the group is at its maximum.
+            Conflict: the same token is being worked on, or asked for something else.
+        """
+        if group.launchable and self._knows_launch():
+            promised = self._launch(group, add, zone, token)
+            if promised is not None:
+                return promised
+        return self._raise_desired(group, add)
+
+    def _knows_launch(self) -> bool:
+        known = self._account.aws.autoscaling.meta.service_model.operation_names
+        return self._launches and "LaunchInstances" in known
+
+    def _launch(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int | None:
+        """Launch at once and additively; None where it cannot be done this way.
+
+        The call takes one zone. Where the caller leaves it open the token decides, so that the same
+        ask sent twice is the same.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
+
+        zone = zone or group.zones[crc32(token.encode()) % len(group.zones)]
+        what = f"launch {add} instances of {group.name} in {zone}"
+        try:
+            with translated(what):
+                try:
+                    answer = self._account.aws.autoscaling.launch_instances(
+                        AutoScalingGroupName=group.name,
+                        RequestedCapacity=min(add, MOST_AT_ONCE),
+                        ClientToken=token,
+                        AvailabilityZones=[zone],
+                        RetryStrategy="none",
+                    )
+                except ClientError as error:
+                    if code_of(error) not in _FALL_BACK:
+                        raise
+                    if code_of(error) in UNKNOWN_OPERATION:
+                        self._launches = False
+                    return None
+        except Refused as error:
+            if "AccessDenied" not in str(error) and "UnauthorizedOperation" not in str(error):
+                raise
+            self._warn(f"{error} The desired capacity is raised instead.")
+            return None
+        promised = sum(len(part.get("InstanceIds", ())) for part in answer.get("Instances", ()))
+        if not promised:
+            self._refuse(what, answer.get("Errors", ()))
+        return promised
+
+    def _refuse(self, what: str, errors: Sequence[Mapping[str, Any]]) -> None:
+        said = "; ".join(
+            dict.fromkeys(f"{e.get('ErrorCode')}: {e.get('ErrorMessage', '')}" for e in errors)
+        )
+        if any("Throttl" in str(e.get("ErrorCode")) for e in errors):
+            raise Throttled(f"{what}: {said}")
+        raise Refused(f"{what}: {said or 'nothing was launched, and nothing says why'}")
+
+    def _raise_desired(self, group: NodeGroup, add: int) -> int:
+        fresh = self._account.auto_scaling_groups([group.name]).get(group.name)
+        if fresh is None:
+            raise NotFound(f"there is no Auto Scaling group {group.name}")
+        target = target_of(group, add, fresh["MaxSize"])
+        if fresh["DesiredCapacity"] >= target:
+            return target - group.desired
+        try:
+            with translated(f"raise the desired capacity of {group.name} to {target}"):
+                self._account.aws.autoscaling.set_desired_capacity(
+                    AutoScalingGroupName=group.name, DesiredCapacity=target, HonorCooldown=False
+                )
+        except BadInput as error:
+            raise Refused(str(error)) from error
+        return target - group.desired
+
+    def _read(self, group: Mapping[str, Any], nodes: Sequence[Node]) -> NodeGroup:
+        template = self._launch_template(group)
+        data = self._account.launch_template(template) if template else {}
+        tags = tags_of(group)
+        capacity = capacity_of(group, data, tags)
+        types = instance_types_of(group, data)
+        instances = instances_of(group)
+        weighted = any(o.get("WeightedCapacity") for o in _overrides(group))
+        stuck = any(p.get("ProcessName") == "Launch" for p in group.get("SuspendedProcesses", ()))
+        told = templates.from_nodes([n for n in nodes if n.instance in instances])
+        if told is None:
+            infos = [i for i in map(self._account.instance_type, types) if i is not None]
+            labels = {CAPACITY_LABELS[0]: capacity}
+            told = templates.from_tags(tags, templates.from_instance_types(infos, labels))
+        return NodeGroup(
+            kind=NAME,
+            name=group["AutoScalingGroupName"],
+            capacity=capacity,
+            zones=tuple(sorted(group["AvailabilityZones"])),
+            desired=group["DesiredCapacity"],
+            min_size=group["MinSize"],
+            # A group that may not launch is as good as full.
+            max_size=group["DesiredCapacity"] if stuck else group["MaxSize"],
+            instances=instances,
+            instance_types=types,
+            # A weighted group counts units, not nodes: what a unit is, nobody can say beforehand.
+            template=None if weighted else told,
+            launchable=bool(group.get("LaunchTemplate")),
+        )
+
+    def _launch_template(self, group: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if group.get("LaunchTemplate"):
+            found: Mapping[str, Any] = group["LaunchTemplate"]
+            return found
+        mixed = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
+        specification: Mapping[str, Any] | None = mixed.get("LaunchTemplateSpecification")
+        return specification
+
+
+def tags_of(group: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the tags of an Auto Scaling group."""
+    return {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
+
+
+def instances_of(group: Mapping[str, Any]) -> frozenset[str]:
+    """Return the ids of the instances in service or on the way."""
+    return frozenset(
+        i["InstanceId"]
+        for i in group.get("Instances", ())
+        if str(i.get("LifecycleState", "InService")).startswith(_COMING)
+    )
+
+
+def instance_types_of(group: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the instance types that a group launches, as far as they are named."""
+    named = [o["InstanceType"] for o in _overrides(group) if o.get("InstanceType")]
+    if not named and data.get("InstanceType"):
+        named = [data["InstanceType"]]
+    if not named:
+        named = [i["InstanceType"] for i in group.get("Instances", ()) if i.get("InstanceType")]
+    return tuple(dict.fromkeys(named))
+
+
+def capacity_of(
+    group: Mapping[str, Any], data: Mapping[str, Any], tags: Mapping[str, str]
+) -> Literal["on-demand", "spot"]:
+    """Return what the next node of a group will be; a mix is no promise of on-demand: spot."""
+    mixed = group.get("MixedInstancesPolicy")
+    if mixed:
+        share = mixed.get("InstancesDistribution", {}).get("OnDemandPercentageAboveBaseCapacity")
+        return "on-demand" if share is None or share == 100 else "spot"  # noqa: PLR2004 - per cent
+    if data:
+        market = data.get("InstanceMarketOptions", {}).get("MarketType")
+        return "spot" if market == "spot" else "on-demand"
+    said = (tags.get(f"{templates.TAG}label/{label}", "") for label in CAPACITY_LABELS)
+    return "spot" if any(s.lower() == "spot" for s in said) else "on-demand"
+
+
+def complete_lifecycle(
+    account: Account, group: str, hook: str, token: str | None, instance: str
+) -> None:
+    """Let an instance that is drained be terminated at once.
+
+    Raises:
+        NotFound: the action is over, or hook, group or instance are gone.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
+
+    arguments = {"LifecycleActionToken": token} if token else {}
+    what = f"complete the lifecycle action {hook} of {instance} in {group}"
+    with translated(what):
+        try:
+            account.aws.autoscaling.complete_lifecycle_action(
+                AutoScalingGroupName=group,
+                LifecycleHookName=hook,
+                InstanceId=instance,
+                LifecycleActionResult="CONTINUE",
+                **arguments,
+            )
+        except ClientError as error:
+            if code_of(error) == "ValidationError":
+                raise NotFound(str(translate(error, what))) from error
+            raise
+
+
+def _overrides(group: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    mixed = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
+    overrides: Sequence[Mapping[str, Any]] = mixed.get("Overrides", ())
+    return overrides

@@ -1,0 +1,142 @@
+"""EKS managed node groups: grown through EKS, which owns their Auto Scaling groups.
+
+What an Auto Scaling group says of desired capacity and instances counts, because an autoscaler may
+have changed it behind EKS's back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.adapters.nodegroups import templates
+from plimsoll.adapters.nodegroups.asg import instances_of, tags_of
+from plimsoll.adapters.nodegroups.kind import Warn, target_of
+from plimsoll.domain.errors import BadInput, NotFound, Refused
+from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.nodes import Node, Taint
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.nodegroups.account import Account
+
+NAME: Final = "eks-nodegroup"
+LABEL: Final = "eks.amazonaws.com/nodegroup"
+_GOING: Final = {"DELETING", "CREATE_FAILED", "DELETE_FAILED"}
+_EFFECTS: Final = {
+    "NO_SCHEDULE": "NoSchedule",
+    "NO_EXECUTE": "NoExecute",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+}
+
+
+class ManagedNodeGroups:
+    """The kind `eks-nodegroup`."""
+
+    def __init__(self, account: Account, cluster: str, warn: Warn) -> None:
+        self._account = account
+        self._cluster = cluster
+        self._warn = warn
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        """Return the groups; a cluster that is not an EKS cluster has none."""
+        try:
+            with translated(f"list the node groups of cluster {self._cluster}"):
+                pages = self._account.aws.eks.get_paginator("list_nodegroups").paginate(
+                    clusterName=self._cluster
+                )
+                found = [name for page in pages for name in page["nodegroups"]]
+        except NotFound:
+            return []
+        described = [d for d in map(self._describe, found) if d and d.get("status") not in _GOING]
+        owned = self._account.auto_scaling_groups([n for d in described for n in _asgs(d)])
+        return [self._read(d, [owned[n] for n in _asgs(d) if n in owned], nodes) for d in described]
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:  # noqa: ARG002 - EKS chooses the zone
+        """Raise the desired size; EKS itself remembers the token.
+
+        Raises:
+            Refused: the group is at its maximum, or EKS says no.
+            Conflict: EKS is changing the group in another way.
+        """
+        fresh = self._describe(group.name)
+        if fresh is None:
+            raise NotFound(f"there is no node group {group.name} in cluster {self._cluster}")
+        owned = self._account.auto_scaling_groups(_asgs(fresh))
+        target = target_of(group, add, fresh["scalingConfig"]["maxSize"])
+        if _desired(fresh, list(owned.values())) >= target:
+            return target - group.desired
+        try:
+            with translated(f"raise the desired size of node group {group.name} to {target}"):
+                self._account.aws.eks.update_nodegroup_config(
+                    clusterName=self._cluster,
+                    nodegroupName=group.name,
+                    scalingConfig={"desiredSize": target},
+                    clientRequestToken=token,
+                )
+        except BadInput as error:
+            raise Refused(str(error)) from error
+        return target - group.desired
+
+    def _describe(self, name: str) -> Mapping[str, Any] | None:
+        try:
+            with translated(f"describe node group {name} of cluster {self._cluster}"):
+                answer = self._account.aws.eks.describe_nodegroup(
+                    clusterName=self._cluster, nodegroupName=name
+                )
+        except NotFound:
+            return None
+        return dict(answer["nodegroup"])
+
+    def _read(
+        self, group: Mapping[str, Any], owned: Sequence[Mapping[str, Any]], nodes: Sequence[Node]
+    ) -> NodeGroup:
+        name = group["nodegroupName"]
+        mine = [n for n in nodes if n.labels.get(LABEL) == name]
+        instances = frozenset(i for asg in owned for i in instances_of(asg))
+        if not owned:
+            instances = frozenset(n.instance for n in mine if n.instance is not None)
+        return NodeGroup(
+            kind=NAME,
+            name=name,
+            capacity="spot" if group.get("capacityType") == "SPOT" else "on-demand",
+            zones=tuple(
+                sorted(
+                    {zone for asg in owned for zone in asg["AvailabilityZones"]}
+                    or {n.zone for n in mine if n.zone is not None}
+                )
+            ),
+            desired=_desired(group, owned),
+            min_size=group["scalingConfig"].get("minSize", 0),
+            max_size=group["scalingConfig"].get("maxSize", 0),
+            instances=instances,
+            instance_types=tuple(group.get("instanceTypes") or ()),
+            template=templates.from_nodes(mine) or self._template(group, owned),
+        )
+
+    def _template(
+        self, group: Mapping[str, Any], owned: Sequence[Mapping[str, Any]]
+    ) -> NodeTemplate | None:
+        infos = [self._account.instance_type(t) for t in group.get("instanceTypes") or ()]
+        labels = {
+            **(group.get("labels") or {}),
+            LABEL: group["nodegroupName"],
+            "eks.amazonaws.com/capacityType": group.get("capacityType", "ON_DEMAND"),
+        }
+        taints = [
+            Taint(key=t["key"], value=t.get("value", ""), effect=_EFFECTS[t["effect"]])
+            for t in group.get("taints") or ()
+        ]
+        base = templates.from_instance_types([i for i in infos if i is not None], labels, taints)
+        tags = {k: v for asg in owned for k, v in tags_of(asg).items()}
+        return templates.from_tags(tags, base)
+
+
+def _asgs(group: Mapping[str, Any]) -> Sequence[str]:
+    return [a["name"] for a in (group.get("resources") or {}).get("autoScalingGroups") or ()]
+
+
+def _desired(group: Mapping[str, Any], owned: Sequence[Mapping[str, Any]]) -> int:
+    if owned:
+        return sum(int(asg["DesiredCapacity"]) for asg in owned)
+    return int(group["scalingConfig"].get("desiredSize", 0))

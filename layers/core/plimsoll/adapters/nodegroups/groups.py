@@ -1,0 +1,69 @@
+"""All node groups of one cluster, of whatever kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.adapters.nodegroups import asg, eks
+from plimsoll.adapters.nodegroups.account import Account
+from plimsoll.adapters.nodegroups.kind import Kind, Warn
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.aws import Aws
+    from plimsoll.services.ports import Clock
+
+KINDS: Final[Mapping[str, type[Kind]]] = {
+    asg.NAME: asg.AutoScalingGroups,
+    eks.NAME: eks.ManagedNodeGroups,
+}
+"""The table of kinds of node groups."""
+
+
+class AwsNodeGroups:
+    """Implements `plimsoll.services.ports.NodeGroups`. Keep one for each cluster: it remembers.
+
+    Args:
+        aws: The clients of the cluster's region.
+        cluster: The name in tags, and in EKS.
+        clock: Tells when what is remembered is old.
+        warn: Told of what went another way than it should.
+    """
+
+    def __init__(
+        self, aws: Aws, cluster: str, clock: Clock, *, warn: Warn = lambda _: None
+    ) -> None:
+        self._account = Account(aws, clock)
+        self._kinds = {name: kind(self._account, cluster, warn) for name, kind in KINDS.items()}
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        """Return the groups of the cluster; existing nodes tell what a new one will be like."""
+        found = [group for kind in self._kinds.values() for group in kind.list(nodes)]
+        return sorted(found, key=lambda group: (group.kind, group.name))
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        """Ask for more nodes and return how many were promised; never lowers anything.
+
+        Launches instances where the endpoint and the group allow it, else raises the desired
+        capacity from a fresh read. The same token asks only once.
+
+        Raises:
+            Refused: no capacity, no right, or the group is at its maximum.
+            Throttled, Conflict: try again.
+        """
+        if group.kind not in self._kinds:
+            raise BadInput(f"node group {group.name} is of an unknown kind, {group.kind}")
+        if add < 1:
+            return 0
+        return self._kinds[group.kind].grow(group, add, zone, token)
+
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+        """Let an instance that is drained be terminated at once.
+
+        Raises:
+            NotFound: the action is over, or hook, group or instance are gone.
+        """
+        asg.complete_lifecycle(self._account, group, hook, token, instance)

@@ -1,0 +1,189 @@
+"""What a new node of a group will look like.
+
+Best told by a node that the group has. Else by the tags that cluster-autoscaler reads for groups of
+no nodes, and by the instance type less what the kubelet and the system keep for themselves:
+
+* memory: 7.5 % (the hypervisor and the kernel), 255 MiB and 11 MiB for each pod that the node may
+  hold (the kubelet), and 100 MiB (where eviction begins);
+* cpu: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest.
+
+The reserve of an EKS AMI is computed by the same formula; other images mostly keep less, so that a
+pod that fits here fits there.
+
+Sources: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md,
+https://github.com/awslabs/amazon-eks-ami
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from plimsoll.domain import names
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.groups import NodeTemplate
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.quantities import Resources
+
+TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
+_MIB: Final = 2**20
+
+HOST_LABELS: Final = frozenset(
+    {
+        names.HOSTNAME,
+        names.ZONE,
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.ebs.csi.aws.com/zone",
+        "topology.k8s.aws/zone-id",
+        "alpha.eksctl.io/instance-id",
+    }
+)
+"""Labels that say which node it is or where: the next one has others."""
+
+PASSING_TAINTS: Final = (
+    names.PREFIX,
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node.eks.amazonaws.com/",
+    "ebs.csi.aws.com/",
+    "efs.csi.aws.com/",
+    "aws-node-termination-handler/",
+    "karpenter.sh/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+)
+"""Beginnings of taints that tell of a node's state: ours, and those of its coming and going."""
+
+
+def from_nodes(nodes: Sequence[Node]) -> NodeTemplate | None:
+    """Return what the nodes of a group have in common; of what they have, the least."""
+    known = [node for node in nodes if node.allocatable.cpu > 0 and node.allocatable.memory > 0]
+    if not known:
+        return None
+    newest = max(known, key=lambda node: (node.ready, node.created, node.name))
+    shared = set.intersection(*(set(node.labels.items()) for node in known))
+    return NodeTemplate(
+        labels={
+            key: value
+            for key, value in sorted(shared)
+            if key not in HOST_LABELS
+            and not key.startswith((names.PREFIX, "topology.k8s.aws/network-node-layer"))
+        },
+        taints=tuple(t for t in newest.taints if not t.key.startswith(PASSING_TAINTS)),
+        allocatable=_least([node.allocatable for node in known]),
+    )
+
+
+def from_tags(tags: Mapping[str, str], base: NodeTemplate | None) -> NodeTemplate | None:
+    """Return what the tags of a group say, and for all else what `base` does.
+
+    None where neither says how much cpu and memory there will be.
+    """
+    said = {k.removeprefix(TAG): v for k, v in tags.items() if k.startswith(TAG)}
+    labels = _under("label/", said)
+    taints = tuple(
+        Taint(key=key, value=value.rpartition(":")[0], effect=value.rpartition(":")[2])
+        for key, value in _under("taint/", said).items()
+    )
+    try:
+        amounts = Resources.parse(_under("resources/", said))
+    except BadInput:
+        amounts = Resources()
+    if base is None:
+        if not amounts.cpu or not amounts.memory:
+            return None
+        base = NodeTemplate(labels={}, allocatable=Resources(pods=110))
+    return NodeTemplate(
+        labels={**base.labels, **labels},
+        taints=(*base.taints, *taints),
+        allocatable=replace(
+            base.allocatable,
+            cpu=amounts.cpu or base.allocatable.cpu,
+            memory=amounts.memory or base.allocatable.memory,
+            pods=amounts.pods or base.allocatable.pods,
+            extended=tuple(
+                sorted((dict(base.allocatable.extended) | dict(amounts.extended)).items())
+            ),
+        ),
+    )
+
+
+def from_instance_types(
+    infos: Sequence[Mapping[str, Any]],
+    labels: Mapping[str, str],
+    taints: Sequence[Taint] = (),
+) -> NodeTemplate | None:
+    """Return what EC2 says of instance types, less the reserve; of several the least."""
+    if not infos:
+        return None
+    told = [_labels_of(info) for info in infos]
+    shared = set.intersection(*(set(one.items()) for one in told))
+    return NodeTemplate(
+        labels={**dict(sorted(shared)), **labels},
+        taints=tuple(taints),
+        allocatable=_least([allocatable_of(info) for info in infos]),
+    )
+
+
+def allocatable_of(info: Mapping[str, Any]) -> Resources:
+    """Return what an instance of a type leaves to pods."""
+    cores = int(info["VCpuInfo"]["DefaultVCpus"])
+    pods = _max_pods(info, cores)
+    reserved_cpu = sum(
+        1000 * share * max(0, min(cores, last) - first)
+        for first, last, share in (
+            (0, 1, 0.06),
+            (1, 2, 0.01),
+            (2, 4, 0.005),
+            (4, cores, 0.0025),
+        )
+    )
+    memory = int(info["MemoryInfo"]["SizeInMiB"] * 0.925) - 255 - 11 * pods - 100
+    gpus = sum(
+        int(gpu.get("Count", 0))
+        for gpu in info.get("GpuInfo", {}).get("Gpus", ())
+        if str(gpu.get("Manufacturer", "")).upper() == "NVIDIA"
+    )
+    return Resources(
+        cpu=int(1000 * cores - reserved_cpu),
+        memory=max(0, memory) * _MIB,
+        pods=pods,
+        extended=(("nvidia.com/gpu", gpus),) if gpus else (),
+    )
+
+
+def _max_pods(info: Mapping[str, Any], cores: int) -> int:
+    """Return how many pods find an address: each network interface keeps one of its own.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
+    """
+    network = info.get("NetworkInfo", {})
+    interfaces = int(network.get("MaximumNetworkInterfaces", 0))
+    addresses = int(network.get("Ipv4AddressesPerInterface", 0))
+    most = 110 if cores <= 30 else 250  # noqa: PLR2004 - the limits of the page above
+    return min(most, interfaces * (addresses - 1) + 2) if interfaces and addresses else most
+
+
+def _labels_of(info: Mapping[str, Any]) -> Mapping[str, str]:
+    architectures = info.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
+    arch = {"x86_64": "amd64", "arm64": "arm64"}
+    known = next((arch[a] for a in architectures if a in arch), None)
+    return {names.INSTANCE_TYPE: str(info["InstanceType"]), "kubernetes.io/os": "linux"} | (
+        {"kubernetes.io/arch": known} if known else {}
+    )
+
+
+def _under(prefix: str, said: Mapping[str, str]) -> dict[str, str]:
+    return {k.removeprefix(prefix): v for k, v in sorted(said.items()) if k.startswith(prefix)}
+
+
+def _least(amounts: Sequence[Resources]) -> Resources:
+    extended = [dict(a.extended) for a in amounts]
+    shared = set.intersection(*(set(e) for e in extended))
+    return Resources(
+        cpu=min(a.cpu for a in amounts),
+        memory=min(a.memory for a in amounts),
+        pods=min(a.pods for a in amounts),
+        extended=tuple((name, min(e[name] for e in extended)) for name in sorted(shared)),
+    )
