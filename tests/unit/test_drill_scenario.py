@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from datetime import timedelta
 from pathlib import Path
@@ -343,6 +344,25 @@ def test_several_clusters_need_to_be_named_where_one_is_meant(tmp_path):
             entry["scale"]["cluster"] = "haven"
     scenario = read(tmp_path, yaml.safe_dump(document, sort_keys=False))
     assert {e.cluster for e in scenario.timeline if isinstance(e, ScaleEntry)} == {"haven"}
+
+
+TOKENS = ["", "null", "[]", "{}", "-1", "1e999", "yes", '"x"', "{a: 1}", "&a", "*a", "0x", "90s"]
+
+
+@given(st.data())
+def test_whatever_is_damaged_the_scenario_reads_or_says_what_is_wrong(tmp_path_factory, data):
+    words = re.split(r"([^\s{},:\[\]]+)", GOOD)
+    for _ in range(data.draw(st.integers(1, 3))):
+        i = data.draw(st.integers(0, len(words) - 1))
+        words[i] = data.draw(st.sampled_from(TOKENS))
+    file = tmp_path_factory.getbasetemp() / "damaged.yaml"
+    file.write_text("".join(words))
+    try:
+        said = [str(c.place) for c in read_scenario(file).clusters]
+    except BadScenario as error:
+        said = [str(problem.place) for problem in error.problems]
+    assert said
+    assert all(place.startswith(str(file)) for place in said)
 
 
 @pytest.mark.parametrize("rig", sorted(RIGS))

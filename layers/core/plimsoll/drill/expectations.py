@@ -45,11 +45,12 @@ def _failures(expect: Expect, figures: Figures) -> Iterator[str]:
     if expect.cordoned_within is not None:
         yield from _late_cordons(expect, figures)
     if expect.emptied_before_gone:
-        full = [n.name for n in figures.nodes if n.noticed is not None and n.gone is not None]
         full = [
-            n.name
-            for n in figures.nodes
-            if n.name in full and (n.empty is None or n.empty > (n.gone or 0.0))
+            node.name
+            for node in figures.nodes
+            if node.noticed is not None
+            and node.gone is not None
+            and (node.empty is None or node.empty > node.gone)
         ]
         if full:
             yield f"emptiedBeforeGone: {len(full)} nodes went with pods on them: {listed(full)}"

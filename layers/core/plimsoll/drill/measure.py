@@ -24,7 +24,15 @@ from plimsoll.drill.labels import selects
 from plimsoll.drill.ledgers import GroupLedger, NodeLedger
 from plimsoll.drill.manifestchecks import STOP
 from plimsoll.drill.scenario import ScaleEntry
-from plimsoll.drill.tally import Budget, PodTally, Tally, WorkloadId, budget_of, tally_of
+from plimsoll.drill.tally import (
+    Budget,
+    PodTally,
+    Tally,
+    WorkloadId,
+    budget_of,
+    left_by_eviction,
+    tally_of,
+)
 
 type NodeKey = tuple[str, str]
 """Cluster and node name."""
@@ -120,8 +128,7 @@ class Measurement:
         seen = pods.known.get(uid)
         if seen is None:
             seen = pods.known[uid] = self._meet(cluster, pod)
-        leaving = "deletionTimestamp" in pod["metadata"] and seen.leaving_since is None
-        if leaving:
+        if "deletionTimestamp" in pod["metadata"] and seen.leaving_since is None:
             self._leave(now, cluster, seen, pod)
         was_on, was_there = seen.node, seen.occupies
         seen.update(pod)
@@ -202,7 +209,7 @@ class Measurement:
             return
         ledger = self._node(cluster, pod["spec"].get("nodeName"))
         noticed = ledger is not None and ledger.noticed is not None
-        seen.evicted = _evicted(pod)
+        seen.evicted = left_by_eviction(pod)
         seen.replaced = noticed and seen.tally.replaced_without(seen.uid)
         seen.tally.evicted += seen.evicted
         seen.tally.replaced_first += seen.replaced
@@ -314,12 +321,10 @@ class Measurement:
         """Return in words what still moves: pods, and interruptions that have a deadline."""
         words = self.not_ready()
         for cluster, pods in self._pods.items():
-            for what, count in (
-                ("Pending", sum(p.pending for p in pods.known.values())),
-                ("Terminating", sum(p.leaving_since is not None for p in pods.known.values())),
-            ):
-                if count:
-                    words.append(f"{count} pods of {cluster} are {what}")
+            pending = sum(pod.pending for pod in pods.known.values())
+            leaving = sum(pod.leaving_since is not None for pod in pods.known.values())
+            words += [f"{pending} pods of {cluster} are Pending"] if pending else []
+            words += [f"{leaving} pods of {cluster} are Terminating"] if leaving else []
         words += [
             f"{node.name} has notice to go and is still there"
             for node in self.nodes.values()
@@ -344,16 +349,3 @@ class Measurement:
             groups=self.groups.values(),
             spot_price=spot_price,
         )
-
-
-def _evicted(pod: Mapping[str, Any]) -> bool:
-    """The eviction API leaves a condition.
-
-    Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
-    """
-    return any(
-        condition.get("type") == "DisruptionTarget"
-        and condition.get("status") == "True"
-        and condition.get("reason") == "EvictionByEvictionAPI"
-        for condition in pod.get("status", {}).get("conditions", ())
-    )

@@ -279,3 +279,16 @@ def budget_of(cluster: str, body: Mapping[str, Any]) -> Budget | None:
         min_available=spec.get("minAvailable"),
         max_unavailable=spec.get("maxUnavailable"),
     )
+
+
+def left_by_eviction(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod leaves through the eviction API, which leaves a condition on it.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+    """
+    return any(
+        condition.get("type") == "DisruptionTarget"
+        and condition.get("status") == "True"
+        and condition.get("reason") == "EvictionByEvictionAPI"
+        for condition in pod.get("status", {}).get("conditions", ())
+    )
