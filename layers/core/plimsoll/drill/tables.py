@@ -75,10 +75,10 @@ def comparison_table(reports: Sequence[Report]) -> Table:
 
 
 def badness(row: Row) -> tuple[float, ...]:
-    """Return how badly a workload fared; the larger the worse."""
+    """Return how badly a workload fared, the larger the worse: being away is worst of all."""
     return (
-        row["pods_killed"],
         row["seconds_at_zero"],
+        row["pods_killed"],
         row["seconds_below_floor"],
         row["ready_replica_seconds_lost"],
         row["pods_cut_short"],
