@@ -34,9 +34,6 @@ from plimsoll.drill.tally import (
     tally_of,
 )
 
-type NodeKey = tuple[str, str]
-"""Cluster and node name."""
-
 JITTER = timedelta(milliseconds=250)
 """On wall-clock rigs a stop is seen this much early or late; no grace period is that short."""
 
@@ -63,7 +60,7 @@ class Measurement:
         self.aws_calls: Counter[str] = Counter()
         self.reports: dict[str, tuple[str, ...]] = {}
         self._pods: dict[str, _Pods] = {}
-        self._instance_at: dict[NodeKey, str] = {}
+        self._instance_at: dict[tuple[str, str], str] = {}
         self._stop: dict[str, timedelta] = {}
 
     # What the scenario declares.
