@@ -89,7 +89,7 @@ class DaemonSets(Controller[Key]):
             for pod in here:
                 if is_finished(pod):
                     delete(self.store, "pods", pod, DeleteOptions(), now=now)
-        self._update(daemonset, [p for n in wanted for p in pods.get(n, ())], update, now)
+        self._update(daemonset, [pods.get(n, []) for n in wanted], update, now)
         self._report(daemonset, wanted, pods, update, now)
 
     def _pod(self, daemonset: Json, node: str, update: str) -> Json:
@@ -111,15 +111,15 @@ class DaemonSets(Controller[Key]):
             pod = put(pod, path, {"requiredDuringSchedulingIgnoredDuringExecution": terms})
         return pod
 
-    def _update(self, daemonset: Json, pods: list[Json], update: str, now: datetime) -> None:
-        """Replace outdated pods, as many at a time as may be unavailable."""
+    def _update(self, daemonset: Json, nodes: list[list[Json]], update: str, now: datetime) -> None:
+        """Replace outdated pods, on as many nodes at a time as may be without one that is Ready."""
         strategy = daemonset["spec"]["updateStrategy"]
         if strategy["type"] == "OnDelete":
             return
         most = look(strategy, "rollingUpdate", "maxUnavailable", default=1)
-        left = scaled(most, len(pods), up=True)
-        left -= sum(1 for p in pods if is_deleting(p) or not is_ready(p))
-        for pod in pods:
+        left = scaled(most, len(nodes), up=True)
+        left -= sum(1 for pods in nodes if not any(_serves(pod) for pod in pods))
+        for pod in [pod for pods in nodes for pod in pods]:
             if pod["metadata"]["labels"].get(_REVISION) == update or is_deleting(pod):
                 continue
             if not is_ready(pod) or left > 0:
@@ -160,3 +160,7 @@ def _node_of(pod: Json) -> str:
         return str(node)
     path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     return str(look(pod, *path)["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
+
+
+def _serves(pod: Json) -> bool:
+    return is_ready(pod) and not is_deleting(pod)

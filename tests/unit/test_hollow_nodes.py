@@ -1,0 +1,186 @@
+"""Nodes that are cordoned and nodes that vanish; and the volumes that hang on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plimsoll.hollow.conditions import condition, is_ready
+from tests.hollows import (
+    NODES,
+    PODS,
+    Play,
+    a_daemon_set,
+    a_deployment,
+    a_pod,
+    a_stateful_set,
+    a_template,
+)
+
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+OUT_OF_SERVICE = {
+    "key": "node.kubernetes.io/out-of-service",
+    "value": "nodeshutdown",
+    "effect": "NoExecute",
+}
+
+
+@pytest.fixture
+def play() -> Play:
+    play = Play()
+    play.nodes("a")
+    return play
+
+
+def test_a_cordon_brings_the_taint_of_the_node_controller(play: Play):
+    play.cordon("a")
+    play.wait(0.1)
+    (taint,) = play.get(f"{NODES}/a")["spec"]["taints"]
+    assert (taint["key"], taint["effect"]) == ("node.kubernetes.io/unschedulable", "NoSchedule")
+    play.patch(f"{NODES}/a", {"spec": {"unschedulable": None}})
+    play.wait(0.1)
+    assert play.get(f"{NODES}/a")["spec"]["taints"] == []
+
+
+def test_what_runs_on_a_node_that_vanishes_is_killed_at_that_moment(play: Play):
+    play.apply(
+        a_deployment("web", 2), a_pod("young", a_template("young", annotations={"startup": "5m"}))
+    )
+    play.wait(20)
+    play.cluster.vanish("a", now=play.now)
+    assert [(s.how, s.at) for s in play.stops] == [("killed", play.now)] * 2
+
+
+def test_a_terminating_pod_is_killed_too_when_its_node_vanishes(play: Play):
+    play.apply(a_pod("one", a_template("one", annotations={"stop": "20s"})))
+    play.wait(20)
+    play.delete("one")
+    play.wait(5)
+    play.cluster.vanish("a", now=play.now)
+    play.wait(30)
+    assert [s.how for s in play.stops] == ["killed"]
+
+
+def test_the_api_learns_late_that_a_node_vanished(play: Play):
+    play.apply(a_deployment("web", 1))
+    play.wait(20)
+    (old,) = play.names()
+    play.nodes("b")
+    play.cluster.vanish("a", now=play.now)
+
+    play.wait(49)
+    assert is_ready(play.get(f"{NODES}/a"))
+    assert play.serving() == {old}
+    play.wait(2)
+    ready = condition(play.get(f"{NODES}/a"), "Ready")
+    assert ready is not None
+    assert ready["status"] == "Unknown"
+    assert not play.serving()
+    play.wait(5)
+    assert play.call("GET", f"{NODES}/a").status == 404
+    assert play.names() == {old}
+    play.wait(60)
+    assert old not in play.names()
+    play.wait(16)
+    assert len(play.serving()) == 1
+    assert play.on("b") == play.serving()
+
+
+def test_a_pod_evicted_before_its_node_vanishes_is_not_missed(play: Play):
+    play.apply(a_deployment("web", 1))
+    play.wait(20)
+    play.nodes("b")
+    play.cordon("a")
+    (old,) = play.names()
+    assert play.evict(old).status == 201
+    play.wait(10)
+    play.cluster.vanish("a", now=play.now)
+    play.wait(200)
+    assert [s.how for s in play.stops] == ["exited"]
+    assert len(play.serving()) == 1
+
+
+def test_daemon_pods_do_not_come_back_for_a_node_that_is_gone(play: Play):
+    play.nodes("b")
+    play.apply(a_daemon_set("agent"))
+    play.wait(20)
+    play.cluster.vanish("a", now=play.now)
+    play.wait(200)
+    assert len(play.names()) == 1
+    assert play.cluster.due is None
+
+
+def test_a_node_that_comes_back_under_its_name_starts_its_pods_again(play: Play):
+    play.apply(a_pod("one"))
+    play.wait(20)
+    node = play.get(f"{NODES}/a")
+    play.cluster.vanish("a", now=play.now)
+    play.wait(10)
+    play.cluster.join({k: node[k] for k in ("metadata", "spec", "status")}, now=play.now)
+    play.wait(100)
+    assert play.serving() == {"one"}
+    assert is_ready(play.get(f"{NODES}/a"))
+
+
+def stateful(play: Play) -> None:
+    play.nodes("b", "c", zone="us-east-1b")
+    play.cordon("a")
+    play.apply(a_stateful_set("db", 1, volumeClaimTemplates=[CLAIM]))
+    play.wait(30)
+
+
+def attachments(play: Play) -> list[Any]:
+    found = play.get("/apis/storage.k8s.io/v1/volumeattachments")["items"]
+    return [(v["spec"]["nodeName"], v["status"]["attached"]) for v in found]
+
+
+def test_a_claim_is_bound_in_the_zone_of_its_first_pod_and_keeps_it(play: Play):
+    stateful(play)
+    claim = play.get("/api/v1/namespaces/default/persistentvolumeclaims/data-db-0")
+    assert claim["status"]["phase"] == "Bound"
+    home = play.get(f"{PODS}/db-0")["spec"]["nodeName"]
+    assert home in {"b", "c"}
+    play.patch(f"{NODES}/a", {"spec": {"unschedulable": None}})
+    play.cordon("b")
+    play.cordon("c")
+    play.delete("db-0")
+    play.wait(60)
+    assert "nodeName" not in play.get(f"{PODS}/db-0")["spec"]
+
+
+def test_a_volume_is_detached_before_the_pod_starts_elsewhere(play: Play):
+    stateful(play)
+    home = play.get(f"{PODS}/db-0")["spec"]["nodeName"]
+    assert attachments(play) == [(home, True)]
+    play.cordon(home)
+    play.delete("db-0")
+    play.wait(3.2)
+    other = play.get(f"{PODS}/db-0")["spec"]["nodeName"]
+    assert attachments(play) == [(home, True)]
+    play.wait(20)
+    assert attachments(play) == [(other, True)]
+    assert not play.serving()
+    play.wait(2)
+    assert play.serving() == {"db-0"}
+
+
+@pytest.mark.parametrize(("taint", "seconds"), [(False, 360), (True, 3)])
+def test_a_volume_hangs_on_a_vanished_node_for_six_minutes_unless_it_is_out_of_service(
+    play: Play, *, taint: bool, seconds: int
+):
+    stateful(play)
+    home = play.get(f"{PODS}/db-0")["spec"]["nodeName"]
+    play.cluster.vanish(home, now=play.now)
+    play.wait(50.2)  # unreachable
+    if taint:
+        taints = play.get(f"{NODES}/{home}")["spec"]["taints"]
+        play.patch(f"{NODES}/{home}", {"spec": {"taints": [*taints, OUT_OF_SERVICE]}})
+    play.delete("db-0", gracePeriodSeconds=0)
+    play.wait(seconds + 15)
+    assert not play.serving()
+    play.wait(10)
+    assert play.serving() == {"db-0"}

@@ -1,0 +1,218 @@
+"""Swaps, scale-in and rollouts, as a real control plane was seen to do them."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.domain.names import DELETION_COST
+from tests.hollows import DEPLOYMENTS, PODS, Play, a_deployment, a_template
+
+LOWEST = {"metadata": {"annotations": {DELETION_COST: "-2147483647"}}}
+
+
+@pytest.fixture
+def play() -> Play:
+    play = Play()
+    play.nodes("a", "b", "c")
+    return play
+
+
+def doom(play: Play, names: set[str]) -> None:
+    for name in names:
+        play.patch(f"{PODS}/{name}", LOWEST)
+
+
+def scale(play: Play, name: str, replicas: int) -> None:
+    play.patch(f"{DEPLOYMENTS}/{name}/scale", {"spec": {"replicas": replicas}})
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_exactly_the_doomed_pods_go_when_their_deletion_cost_is_lowest_and_the_rest_is_ready(
+    play: Play, replicas: int
+):
+    play.apply(a_deployment("web", replicas))
+    play.wait(20)
+    doomed = play.names("web")
+    doom(play, doomed)
+    scale(play, "web", 2 * replicas)
+    play.wait(20)
+    assert len(play.serving("web")) == 2 * replicas
+
+    scale(play, "web", replicas)
+    play.wait(10)
+
+    assert len(play.serving("web")) == replicas
+    assert play.names("web").isdisjoint(doomed)
+
+
+def test_a_surviving_pod_that_is_not_ready_saves_a_doomed_one(play: Play):
+    play.apply(a_deployment("web", 2))
+    play.wait(20)
+    doomed = play.names("web")
+    doom(play, doomed)
+    scale(play, "web", 4)
+    play.wait(5)  # the new ones are still starting
+
+    scale(play, "web", 2)
+    play.wait(10)
+
+    assert play.names("web") == doomed
+
+
+def test_without_a_cost_the_pods_that_were_ready_first_stay(play: Play):
+    play.apply(a_deployment("web", 1))
+    play.wait(3600)
+    old = play.names("web")
+    scale(play, "web", 2)
+    play.wait(60)
+
+    scale(play, "web", 1)
+    play.wait(10)
+
+    assert play.names("web") == old
+
+
+def test_a_node_with_two_pods_of_a_set_gives_one_before_a_node_with_one(play: Play):
+    play.apply(a_deployment("web", 4))  # three nodes: one of them carries two
+    play.wait(20)
+    crowded = max("abc", key=lambda n: len(play.on(n)))
+    assert len(play.on(crowded)) == 2
+
+    scale(play, "web", 3)
+    play.wait(10)
+
+    assert [len(play.on(n)) for n in "abc"] == [1, 1, 1]
+
+
+def test_a_pod_without_a_node_goes_first(play: Play):
+    play.apply(a_deployment("web", 4, a_template("web", cpu="6")))  # three fit
+    play.wait(20)
+    waiting = {p["metadata"]["name"] for p in play.pods("web") if not p["spec"].get("nodeName")}
+    assert len(waiting) == 1
+    doom(play, play.names("web") - waiting)
+
+    scale(play, "web", 3)
+    play.wait(10)
+
+    assert play.names("web").isdisjoint(waiting)
+
+
+def test_a_rolling_restart_never_has_fewer_ready_than_the_settings_allow(play: Play):
+    play.apply(a_deployment("web", 6))
+    play.wait(20)
+    old = play.names("web")
+    annotation = {"kubectl.kubernetes.io/restartedAt": "now"}
+    play.patch(
+        f"{DEPLOYMENTS}/web",
+        {"spec": {"template": {"metadata": {"annotations": annotation}}}},
+    )
+    fewest = 6
+    for _ in range(200):
+        play.wait(0.5)
+        fewest = min(fewest, len(play.serving("web")))
+        assert len([p for p in play.pods("web") if "deletionTimestamp" not in p["metadata"]]) <= 8
+
+    assert fewest == 5  # 25% of six, rounded down
+    assert len(play.serving("web")) == 6
+    assert play.names("web").isdisjoint(old)
+    status = play.get(f"{DEPLOYMENTS}/web")["status"]
+    assert status["observedGeneration"] == 2
+    assert status["updatedReplicas"] == status["readyReplicas"] == status["replicas"] == 6
+
+
+def test_a_rolling_restart_of_one_replica_makes_the_new_pod_ready_first(play: Play):
+    play.apply(a_deployment("web", 1))
+    play.wait(20)
+    old = play.names("web")
+    play.patch(
+        f"{DEPLOYMENTS}/web",
+        {"spec": {"template": {"metadata": {"annotations": {"restartedAt": "now"}}}}},
+    )
+    for _ in range(100):
+        play.wait(0.3)
+        assert play.serving("web")
+    assert play.names("web").isdisjoint(old)
+
+
+def test_recreate_waits_for_the_last_old_pod_to_be_gone(play: Play):
+    play.apply(a_deployment("web", 2, strategy={"type": "Recreate"}))
+    play.wait(20)
+    old = play.names("web")
+    play.patch(
+        f"{DEPLOYMENTS}/web",
+        {"spec": {"template": {"metadata": {"annotations": {"restartedAt": "now"}}}}},
+    )
+    play.wait(1)
+    assert play.names("web") == old
+    play.wait(3)
+    assert len(play.names("web") - old) == 2
+
+
+def test_a_paused_deployment_is_scaled_but_not_rolled_out(play: Play):
+    play.apply(a_deployment("web", 2, paused=False))
+    play.wait(20)
+    old = play.names("web")
+    play.patch(
+        f"{DEPLOYMENTS}/web",
+        {
+            "spec": {
+                "paused": True,
+                "replicas": 3,
+                "template": {"metadata": {"annotations": {"restartedAt": "now"}}},
+            }
+        },
+    )
+    play.wait(60)
+    assert len(play.serving("web")) == 3
+    assert old < play.names("web")
+
+
+def test_a_deployment_scaled_in_the_middle_of_a_rollout_is_scaled_in_proportion(play: Play):
+    play.apply(
+        a_deployment("web", 8, strategy={"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 2}})
+    )
+    play.wait(20)
+    play.patch(
+        f"{DEPLOYMENTS}/web",
+        {"spec": {"template": a_template("web", annotations={"never-ready": "true"})}},
+    )
+    play.wait(40)  # stuck: 6 old, 4 new
+    scale(play, "web", 16)
+    play.wait(20)
+    sizes = sorted(r["spec"]["replicas"] for r in play.cluster.store.all("replicasets"))
+    assert sizes == [7, 11]
+
+
+def test_min_ready_seconds_delays_what_counts_as_available(play: Play):
+    play.apply(a_deployment("web", 1, minReadySeconds=30))
+    play.wait(20)
+    assert play.get(f"{DEPLOYMENTS}/web")["status"]["availableReplicas"] == 0
+    play.wait(30)
+    assert play.get(f"{DEPLOYMENTS}/web")["status"]["availableReplicas"] == 1
+
+
+def test_deleting_a_deployment_takes_its_sets_and_pods_with_it(play: Play):
+    play.apply(a_deployment("web", 2))
+    play.wait(20)
+    play.call("DELETE", f"{DEPLOYMENTS}/web")
+    play.wait(10)
+    assert not play.pods()
+    assert not list(play.cluster.store.all("replicasets"))
+
+
+def test_the_same_seed_gives_the_same_cluster():
+    def run(seed: int) -> list[object]:
+        play = Play(seed)
+        play.nodes("a", "b")
+        play.apply(a_deployment("web", 4))
+        play.wait(60)
+        return [list(play.cluster.store.all(r)) for r in ("pods", "replicasets", "nodes")]
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)
+
+
+def test_a_quiet_cluster_has_nothing_due(play: Play):
+    play.apply(a_deployment("web", 3))
+    play.wait(60)
+    assert play.cluster.due is None
