@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from plimsoll.cli import main
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - {name: web, image: example/web, resources: {requests: {cpu: 500m}}}
+"""
+
+DRILL = """
+apiVersion: plimsoll.dev/v1
+kind: Drill
+metadata: {name: small}
+spec:
+  clusters:
+    - name: harbor
+      nodeGroups:
+        - {name: spot, kind: static, capacity: spot, instanceType: m5.xlarge, zones: [us-east-1a],
+           size: 1, allocatable: {cpu: "8", memory: 32Gi, pods: 10}}
+      manifests: [web.yaml]
+  timeline:
+    - {at: 5s, notice: spot-interruption, reclaim: 10s, nodes: {capacity: spot}}
+"""
+
+EXPECT = """
+  expect: {podsKilled: 0}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "web.yaml").write_text(WEB)
+    (tmp_path / "drill.yaml").write_text(DRILL)
+    return tmp_path
+
+
+def drill(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["drill", *arguments])
+
+
+def test_a_drill_ends_with_0_and_a_table_for_people(folder: Path):
+    result = drill("drill.yaml", "--responder", "none")
+    assert result.exit_code == 0
+    assert "default/web" in result.stdout
+    assert "1 nodes had notice" in result.stdout
+    assert result.stderr == ""
+
+
+def test_json_on_standard_output_stands_alone(folder: Path):
+    result = drill("drill.yaml", "--responder", "none", "--json", "-")
+    report = json.loads(result.stdout)
+    assert (report["drill"], report["rig"], report["responder"]) == ("small", "simulated", "none")
+    assert "default/web" in result.stderr
+
+
+def test_json_goes_to_a_file_and_the_table_to_standard_output(folder: Path):
+    result = drill("drill.yaml", "--responder", "none", "--json", "report.json")
+    assert json.loads((folder / "report.json").read_text())["seed"] == 0
+    assert "default/web" in result.stdout
+
+
+def test_the_option_seed_beats_the_file(folder: Path):
+    result = drill("drill.yaml", "--responder", "none", "--seed", "42", "--json", "-")
+    assert json.loads(result.stdout)["seed"] == 42
+
+
+def test_verbose_tells_on_standard_error_what_happens(folder: Path):
+    result = drill("drill.yaml", "--responder", "none", "--verbose", "--json", "-")
+    assert "5.000  spot-interruption for spot-1 of harbor" in result.stderr
+    json.loads(result.stdout)
+
+
+def test_an_expectation_that_does_not_hold_ends_with_1_and_its_words(folder: Path):
+    (folder / "drill.yaml").write_text(DRILL.replace("reclaim: 10s", "reclaim: 1s") + EXPECT)
+    result = drill("drill.yaml")  # one node, one second, nowhere to go: no responder can win
+    assert result.exit_code == 1
+    assert "expectation failed" in result.stdout
+    assert "podsKilled" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.yaml"], "missing.yaml"),
+        ([], "Missing argument"),
+        (["drill.yaml", "--rig", "cluster"], "cluster is not built yet"),
+        (["drill.yaml", "--rig", "localstack"], "localstack is not built yet"),
+        (["drill.yaml", "--rig", "moon"], "no rig moon"),
+        (["drill.yaml", "--responder", "hope"], "hope"),
+        (["drill.yaml", "--seed", "-1"], "-1"),
+        (["drill.yaml", "--html", "report.html"], "--html is not built yet"),
+        (["drill.yaml", "--json", "no/such/place.json"], "no/such"),
+        (["drill.yaml", "--json", "."], "directory"),
+    ],
+)
+def test_what_is_wrong_is_named_and_ends_with_2(folder: Path, arguments: list[str], words: str):
+    result = drill(*arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("find", "put", "words"),
+    [
+        ("capacity: spot,", "capacity: sport,", "drill.yaml:9"),
+        ("notice: spot-interruption", "notice: sopt-interruption", "spot-interruption"),
+        ("manifests: [web.yaml]", "manifests: [shop.yaml]", "shop.yaml"),
+        ("apiVersion", "apiVersion: [", "drill.yaml"),
+    ],
+)
+def test_a_bad_scenario_ends_with_2_and_its_place(folder: Path, find: str, put: str, words: str):
+    (folder / "drill.yaml").write_text(DRILL.replace(find, put, 1))
+    result = drill("drill.yaml")
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_a_cluster_that_never_becomes_ready_ends_with_2_and_says_what_is_not(folder: Path):
+    (folder / "web.yaml").write_text(WEB.replace("replicas: 1", "replicas: 99"))
+    result = drill("drill.yaml", "--json", "report.json")
+    assert result.exit_code == 2
+    assert "web of harbor has 10 of 99 replicas Ready" in result.stderr
+    assert not (folder / "report.json").exists()
+
+
+def test_help_shows_examples_and_the_exit_status():
+    result = drill("--help")
+    assert result.exit_code == 0
+    assert "plimsoll drill examples/all-spot-at-once.yaml" in result.stdout
+    assert "an expectation did not hold" in result.stdout

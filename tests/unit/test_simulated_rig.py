@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.drill.rehearsal import read_drill
+from plimsoll.drill.report import as_text
+from plimsoll.drill.rigs import Progress
+from plimsoll.drill.simulated.rig import run
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - {name: web, image: example/web, resources: {requests: {cpu: 500m}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      tolerations: [{operator: Exists}]
+      containers:
+        - {name: agent, image: example/agent, resources: {requests: {cpu: 100m}}}
+"""
+
+DRILL = """
+apiVersion: plimsoll.dev/v1
+kind: Drill
+metadata: {name: one-node}
+spec:
+  horizon: 6m
+  clusters:
+    - name: harbor
+      nodeGroups:
+        - {name: base, kind: static, capacity: on-demand, instanceType: m6i.large, zones: [us-east-1a],
+           size: 1, allocatable: {cpu: "1", memory: 4Gi, pods: 10}}
+        - {name: spot, kind: static, capacity: spot, instanceType: m5.xlarge, zones: [us-east-1a],
+           size: 1, allocatable: {cpu: "8", memory: 32Gi, pods: 10}}
+      manifests: [web.yaml]
+  timeline:
+    - {at: 10s, notice: spot-interruption, nodes: {capacity: spot}}
+"""
+"""web stands on the large spot node, and fits on the small one of base."""
+
+type Play = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Play a drill and return its report."""
+
+    def of(drill: str = DRILL, *, responder: str, web: str = WEB, seed: int = 0) -> dict[str, Any]:
+        (tmp_path / "web.yaml").write_text(web)
+        (tmp_path / "drill.yaml").write_text(drill)
+        found = read_drill(tmp_path / "drill.yaml")
+        report: dict[str, Any] = json.loads(as_text(run(found, responder=responder, seed=seed)))
+        return report
+
+    return of
+
+
+def with_timeline(*entries: str) -> str:
+    head, _, _ = DRILL.partition("  timeline:")
+    return head + "  timeline:\n" + "".join(f"    - {entry}\n" for entry in entries)
+
+
+def test_a_common_drain_evicts_at_once_and_nobody_serves_until_the_new_pod_is_ready(play: Play):
+    report = play(responder="drain")
+    (row,) = report["workloads"]
+    (node,) = report["nodes"]
+    # 300 ms to the function, 200 ms to its first call, 20 ms for each call: the cordon, the list,
+    # the eviction at 10.56. Controllers and kubelets react 50 ms after the cordon, at 10.57, and the
+    # pod stops in 3 s.
+    assert (node["noticed"], node["cordoned"]) == (10.0, 10.52)
+    assert node["empty"] == 13.57
+    assert node["gone"] == 130.0
+    # From the eviction to Ready: 10 ms until controllers react, 15 s to start.
+    assert row["ready_replica_seconds_lost"] == row["seconds_at_zero"] == 15.01
+    assert (row["min_ready"], row["ready_floor"]) == (0, 1)
+    assert (row["pods_evicted"], row["pods_killed"], row["replaced_first"]) == (1, 0, 0)
+    assert report["api"]["kubernetes"] == {"GET": 1, "PATCH": 1, "POST": 1}
+    assert (report["settled"], report["seconds"]) == (True, 130.0)
+
+
+def test_nobody_reacts_and_the_pod_dies_with_its_node(play: Play):
+    report = play(responder="none")
+    (row,) = report["workloads"]
+    (node,) = report["nodes"]
+    assert (node["cordoned"], node["empty"], node["gone"]) == (None, None, 130.0)
+    assert (row["pods_killed"], row["pods_evicted"]) == (1, 0)
+    # Gone at 130; the API server believes in the pod until 180. The Node goes at 185, and time 0
+    # is 16 s after the start, so the collector, which looks every 20 s from the start on, sees the
+    # orphan at 204 and takes it at 244. 50 ms and 15 s later a new one is Ready.
+    assert row["seconds_at_zero"] == row["ready_replica_seconds_lost"] == 79.05
+    assert report["seconds"] == 260.0
+    assert report["api"] == {"kubernetes": {}, "aws": {}}
+
+
+def test_plimsoll_replaces_before_it_takes_away(play: Play):
+    report = play(responder="plimsoll")
+    (row,) = report["workloads"]
+    (node,) = report["nodes"]
+    assert row["min_ready"] == row["replaced_first"] == 1
+    assert row["seconds_below_replicas"] == row["ready_replica_seconds_lost"] == 0.0
+    assert node["cordoned"] < 11
+    assert node["empty"] < 60
+    assert report["totals"]["pods_killed"] == 0
+    assert report["settled"]
+    assert report["reports"][0]["interruption"].startswith(node["instance"])
+    assert report["reports"][0]["reasons"]
+
+
+def test_notices_that_come_twice_and_out_of_order_change_nothing(play: Play):
+    doubled = with_timeline(
+        "{at: 0s, fault: notices-duplicated, for: 2m}",
+        "{at: 10s, notice: spot-interruption, nodes: {capacity: spot}}",
+    )
+    for responder in ("plimsoll", "drain"):
+        once, twice = play(responder=responder), play(doubled, responder=responder)
+        for field in ("pods_evicted", "pods_killed", "replaced_first", "min_ready"):
+            assert once["workloads"][0][field] == twice["workloads"][0][field]
+
+
+def test_a_drain_waits_for_an_api_server_that_is_down(play: Play):
+    report = play(
+        with_timeline(
+            "{at: 10s, fault: api-server-down, for: 12s}",
+            "{at: 10s, notice: spot-interruption, nodes: {capacity: spot}}",
+        ),
+        responder="drain",
+    )
+    (node,) = report["nodes"]
+    assert node["cordoned"] == pytest.approx(25.58)  # tried at 10.5, 15.5, 20.5; back at 22
+    assert report["totals"]["pods_killed"] == 0
+
+
+def test_the_owner_scales_and_the_raised_count_binds_once_it_was_reached(play: Play):
+    report = play(
+        with_timeline(
+            "{at: 20s, scale: {kind: Deployment, namespace: default, name: web, replicas: 3}}"
+        ),
+        responder="none",
+    )
+    (row,) = report["workloads"]
+    assert (row["replicas"], row["min_ready"], row["seconds_below_replicas"]) == (3, 1, 0.0)
+    assert (report["settled"], report["seconds"]) == (True, 36.0)
+
+
+def test_the_owner_scales_as_soon_as_the_api_server_is_back(play: Play):
+    report = play(
+        with_timeline(
+            "{at: 10s, fault: api-server-down, for: 12s}",
+            "{at: 20s, scale: {kind: Deployment, namespace: default, name: web, replicas: 2}}",
+        ),
+        responder="none",
+    )
+    assert report["workloads"][0]["replicas"] == 2
+    assert report["seconds"] == 38.0
+
+
+def test_an_instance_can_go_without_a_word(play: Play):
+    report = play(
+        with_timeline("{at: 5s, notice: none, reclaim: 0s, nodes: {group: spot}}"),
+        responder="drain",
+    )
+    (node,) = report["nodes"]
+    assert (node["notice"], node["noticed"], node["gone"]) == ("none", None, 5.0)
+    assert report["totals"]["pods_killed"] == 1
+
+
+def test_spread_spaces_the_notices_evenly(play: Play):
+    drill = DRILL.replace('size: 1, allocatable: {cpu: "8"', 'size: 3, allocatable: {cpu: "8"')
+    report = play(
+        drill.replace("nodes: {capacity", "spread: 30s, nodes: {capacity"), responder="none"
+    )
+    assert [node["noticed"] for node in report["nodes"]] == [10.0, 25.0, 40.0]
+
+
+def test_a_fraction_is_drawn_by_the_seed_and_rounded_up(play: Play):
+    drill = DRILL.replace('size: 1, allocatable: {cpu: "8"', 'size: 5, allocatable: {cpu: "8"')
+    drill = drill.replace("{capacity: spot}", "{capacity: spot, fraction: 0.5}")
+    drawn = [
+        tuple(node["name"] for node in play(drill, responder="none", seed=seed)["nodes"])
+        for seed in (1, 1, 2, 3, 4)
+    ]
+    assert all(len(names) == 3 for names in drawn)
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) > 1
+
+
+@pytest.mark.parametrize(("replicas", "added"), [(1, 0), (3, 2)])
+def test_the_autoscaler_adds_on_demand_nodes_for_pods_that_fit_nowhere(
+    replicas: int, added: int, play: Play
+):
+    drill = (
+        DRILL.replace("name: base, kind: static", "name: base, kind: asg, max: 4, startup: 40s")
+        .replace('cpu: "1"', "cpu: 600m")  # room for one pod of web beside the agent
+        .replace("      manifests", "      autoscaler: {scan: 10s}\n      manifests")
+    )
+    web = WEB.replace("replicas: 1", f"replicas: {replicas}")
+    report = play(drill, responder="drain", web=web)
+    base = next(row for row in report["capacity"] if row["group"] == "base")
+    assert base["nodes_added"] == added
+    assert (base["first_asked"] is not None) == bool(added)
+    assert report["settled"]
+    assert report["totals"]["pods_killed"] == 0
+    # Nobody who reads the report takes the autoscaler's calls for the responder's.
+    assert report["api"]["aws"] == {}
+
+
+def test_a_cluster_that_never_becomes_ready_is_refused_with_what_is_not(play: Play):
+    with pytest.raises(BadInput, match=r"web of harbor has \d+ of 40 replicas Ready"):
+        play(web=WEB.replace("replicas: 1", "replicas: 40"), responder="none")
+
+
+def test_what_the_rig_cannot_play_is_refused_by_name(play: Play):
+    with pytest.raises(BadInput, match="aws-throttled"):
+        play(
+            with_timeline("{at: 1s, fault: aws-throttled, for: 5s, service: ec2}"),
+            responder="none",
+        )
+
+
+def test_whoever_listens_hears_what_happens(tmp_path: Path):
+    class Listener:
+        def __init__(self) -> None:
+            self.said: list[tuple[float, str]] = []
+            self.last = 0.0
+
+        def progress(self, progress: Progress) -> None:
+            self.last = progress.seconds
+
+        def say(self, seconds: float, what: str) -> None:
+            self.said.append((seconds, what))
+
+    (tmp_path / "web.yaml").write_text(WEB)
+    (tmp_path / "drill.yaml").write_text(DRILL)
+    listener = Listener()
+    run(read_drill(tmp_path / "drill.yaml"), responder="plimsoll", seed=0, listener=listener)
+    assert (10.0, "spot-interruption for spot-1 of harbor") in listener.said
+    assert any("cordoned" in what for _, what in listener.said)
+    assert listener.last == 130.0
+
+
+def test_the_same_file_and_seed_give_the_same_report_byte_for_byte(tmp_path: Path):
+    (tmp_path / "web.yaml").write_text(WEB.replace("replicas: 1", "replicas: 4"))
+    (tmp_path / "drill.yaml").write_text(DRILL.replace('cpu: "1"', 'cpu: "4"'))
+    code = "from plimsoll.cli import main; main()"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code, "drill", "drill.yaml", "--json", "-"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONHASHSEED": salt},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for salt in ("1", "2")
+    }
+    assert len(texts) == 1
