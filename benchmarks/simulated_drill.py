@@ -1,0 +1,152 @@
+"""How long a simulated drill takes: 100 nodes, 1,000 pods, 10 minutes of virtual time.
+
+A third of the spot nodes get their notice after a minute, the rest after four minutes; in the last
+second the owner scales a workload, so that no responder ends early. Run it from the repository:
+
+    .venv/bin/python benchmarks/simulated_drill.py [--runs 5] [--responder plimsoll]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from plimsoll.drill.rehearsal import Rehearsal, read_drill
+from plimsoll.drill.report import Report
+from plimsoll.drill.rigs import RESPONDERS
+from plimsoll.drill.simulated.rig import run
+
+TARGET_SECONDS = 10.0
+ZONES = ["us-east-1a", "us-east-1b", "us-east-1c"]
+FAMILIES = ["m5", "m6i", "c5", "r5", "r6i"]
+
+
+def group(name: str, capacity: str, family: str, size: int) -> dict[str, object]:
+    return {
+        "name": name,
+        "kind": "asg",
+        "capacity": capacity,
+        "instanceType": f"{family}.2xlarge",
+        "zones": ZONES,
+        "size": size,
+        "max": 120,
+        "startup": "50s..90s",
+        "allocatable": {"cpu": "7910m", "memory": "29Gi", "pods": 58},
+    }
+
+
+def scenario() -> dict[str, object]:
+    spot = [group(f"spot-{family}", "spot", family, 16) for family in FAMILIES]
+    return {
+        "apiVersion": "plimsoll.dev/v1",
+        "kind": "Drill",
+        "metadata": {"name": "benchmark"},
+        "spec": {
+            "horizon": "10m",
+            "clusters": [
+                {
+                    "name": "harbor",
+                    "nodeGroups": [group("base", "on-demand", "m6i", 20), *spot],
+                    "manifests": ["workloads.yaml"],
+                    "autoscaler": {"scan": "10s"},
+                }
+            ],
+            "timeline": [
+                {
+                    "at": "1m",
+                    "notice": "spot-interruption",
+                    "nodes": {"capacity": "spot", "fraction": 0.33},
+                },
+                {"at": "4m", "notice": "spot-interruption", "nodes": {"capacity": "spot"}},
+                {
+                    "at": "9m59s",
+                    "scale": {
+                        "kind": "Deployment",
+                        "namespace": "default",
+                        "name": "app-0",
+                        "replicas": 24,
+                    },
+                },
+            ],
+        },
+    }
+
+
+def workload(number: int, replicas: int) -> dict[str, object]:
+    labels = {"app": f"app-{number}"}
+    container = {
+        "name": "app",
+        "image": "example/app",
+        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"app-{number}"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def read() -> Rehearsal:
+    with tempfile.TemporaryDirectory() as folder:
+        workloads = [workload(number, 20) for number in range(50)]
+        (Path(folder) / "workloads.yaml").write_text(yaml.safe_dump_all(workloads))
+        (Path(folder) / "drill.yaml").write_text(yaml.safe_dump(scenario()))
+        return read_drill(Path(folder) / "drill.yaml")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--responder", choices=RESPONDERS, action="append")
+    chosen = parser.parse_args()
+    drill = read()
+    table = Table(title="simulated drill: 100 nodes, 1,000 pods, 10 minutes")
+    for heading in ("responder", "median", "fastest", "slowest", "calls", "ready-s lost", "killed"):
+        table.add_column(heading, justify="left" if heading == "responder" else "right")
+    for responder in chosen.responder or RESPONDERS:
+        took, report = [], None
+        for _ in range(chosen.runs):
+            began = time.perf_counter()
+            report = run(drill, responder=responder, seed=0)
+            took.append(time.perf_counter() - began)
+        table.add_row(responder, *figures(took, report))
+    console = Console()
+    console.print(
+        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}; "
+        f"Python {platform.python_version()}, greenlet {version('greenlet')}, "
+        f"plimsoll {version('plimsoll')}; {chosen.runs} runs each; target {TARGET_SECONDS:g} s"
+    )
+    console.print(table)
+
+
+def figures(took: list[float], report: Report | None) -> list[str]:
+    if report is None:
+        return ["-"] * 6
+    totals = report["totals"]
+    return [
+        f"{statistics.median(took):.2f} s",
+        f"{min(took):.2f} s",
+        f"{max(took):.2f} s",
+        f"{sum(report['api']['kubernetes'].values()):,}",
+        f"{totals['ready_replica_seconds_lost']:,.0f}",
+        f"{totals['pods_killed']}",
+    ]
+
+
+if __name__ == "__main__":
+    main()
