@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from moto import mock_aws
@@ -14,6 +15,8 @@ from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.hollow.cluster import HollowCluster
 from plimsoll.hollow.transport import HollowTransport
+
+from .rights import Rights
 
 REGION = "eu-west-1"
 T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -57,9 +60,12 @@ class Recorder:
     """A transport that remembers what was asked, and may answer in the cluster's place."""
 
     inner: Transport
+    rights: Rights = field(default_factory=Rights)
     asked: list[tuple[str, str, Mapping[str, str], object]] = field(default_factory=list)
     instead: list[Answer | None] = field(default_factory=list)
     """The next answers; None lets the cluster answer."""
+    at: dict[str, Answer] = field(default_factory=dict)
+    """What to answer at a path, always."""
 
     def call(
         self,
@@ -71,9 +77,12 @@ class Recorder:
         content_type: str | None = None,
     ) -> Answer:
         self.asked.append((method, path, dict(query or {}), body))
-        answer = self.instead.pop(0) if self.instead else None
+        answer = self.instead.pop(0) if self.instead else self.at.get(path)
         if answer is not None:
             return answer
+        refused = self.rights.refuse(method, path)
+        if refused is not None:
+            return refused
         return self.inner.call(method, path, query=query, body=body, content_type=content_type)
 
 
@@ -87,15 +96,39 @@ class World:
     clock: FakeClock
     warnings: list[str]
 
-    def apply(self, *manifests: dict[str, object]) -> None:
+    @property
+    def rights(self) -> Rights:
+        return self.wire.rights
+
+    def apply(self, *manifests: dict[str, Any]) -> None:
         self.hollow.apply(manifests, now=self.clock.now())
 
-    def get(self, path: str) -> dict[str, object]:
+    def join(self, node: dict[str, Any]) -> None:
+        self.hollow.join(node, now=self.clock.now())
+
+    def get(self, path: str) -> dict[str, Any]:
         return self.hollow.handle("GET", path, now=self.clock.now()).body
 
     def wait(self, seconds: float) -> None:
         self.clock.sleep(seconds)
         self.hollow.step(self.clock.now())
+
+
+def machine(name: str) -> dict[str, Any]:
+    """The Node of an instance `i-…<name>` in zone `eu-west-1<name>`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "topology.kubernetes.io/zone": f"eu-west-1{name}",
+            },
+        },
+        "spec": {"providerID": f"aws:///eu-west-1{name}/i-{name:0>17}"},
+        "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "29"}},
+    }
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,560 @@
+"""What `KubernetesCluster` promises, over the in-process transport and over the official client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.kubernetes import Answer, KubernetesCluster
+from plimsoll.domain import names
+from plimsoll.domain.errors import (
+    Blocked,
+    Conflict,
+    NotFound,
+    PlimsollError,
+    Refused,
+    Temporary,
+    Throttled,
+)
+from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.temporary import TemporaryReplicas
+
+from .conftest import T0, World, machine
+
+type Json = dict[str, Any]
+
+INTERRUPTION = Interruption(
+    instance="i-0000000000000000a",
+    launched=None,
+    node="a",
+    notices=(NoticeRecord(kind="spot-interruption", time=T0, id="1"),),
+)
+WEB = Ref("Deployment", "shop", "web")
+
+
+def template(app: str, **spec: Any) -> Json:
+    return {
+        "metadata": {"labels": {"app": app}},
+        "spec": {
+            "containers": [
+                {"name": "app", "image": "app", "resources": {"requests": {"cpu": "100m"}}}
+            ],
+            **spec,
+        },
+    }
+
+
+def workload(kind: str, name: str, replicas: int = 2, **spec: Any) -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": template(name),
+            **spec,
+        },
+    }
+
+
+def budget(name: str, app: str, **spec: Any) -> Json:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
+    }
+
+
+@pytest.fixture
+def shop(world: World) -> World:
+    """Two nodes, a Deployment of two, and the namespaces."""
+    for name in ("shop", names.NAMESPACE):
+        world.apply({"kind": "Namespace", "metadata": {"name": name}})
+    for name in ("a", "b"):
+        world.join(machine(name))
+    world.apply(workload("Deployment", "web"))
+    world.wait(120)
+    return world
+
+
+def node(world: World, name: str = "a") -> Node:
+    return next(n for n in world.api.nodes() if n.name == name)
+
+
+def pods(world: World, app: str = "web") -> list[Pod]:
+    return [p for p in world.api.observe().pods if p.labels.get("app") == app]
+
+
+def stored(world: World, path: str) -> Json:
+    return world.get(path)
+
+
+# Reading
+
+
+def test_a_node_is_found_by_where_the_index_saw_it_in_one_request(shop: World) -> None:
+    shop.wire.asked.clear()
+    found = shop.api.find_node("i-0000000000000000a", "a")
+    assert found is not None
+    assert (found.name, found.instance, found.zone) == ("a", "i-0000000000000000a", "eu-west-1a")
+    assert [(method, path) for method, path, *_ in shop.wire.asked] == [("GET", "/api/v1/nodes/a")]
+
+
+@pytest.mark.parametrize("name", [None, "gone", "b"])
+def test_a_node_is_found_when_the_index_is_wrong(shop: World, name: str | None) -> None:
+    found = shop.api.find_node("i-0000000000000000a", name)
+    assert found is not None
+    assert found.name == "a"
+
+
+def test_an_instance_without_a_node_is_none(shop: World) -> None:
+    assert shop.api.find_node("i-00000000000000fff", "a") is None
+
+
+def test_an_observation_holds_what_a_plan_needs(shop: World) -> None:
+    shop.apply(
+        budget("web", "web", minAvailable=1),
+        workload("StatefulSet", "db", 1, serviceName="db"),
+        {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "web-hpa", "namespace": "shop"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "minReplicas": 2,
+                "maxReplicas": 5,
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv-1"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "nodeAffinity": {
+                    "required": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {
+                                        "key": names.ZONE,
+                                        "operator": "In",
+                                        "values": ["eu-west-1a"],
+                                    }
+                                ]
+                            }
+                        ]
+                    }
+                },
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "shop"},
+            "spec": {"volumeName": "pv-1", "accessModes": ["ReadWriteOnce"]},
+        },
+    )
+    shop.wait(60)
+    attachments = [
+        {
+            "metadata": {"name": f"attached-{volume}", "uid": volume, "resourceVersion": "1"},
+            "spec": {"nodeName": "a", "source": {"persistentVolumeName": volume}},
+            "status": {"attached": attached},
+        }
+        for volume, attached in (("pv-1", True), ("pv-2", False))
+    ]
+    shop.wire.at["/apis/storage.k8s.io/v1/volumeattachments"] = Answer(
+        status=200, body={"items": attachments}
+    )
+    seen = shop.api.observe()
+    assert {n.name for n in seen.nodes} == {"a", "b"}
+    web = seen.workload[WEB]
+    assert (web.replicas, web.scaler, web.scheduling.requests.cpu) == (2, "web-hpa", 100)
+    assert [p.serving for p in seen.of_workload[WEB]] == [True, True]
+    (replica_set,) = (r for r, parent in seen.parents.items() if parent == WEB)
+    assert seen.revisions[WEB] == replica_set.name
+    assert Ref("StatefulSet", "shop", "db") in seen.workload
+    assert seen.revisions[Ref("StatefulSet", "shop", "db")]
+    assert [str(b.ref) for b in seen.budgets] == ["PodDisruptionBudget shop/web"]
+    assert seen.claims["shop", "data"].node_requirements == ((names.ZONE, ("eu-west-1a",)),)
+    assert seen.attached == {"a": frozenset({"pv-1"})}
+    assert shop.warnings == []
+
+
+def test_a_replica_set_of_its_own_is_a_workload_and_an_owned_one_is_not(shop: World) -> None:
+    shop.apply(workload("ReplicaSet", "alone"))
+    kinds = {r.kind: r.name for r in shop.api.observe().workload}
+    assert kinds == {"Deployment": "web", "ReplicaSet": "alone"}
+
+
+def test_the_newest_revision_is_named_after_a_rollout(shop: World) -> None:
+    before = shop.api.observe().revisions[WEB]
+    shop.apply(workload("Deployment", "web", template=template("web", priority=1)))
+    shop.wait(120)
+    seen = shop.api.observe()
+    assert seen.revisions[WEB] != before
+    assert {p.owner.name for p in seen.of_workload[WEB] if p.owner} == {seen.revisions[WEB]}
+
+
+def test_finished_pods_are_not_even_asked_for(shop: World) -> None:
+    shop.wire.asked.clear()
+    shop.api.observe()
+    queries = [query for _, path, query, _ in shop.wire.asked if path == "/api/v1/pods"]
+    assert queries == [
+        {"limit": "500", "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+    ]
+
+
+def test_lists_come_in_pages(shop: World) -> None:
+    for i in range(1_001):
+        shop.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": f"c{i}", "namespace": "shop"},
+                "spec": {"accessModes": ["ReadWriteOnce"]},
+            }
+        )
+    shop.wire.asked.clear()
+    assert len(shop.api.observe().claims) == 1_001
+    asked = [q for _, path, q, _ in shop.wire.asked if path.endswith("persistentvolumeclaims")]
+    assert [q.get("continue") is not None for q in asked] == [False, True, True]
+
+
+def test_a_list_that_expires_half_way_is_read_again(shop: World) -> None:
+    page = Answer(status=200, body={"items": [], "metadata": {"continue": "x"}})
+    shop.wire.instead = [page, Answer(status=410, body={"reason": "Expired"})]
+    assert len(shop.api.nodes()) == 2
+
+
+def test_a_list_that_expires_twice_is_temporary(shop: World) -> None:
+    shop.wire.instead = [Answer(status=410), Answer(status=410)]
+    with pytest.raises(Temporary, match="expired twice"):
+        shop.api.nodes()
+
+
+def test_what_has_not_changed_is_parsed_once(shop: World) -> None:
+    first, second = node(shop), node(shop)
+    assert second is first
+    shop.api.record(first, INTERRUPTION)
+    assert node(shop).interruption == INTERRUPTION
+
+
+def test_an_odd_object_is_left_out_and_told(shop: World) -> None:
+    odd = {"metadata": {"name": "odd", "uid": "1", "resourceVersion": "1"}, "spec": {"taints": 7}}
+    shop.wire.instead = [Answer(status=200, body={"items": [odd]})]
+    assert list(shop.api.nodes()) == []
+    assert len(shop.warnings) == 1
+    assert "odd" in shop.warnings[0]
+
+
+# Nodes
+
+
+def test_cordon_taint_and_record_are_one_patch(shop: World) -> None:
+    before = node(shop)
+    shop.wire.asked.clear()
+    shop.api.cordon(before, INTERRUPTION)
+    assert len(shop.wire.asked) == 1
+    after = node(shop)
+    assert after.unschedulable
+    assert Taint(key=names.INTERRUPTION, value="spot-interruption") in after.taints
+    assert after.interruption == INTERRUPTION
+
+
+def test_cordon_keeps_the_taints_of_others_and_replaces_its_own(shop: World) -> None:
+    other = Taint(key="dedicated", value="shop", effect="NoExecute")
+    shop.apply(
+        {
+            "kind": "Node",
+            "metadata": {"name": "a"},
+            "spec": {"taints": [{"key": "dedicated", "value": "shop", "effect": "NoExecute"}]},
+        }
+    )
+    shop.api.cordon(node(shop), INTERRUPTION)
+    shop.wait(5)
+    rebalance = NoticeRecord(kind="rebalance-recommendation", time=T0, id="2")
+    shop.api.cordon(
+        node(shop),
+        Interruption(instance="i-0000000000000000a", launched=None, node="a", notices=(rebalance,)),
+    )
+    taints = node(shop).taints
+    assert other in taints
+    assert [t.value for t in taints if t.key == names.INTERRUPTION] == ["rebalance-recommendation"]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda api, old: api.cordon(old, INTERRUPTION),
+        lambda api, old: api.record(old, INTERRUPTION),
+        lambda api, old: api.release(old),
+        lambda api, old: api.out_of_service(old),
+    ],
+    ids=["cordon", "record", "release", "out_of_service"],
+)
+def test_a_node_that_changed_since_it_was_read_is_a_conflict(
+    shop: World, write: Callable[[KubernetesCluster, Node], None]
+) -> None:
+    old = node(shop)
+    shop.apply({"kind": "Node", "metadata": {"name": "a", "labels": {"new": "label"}}})
+    with pytest.raises(Conflict):
+        write(shop.api, old)
+    assert node(shop).interruption is None
+    assert not node(shop).taints
+
+
+def test_release_takes_off_what_cordon_put_on(shop: World) -> None:
+    before = node(shop)
+    shop.api.cordon(before, INTERRUPTION)
+    shop.wait(5)
+    shop.api.release(node(shop))
+    shop.wait(5)
+    after = node(shop)
+    assert (after.unschedulable, after.taints, after.interruption) == (False, (), None)
+    assert after.annotations == before.annotations
+
+
+def test_out_of_service_is_a_taint_of_its_own(shop: World) -> None:
+    shop.api.cordon(node(shop), INTERRUPTION)
+    shop.wait(5)
+    shop.api.out_of_service(node(shop))
+    keys = {t.key: (t.value, t.effect) for t in node(shop).taints}
+    assert keys["node.kubernetes.io/out-of-service"] == ("nodeshutdown", "NoExecute")
+    assert names.INTERRUPTION in keys
+
+
+def test_a_node_that_is_gone_is_not_found(shop: World) -> None:
+    gone = Node(
+        name="gone",
+        uid="1",
+        resource_version="1",
+        labels={},
+        allocatable=node(shop).allocatable,
+        created=T0,
+    )
+    with pytest.raises(NotFound, match="cluster shop: patch nodes gone"):
+        shop.api.cordon(gone, INTERRUPTION)
+
+
+# Workloads and pods
+
+
+def test_scale_and_its_note_are_one_patch(shop: World) -> None:
+    note = TemporaryReplicas(restore=2, set_to=3).to_record()
+    shop.wire.asked.clear()
+    web = shop.api.observe().workload[WEB]
+    shop.wire.asked.clear()
+    shop.api.scale(web, 3, note)
+    assert len(shop.wire.asked) == 1
+    web = shop.api.observe().workload[WEB]
+    assert (web.replicas, web.annotations[names.TEMPORARY]) == (3, note)
+    shop.api.scale(web, 2, None)
+    web = shop.api.observe().workload[WEB]
+    assert web.replicas == 2
+    assert names.TEMPORARY not in web.annotations
+
+
+def test_a_workload_that_changed_since_it_was_read_is_a_conflict(shop: World) -> None:
+    web = shop.api.observe().workload[WEB]
+    shop.apply({**workload("Deployment", "web", 4)})
+    with pytest.raises(Conflict):
+        shop.api.scale(web, 3, None)
+    assert shop.api.observe().workload[WEB].replicas == 4
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet"])
+def test_every_kind_of_workload_can_be_scaled(shop: World, kind: str) -> None:
+    shop.apply(workload(kind, "other"))
+    found = shop.api.observe().workload[Ref(kind, "shop", "other")]
+    shop.api.scale(found, 3, "x")
+    assert shop.api.observe().workload[found.ref].replicas == 3
+
+
+def test_a_deletion_cost_is_set_and_removed(shop: World) -> None:
+    pod = pods(shop)[0]
+    shop.api.set_deletion_cost(pod, -100)
+    assert pods(shop)[0].annotations[names.DELETION_COST] == "-100"
+    shop.api.set_deletion_cost(pod, None)
+    assert names.DELETION_COST not in pods(shop)[0].annotations
+
+
+def test_a_pod_of_the_same_name_is_not_touched_for_another(shop: World) -> None:
+    shop.apply(workload("StatefulSet", "db", 1, serviceName="db"))
+    shop.wait(60)
+    (old,) = pods(shop, "db")
+    shop.api.delete(old, 1)
+    shop.wait(120)
+    (new,) = pods(shop, "db")
+    assert new.name == old.name
+    with pytest.raises((Conflict, NotFound)):
+        shop.api.set_deletion_cost(old, 1)
+    for verb in (shop.api.evict, shop.api.delete):
+        with pytest.raises(Conflict):
+            verb(old)
+    assert names.DELETION_COST not in pods(shop, "db")[0].annotations
+    assert [p.uid for p in pods(shop, "db") if p.deleting is None] == [new.uid]
+
+
+def test_an_evicted_pod_keeps_its_own_grace_period(shop: World) -> None:
+    pod = pods(shop)[0]
+    shop.api.evict(pod)
+    (going,) = (p for p in pods(shop) if p.deleting is not None)
+    assert going.uid == pod.uid
+    assert going.deleting == shop.clock.now() + timedelta(seconds=30)
+
+
+def test_an_evicted_pod_is_given_the_time_that_is_left(shop: World) -> None:
+    shop.api.evict(pods(shop)[0], 7)
+    (going,) = (p for p in pods(shop) if p.deleting is not None)
+    assert going.deleting == shop.clock.now() + timedelta(seconds=7)
+
+
+def test_a_budget_blocks_an_eviction_and_not_a_delete(shop: World) -> None:
+    shop.apply(budget("web", "web", maxUnavailable=0))
+    shop.wait(30)
+    pod = pods(shop)[0]
+    with pytest.raises(Blocked, match=f"create pods/eviction shop/{pod.name}"):
+        shop.api.evict(pod)
+    shop.api.delete(pod, 3)
+    (going,) = (p for p in pods(shop) if p.deleting is not None)
+    assert going.uid == pod.uid
+
+
+def test_two_budgets_on_a_pod_are_refused_by_name(shop: World) -> None:
+    shop.apply(budget("one", "web", maxUnavailable=1), budget("two", "web", maxUnavailable=1))
+    shop.wait(30)
+    with pytest.raises(Refused, match="two PodDisruptionBudgets"):
+        shop.api.evict(pods(shop)[0])
+
+
+def test_a_pod_that_is_gone_is_not_found(shop: World) -> None:
+    pod = pods(shop)[0]
+    shop.api.delete(pod, 0)
+    shop.wait(60)
+    for verb in (shop.api.evict, shop.api.delete):
+        with pytest.raises(NotFound):
+            verb(pod)
+
+
+# The Lease
+
+
+def lease(world: World) -> Json:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.LEASE}"
+    spec: Json = stored(world, path)["spec"]
+    return spec
+
+
+def test_the_lease_is_taken_by_one_and_kept_from_the_other(shop: World) -> None:
+    assert shop.api.acquire("one", 20)
+    assert not shop.api.acquire("two", 20)
+    spec = lease(shop)
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("one", 20)
+    assert re.fullmatch(r"2026-03-01T12:\d\d:\d\d\.\d{6}Z", spec["renewTime"])
+
+
+def test_the_holder_renews_its_lease(shop: World) -> None:
+    shop.api.acquire("one", 20)
+    first = lease(shop)
+    shop.wait(15)
+    assert shop.api.acquire("one", 20)
+    shop.wait(15)
+    assert not shop.api.acquire("two", 20)
+    renewed = lease(shop)
+    assert renewed["acquireTime"] == first["acquireTime"]
+    assert renewed["renewTime"] > first["renewTime"]
+    assert renewed["leaseTransitions"] == first["leaseTransitions"]
+
+
+def test_a_lease_that_ran_out_is_taken_over(shop: World) -> None:
+    shop.api.acquire("one", 20)
+    shop.wait(20)
+    assert shop.api.acquire("two", 20)
+    assert (lease(shop)["holderIdentity"], lease(shop)["leaseTransitions"]) == ("two", 1)
+    assert not shop.api.acquire("one", 20)
+
+
+def test_a_lease_that_was_given_back_is_free_at_once(shop: World) -> None:
+    shop.api.acquire("one", 20)
+    shop.api.release_lease("two")
+    assert not shop.api.acquire("two", 20)
+    shop.api.release_lease("one")
+    assert shop.api.acquire("two", 20)
+
+
+def test_giving_back_what_never_was_is_nothing(shop: World) -> None:
+    shop.api.release_lease("one")
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_of_two_who_reach_for_the_lease_one_gets_it(shop: World, *, exists: bool) -> None:
+    if exists:
+        shop.api.acquire("zero", 1)
+        shop.wait(2)
+    inner = shop.wire.inner
+
+    class Race:
+        """Lets somebody else be quicker between our read and our write."""
+
+        def call(self, method: str, path: str, **more: Any) -> Answer:
+            answer = inner.call(method, path, **more)
+            if method == "GET":
+                shop.wire.inner = inner
+                assert shop.api.acquire("quicker", 20)
+            return answer
+
+    shop.wire.inner = Race()
+    assert not shop.api.acquire("slower", 20)
+    assert lease(shop)["holderIdentity"] == "quicker"
+
+
+def test_a_cluster_without_our_namespace_says_how_to_make_it(world: World) -> None:
+    with pytest.raises(Refused, match="infra/cluster"):
+        world.api.acquire("one", 20)
+
+
+# Refusals that a hollow cluster does not make
+
+
+def status(code: int, reason: str = "", **details: Any) -> Answer:
+    body = {"kind": "Status", "reason": reason, "message": f"{reason}.", "details": details}
+    return Answer(status=code, body=body)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (status(429, "TooManyRequests", retryAfterSeconds=7), Throttled),
+        (status(403, "Forbidden"), Refused),
+        (status(503, "ServiceUnavailable"), Temporary),
+        (Answer(status=502, body="<html>Bad Gateway"), Temporary),
+        (Answer(status=200, body="<html>a captive portal"), Temporary),
+    ],
+)
+def test_any_refusal_of_a_list_ends_the_look(
+    shop: World, answer: Answer, error: type[PlimsollError]
+) -> None:
+    shop.wire.instead = [answer]
+    with pytest.raises(error):
+        shop.api.observe()
+
+
+def test_an_api_server_that_is_away_is_temporary(shop: World) -> None:
+    shop.hollow.take_api_away(now=shop.clock.now())
+    with pytest.raises(Temporary):
+        shop.api.nodes()
+    with pytest.raises(Temporary):
+        shop.api.acquire("one", 20)
+    shop.hollow.bring_api_back(now=shop.clock.now())
+    assert len(shop.api.nodes()) == 2
