@@ -21,9 +21,9 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.drill.rehearsal import Rehearsal, read_drill
 from plimsoll.drill.report import Report
 from plimsoll.drill.rigs import RESPONDERS
+from plimsoll.drill.script import Script, read_drill
 from plimsoll.drill.simulated.rig import run
 
 TARGET_SECONDS = 10.0
@@ -101,7 +101,7 @@ def workload(number: int, replicas: int) -> dict[str, object]:
     }
 
 
-def read() -> Rehearsal:
+def read() -> Script:
     with tempfile.TemporaryDirectory() as folder:
         workloads = [workload(number, 20) for number in range(50)]
         (Path(folder) / "workloads.yaml").write_text(yaml.safe_dump_all(workloads))

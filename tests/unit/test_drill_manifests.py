@@ -11,8 +11,8 @@ from plimsoll.drill.defaults import POD_DEFAULTS
 from plimsoll.drill.labels import selects
 from plimsoll.drill.manifests import Manifest, read_manifests
 from plimsoll.drill.problems import BadScenario, Problems
-from plimsoll.drill.rehearsal import read_drill
 from plimsoll.drill.repertoire import KINDS
+from plimsoll.drill.script import read_drill
 
 WEB = """\
 apiVersion: apps/v1

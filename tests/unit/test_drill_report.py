@@ -16,9 +16,9 @@ from rich.table import Table
 from plimsoll.drill.expectations import judge
 from plimsoll.drill.figures import Figures, NodeFigures, Totals, WorkloadFigures
 from plimsoll.drill.measure import Measurement
-from plimsoll.drill.rehearsal import Rehearsal, read_drill
 from plimsoll.drill.report import Report, as_text, build_report, exit_status
 from plimsoll.drill.scenario import Bounds, Expect
+from plimsoll.drill.script import Script, read_drill
 from plimsoll.drill.tables import comparison_table, workloads_table
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
@@ -46,7 +46,7 @@ CALM = Figures(
 )  # fmt: skip
 
 
-def played(drill: Rehearsal, responder: str = "plimsoll", lost: float = 0.0) -> Report:
+def played(drill: Script, responder: str = "plimsoll", lost: float = 0.0) -> Report:
     """Return the report of a drill in which nothing happened but, if asked, to legacy."""
     m = Measurement()
     cluster = drill.scenario.clusters[0]
@@ -78,7 +78,7 @@ def played(drill: Rehearsal, responder: str = "plimsoll", lost: float = 0.0) -> 
 
 
 @pytest.fixture(scope="module")
-def drill() -> Rehearsal:
+def drill() -> Script:
     return read_drill(EXAMPLE)
 
 

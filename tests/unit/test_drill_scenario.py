@@ -20,7 +20,6 @@ from plimsoll.drill.crosschecks import FAULT_FIELDS
 from plimsoll.drill.durations import parse_duration, parse_span, words
 from plimsoll.drill.problems import BadScenario
 from plimsoll.drill.reading import read_scenario
-from plimsoll.drill.rehearsal import read_drill
 from plimsoll.drill.repertoire import RIGS, refuse_unsupported, unsupported
 from plimsoll.drill.scenario import (
     ApplyEntry,
@@ -31,6 +30,7 @@ from plimsoll.drill.scenario import (
     Selector,
 )
 from plimsoll.drill.schemas import schema
+from plimsoll.drill.script import read_drill
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.drill.rehearsal import read_drill
 from plimsoll.drill.report import as_text
 from plimsoll.drill.rigs import Progress
+from plimsoll.drill.script import read_drill
 from plimsoll.drill.simulated.rig import run
 
 WEB = """

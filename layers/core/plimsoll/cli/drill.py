@@ -18,10 +18,10 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.drill.rehearsal import read_drill
 from plimsoll.drill.repertoire import RIGS_TO_COME
 from plimsoll.drill.report import Report, as_text, exit_status
 from plimsoll.drill.rigs import RESPONDERS, RIGS, Listener, Progress, Quiet, rig_of
+from plimsoll.drill.script import read_drill
 from plimsoll.drill.tables import workloads_table
 
 STDOUT = "-"
@@ -81,10 +81,10 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
         raise BadInput("--html is not built yet; write the report with --json instead")
     _check_target(json_to)
     play = rig_of(rig)
-    rehearsal = read_drill(file)
-    chosen = rehearsal.scenario.seed if seed is None else seed
+    script = read_drill(file)
+    chosen = script.scenario.seed if seed is None else seed
     with _listening(verbose=verbose) as listener:
-        report = play(rehearsal, responder=responder, seed=chosen, listener=listener)
+        report = play(script, responder=responder, seed=chosen, listener=listener)
     if json_to == STDOUT:
         click.echo(as_text(report), nl=False)
     elif json_to is not None:

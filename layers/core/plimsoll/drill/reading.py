@@ -1,7 +1,7 @@
 """Reads a scenario file: first its shape by the schema, then what no schema can say.
 
 A path in a scenario is relative to the scenario. Nothing is started here, and manifests are only
-named: `rehearsal.py` reads them.
+named: `script.py` reads them.
 """
 
 from __future__ import annotations

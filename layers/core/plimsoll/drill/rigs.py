@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import Final, Protocol
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.drill.rehearsal import Rehearsal
 from plimsoll.drill.repertoire import RIGS_TO_COME
 from plimsoll.drill.report import Report
+from plimsoll.drill.script import Script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Rig(Protocol):
     """Plays a drill."""
 
     def __call__(
-        self, drill: Rehearsal, *, responder: str, seed: int, listener: Listener | None = None
+        self, drill: Script, *, responder: str, seed: int, listener: Listener | None = None
     ) -> Report:
         """Return the report; nothing is left running, also after an error.
 

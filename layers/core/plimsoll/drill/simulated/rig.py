@@ -13,10 +13,10 @@ from typing import Final
 
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.drill.measure import Measurement
-from plimsoll.drill.rehearsal import Rehearsal
 from plimsoll.drill.repertoire import refuse_unsupported
 from plimsoll.drill.report import Report, build_report
 from plimsoll.drill.rigs import Listener, Progress, Quiet
+from plimsoll.drill.script import Script
 from plimsoll.drill.settling import settled
 from plimsoll.drill.simulated.autoscaler import ClusterAutoscaler
 from plimsoll.drill.simulated.queues import NoticesQueue, TicksQueue
@@ -52,7 +52,7 @@ class Mischief:
 
 
 def run(
-    drill: Rehearsal,
+    drill: Script,
     *,
     responder: str,
     seed: int,
@@ -75,7 +75,7 @@ class Simulation:
 
     def __init__(
         self,
-        drill: Rehearsal,
+        drill: Script,
         *,
         responder: str,
         seed: int,

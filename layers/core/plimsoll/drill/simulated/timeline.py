@@ -14,7 +14,6 @@ from plimsoll.drill.events import event_of
 from plimsoll.drill.machines import Machine
 from plimsoll.drill.manifests import Manifest
 from plimsoll.drill.measure import Measurement
-from plimsoll.drill.rehearsal import Rehearsal
 from plimsoll.drill.scenario import (
     ApplyEntry,
     Entry,
@@ -23,6 +22,7 @@ from plimsoll.drill.scenario import (
     ScaleEntry,
     Selector,
 )
+from plimsoll.drill.script import Script
 from plimsoll.drill.simulated.queues import NoticesQueue
 from plimsoll.drill.simulated.stage import Stage
 from plimsoll.drill.simulated.time import VirtualClock
@@ -35,7 +35,7 @@ OWNER_RETRY = timedelta(seconds=1)
 class Timeline:
     """The entries of a drill, from time 0 on."""
 
-    drill: Rehearsal
+    drill: Script
     seed: int
     clock: VirtualClock
     stages: Mapping[str, Stage]

@@ -1,4 +1,4 @@
-"""A whole drill, ready to be played: the scenario, and the objects of every file that it names.
+"""The script of a drill, ready to be played: the scenario, and the objects of every file that it names.
 
 Here stands what only both together can say: that a workload which is scaled or expected is there,
 that a pod could ever fit on some node, that a claim or priority class which is used exists.
@@ -21,7 +21,7 @@ _SYSTEM_PRIORITIES = frozenset({"system-node-critical", "system-cluster-critical
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class Script:
     """A drill with everything read."""
 
     scenario: Scenario
@@ -31,7 +31,7 @@ class Rehearsal:
     """By file: what an `apply` of the timeline brings."""
 
 
-def read_drill(path: Path) -> Rehearsal:
+def read_drill(path: Path) -> Script:
     """Return the drill of a scenario file.
 
     Raises:
@@ -56,13 +56,13 @@ def read_drill(path: Path) -> Rehearsal:
         for entry in {entry.file: entry for entry in applies}.values()
     }
     if not problems:
-        drill = Rehearsal(scenario=scenario, objects=objects, applied=applied)
+        drill = Script(scenario=scenario, objects=objects, applied=applied)
         _check(drill, problems)
     problems.check()
-    return Rehearsal(scenario=scenario, objects=objects, applied=applied)
+    return Script(scenario=scenario, objects=objects, applied=applied)
 
 
-def _check(drill: Rehearsal, problems: Problems) -> None:
+def _check(drill: Script, problems: Problems) -> None:
     scenario = drill.scenario
     everywhere: set[str] = set()
     for cluster in scenario.clusters:
