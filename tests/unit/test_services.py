@@ -1,0 +1,279 @@
+"""From a body in the queue to a moved workload, over a hollow cluster in the same process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from plimsoll.domain.clusters import Mode
+from plimsoll.domain.errors import BadInput, Permanent, Temporary
+from plimsoll.domain.names import INTERRUPTION, TEMPORARY
+from plimsoll.domain.notices import SpotInterruption
+from plimsoll.services.notices import CALM_TICKS, URGENT_TICKS, Handled
+from tests.builders import a_group
+from tests.worlds import World, deployment
+
+WEB = "/apis/apps/v1/namespaces/default/deployments/web"
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def handled(world: World, *bodies: str) -> list[str]:
+    effects: list[str] = []
+    for outcome in world.notices.receive(bodies):
+        assert isinstance(outcome, Handled), outcome
+        effects += outcome.effects
+    return effects
+
+
+def test_a_notice_cordons_taints_and_records_in_one_patch(world):
+    instance = world.join("spot", capacity="spot")
+    version = int(world.node("spot").resource_version)
+
+    handled(world, world.spot_event(instance))
+
+    node = world.node("spot")
+    assert node.unschedulable
+    assert [(t.key, t.value) for t in node.taints if t.key == INTERRUPTION] == [
+        (INTERRUPTION, "spot-interruption")
+    ]
+    assert node.interruption is not None
+    assert node.interruption.deadline == world.time + timedelta(seconds=118)
+    assert int(node.resource_version) == version + 1
+
+
+def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_twice(world):
+    instance = world.join("spot", capacity="spot")
+    body = world.spot_event(instance)
+    handled(world, body)
+    world.sleep(1)
+    version = world.node("spot").resource_version
+
+    handled(world, body, body)
+
+    assert world.node("spot").resource_version == version
+    assert [d for _, d in world.ticks.sent] == [*URGENT_TICKS, *URGENT_TICKS]
+
+
+def test_a_batch_wakes_its_cluster_once(world):
+    bodies = [world.spot_event(world.join(f"spot-{n}", capacity="spot")) for n in range(3)]
+
+    handled(world, *bodies)
+
+    assert len(world.ticks.sent) == len(URGENT_TICKS)
+
+
+def test_an_indexed_instance_costs_no_call_to_ec2(world):
+    instance = world.join("spot", capacity="spot")
+    world.sweep.run()
+    world.aws.described.clear()
+
+    handled(world, world.spot_event(instance))
+
+    assert world.aws.described == []
+    assert world.node("spot").unschedulable
+
+
+def test_an_instance_that_is_not_ours_is_acknowledged_and_counted(world):
+    (said,) = handled(world, world.spot_event("i-0aaaaaaaaaaaaaaaa"))
+
+    assert "not ours" in said
+    assert world.telemetry.metrics["NoticesNotOurs"] == 1
+    assert world.ticks.sent == []
+
+
+def test_what_ec2_cannot_say_now_comes_back(world):
+    world.join("spot", capacity="spot")
+    world.aws.fails = Temporary("EC2 is away")
+
+    (outcome,) = world.notices.receive([world.spot_event("i-0bbbbbbbbbbbbbbbb")])
+
+    assert isinstance(outcome, Temporary)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "not json",
+        "[]",
+        "x" * 300_000,
+        '{"detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2"}',
+    ],
+    ids=["empty", "words", "a list", "300 kB", "no detail"],
+)
+def test_poison_is_permanent_and_does_not_hurt_its_neighbours(world, body):
+    instance = world.join("spot", capacity="spot")
+
+    bad, good = world.notices.receive([body, world.spot_event(instance)])
+
+    assert isinstance(bad, Permanent)
+    assert isinstance(good, Handled)
+    assert world.node("spot").unschedulable
+
+
+def test_an_unknown_event_is_acknowledged_and_counted(world):
+    (said,) = handled(
+        world, '{"source": "aws.ec2", "detail-type": "EBS Snapshot Notification", "detail": {}}'
+    )
+
+    assert "no kind of event that we know" in said
+    assert world.telemetry.metrics["NoticesIgnored"] == 1
+
+
+@pytest.mark.parametrize("how", [{"mode": Mode.OBSERVE}, {"kill_switch": True}], ids=str)
+def test_an_observed_cluster_is_planned_for_and_reported_but_not_written_to(how):
+    world = World(**how)
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment())
+    world.join("od")
+    version = world.version()
+
+    handled(world, world.spot_event(instance))
+    world.drains.slice("harbor", "me")
+    world.sweep.run()
+
+    assert world.version() == version
+    assert world.ticks.sent == []
+    (report,) = world.reports.list("harbor")
+    assert any(reason.startswith("would scale Deployment default/web") for reason in report.reasons)
+
+
+def test_a_slice_moves_a_deployment_without_losing_a_ready_replica(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=3))
+    world.join("od")
+    handled(world, world.spot_event(instance))
+    lowest = 3
+
+    for turn in range(4):
+        world.drains.slice("harbor", f"slice-{turn}")
+        lowest = min(lowest, world.ready("web"))
+        world.sleep(1)
+
+    assert lowest == 3
+    assert world.pods_on("spot") == []
+    assert len(world.pods_on("od")) == 3
+    web = world.get(WEB)
+    assert web["spec"]["replicas"] == 3
+    assert TEMPORARY not in web["metadata"].get("annotations", {})
+    (report,) = world.reports.list("harbor")
+    assert report.lowest_ready == {"Deployment default/web": 3}
+    assert report.emptied is not None
+
+
+def test_capacity_is_asked_for_in_the_first_look(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=3, cpu="2"))
+    world.aws.groups = [a_group("base", desired=0)]
+    handled(world, world.spot_event(instance))
+
+    world.drains.slice("harbor", "me", seconds=0)
+
+    assert world.aws.asked == [("base", 1)]
+
+
+def test_a_drain_goes_on_without_its_node_groups(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1))
+    world.join("od")
+    handled(world, world.spot_event(instance))
+    world.aws.fails = Temporary("Auto Scaling is away")
+
+    world.drains.slice("harbor", "me")
+
+    assert len(world.pods_on("od")) == 1
+    assert "node groups not read" in world.telemetry.warned
+
+
+def test_a_slice_ends_at_once_while_another_is_at_work(world):
+    world.join("spot", capacity="spot")
+    assert world.api.acquire("other", 30)
+
+    assert world.drains.slice("harbor", "me") == 0
+
+
+def test_the_lease_of_a_slice_that_was_killed_runs_out(world):
+    world.join("od")
+    assert world.api.acquire("killed", 10)
+    world.sleep(11)
+
+    assert world.drains.slice("harbor", "me") == 1
+
+
+def test_a_tick_for_a_cluster_that_was_removed_is_nothing_to_do(world):
+    assert world.drains.slice("elsewhere", "me") == 0
+    assert world.telemetry.warned == ["tick for a cluster that is not registered"]
+
+
+def test_the_sweep_finds_what_no_event_told(world):
+    instance = world.join("spot", capacity="spot")
+    world.aws.silent = [
+        SpotInterruption(
+            instance=instance,
+            time=world.time,
+            account="111122223333",
+            region="us-east-1",
+            id="found",
+            action="terminate",
+        )
+    ]
+
+    assert world.sweep.run() == 0  # it was not open when the sweep looked
+    assert world.node("spot").unschedulable
+    assert world.sweep.run() == 1
+
+
+def test_the_sweep_wakes_clusters_with_something_open_and_only_those(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1))
+    world.sweep.run()
+    assert world.ticks.sent == []
+
+    handled(world, world.spot_event(instance))
+    world.ticks.sent.clear()
+    world.sweep.run()
+
+    assert [d for _, d in world.ticks.sent] == list(CALM_TICKS)
+
+
+def test_the_sweep_closes_the_report_of_a_node_that_is_no_more(world):
+    instance = world.join("spot", capacity="spot")
+    handled(world, world.spot_event(instance))
+    world.drains.slice("harbor", "me")
+    world.hollow.vanish("spot", now=world.time)
+    world.sleep(600)
+
+    world.sweep.run()
+
+    (report,) = world.reports.list("harbor")
+    assert report.closed == world.time
+
+
+def test_a_sweep_that_fails_for_one_cluster_sweeps_the_others_and_says_so(world):
+    world.registry.add(replace(world.cluster, name="away"))
+    world.join("od")
+    real = world.open
+
+    def open_or_fail(cluster):
+        if cluster.name == "away":
+            raise Temporary("no route")
+        return real(cluster)
+
+    world.open = open_or_fail
+
+    with pytest.raises(Temporary, match="away"):
+        world.sweep.run()
+    assert world.index.find([world.node("od").instance or ""])
+
+
+def test_bad_input_names_the_field(world):
+    (bad,) = world.notices.receive([world.spot_event("i-not-an-id")])
+
+    assert isinstance(bad, BadInput)
+    assert "instance-id" in str(bad)
