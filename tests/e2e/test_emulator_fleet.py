@@ -165,6 +165,20 @@ def test_groups_are_found_by_the_tag_of_their_cluster(autoscaling):
     assert names == {"base": 2, "spot-a": 3, "eks-managed": 1}
 
 
+def test_a_group_tells_what_its_next_node_will_be(ec2, autoscaling):
+    [spot] = autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=["spot-a"])[
+        "AutoScalingGroups"
+    ]
+    tags = {tag["Key"]: tag["Value"] for tag in spot["Tags"]}
+    prefix = "k8s.io/cluster-autoscaler/node-template/"
+    assert tags[f"{prefix}resources/cpu"] == "7910m"
+    assert tags[f"{prefix}label/node.kubernetes.io/capacity"] == "spot"
+    [version] = ec2.describe_launch_template_versions(
+        LaunchTemplateId=spot["LaunchTemplate"]["LaunchTemplateId"], Versions=["1"]
+    )["LaunchTemplateVersions"]
+    assert version["LaunchTemplateData"]["InstanceMarketOptions"]["MarketType"] == "spot"
+
+
 def test_launched_instances_come_at_once_by_id_and_run_after_their_start_up_time(
     world, autoscaling
 ):

@@ -16,7 +16,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 NAMESPACE: Final = "Plimsoll"
 
-logger: Final = Logger()
+logger: Final = Logger(serialize_stacktrace=False)  # the exception's text holds it already
 metrics: Final = Metrics(namespace=NAMESPACE)
 
 # Most invocations have nothing to count.

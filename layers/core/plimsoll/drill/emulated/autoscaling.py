@@ -12,13 +12,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.domain.errors import Refused
+from plimsoll.domain.names import ZONE
 from plimsoll.drill.emulated.awswire import Answer, AwsError, Parameters
 from plimsoll.drill.events import ACCOUNT, HOOK, identity
 from plimsoll.drill.fleet import Fleet, Group
-from plimsoll.drill.machines import Machine, region_of
+from plimsoll.drill.machines import Machine, node_labels, region_of
 
 _LIFE: Final = {"pending": "Pending", "running": "InService"}
 _HOOK_SECONDS: Final = 300
+_NODE: Final = "k8s.io/cluster-autoscaler/node-template/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,10 @@ class AutoScaling:
             "SetDesiredCapacity": self._set_desired,
             "TerminateInstanceInAutoScalingGroup": self._terminate,
         }
-        return {f"autoscaling:{action}": answer for action, answer in table.items()}
+        return {
+            **{f"autoscaling:{action}": answer for action, answer in table.items()},
+            "ec2:DescribeLaunchTemplateVersions": self._template_versions,
+        }
 
     def _describe(self, parameters: Parameters) -> Mapping[str, Any]:
         wanted = parameters.get("AutoScalingGroupNames")
@@ -80,6 +85,24 @@ class AutoScaling:
                 if not wanted or m.id in wanted
             ]
         }
+
+    def _template_versions(self, parameters: Parameters) -> Mapping[str, Any]:
+        wanted = {parameters.get("LaunchTemplateId"), parameters.get("LaunchTemplateName")}
+        for named in self._groups.values():
+            template = _template(named)
+            if wanted & {template["LaunchTemplateId"], template["LaunchTemplateName"]}:
+                spec = named.group.spec
+                data: dict[str, Any] = {"InstanceType": spec.instance_type}
+                if spec.capacity == "spot":
+                    data["InstanceMarketOptions"] = {"MarketType": "spot"}
+                version = {
+                    "LaunchTemplateId": template["LaunchTemplateId"],
+                    "LaunchTemplateName": template["LaunchTemplateName"],
+                    "VersionNumber": 1,
+                    "LaunchTemplateData": data,
+                }
+                return {"LaunchTemplateVersions": [version]}
+        raise AwsError("InvalidLaunchTemplateId.NotFound", f"no launch template {wanted}")
 
     def _hooks(self, parameters: Parameters) -> Mapping[str, Any]:
         named = self._find(parameters)
@@ -242,6 +265,15 @@ def _tags(named: Named) -> Mapping[str, str]:
         f"kubernetes.io/cluster/{cluster}": "owned",
         f"k8s.io/cluster-autoscaler/{cluster}": "owned",
         "k8s.io/cluster-autoscaler/enabled": "true",
+        # What a node will be, for groups that have none:
+        **{f"{_NODE}resources/{k}": str(v) for k, v in spec.allocatable.items()},
+        **{
+            f"{_NODE}label/{k}": v for k, v in node_labels(spec, spec.zones[0]).items() if k != ZONE
+        },
+        **{
+            f"{_NODE}taint/{t['key']}": f"{t.get('value', '')}:{t.get('effect', 'NoSchedule')}"
+            for t in spec.taints
+        },
     }
     if spec.kind == "eks-nodegroup":
         tags |= {"eks:cluster-name": cluster, "eks:nodegroup-name": spec.name}

@@ -1,0 +1,88 @@
+"""SQS `notices` in, the messages that must come back out."""
+
+from __future__ import annotations
+
+import pytest
+
+from functions import notices
+from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
+from tests.functions.conftest import Crash, batch, embedded_metrics
+
+
+def failed(answer):
+    return [f["itemIdentifier"] for f in answer["batchItemFailures"]]
+
+
+def test_a_batch_is_handed_over_whole(service, queue, context):
+    answer = notices.handler(batch("a", "b"), context)
+    assert service.asked == [["a", "b"]]
+    assert failed(answer) == []
+
+
+def test_an_empty_batch_is_no_error(service, queue, context):
+    assert failed(notices.handler({"Records": []}, context)) == []
+
+
+def test_what_may_work_later_comes_back_alone_and_soon(service, queue, context):
+    service.answers = {"b": Temporary("the cluster does not answer")}
+    assert failed(notices.handler(batch("a", "b"), context)) == ["message-1"]
+    assert queue.back == {"receipt-1": 1}
+    assert queue.aside == []
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 8), (6, 15), (13, 15)])
+def test_each_attempt_waits_a_little_longer(service, queue, context, attempts, seconds):
+    service.answers = {"a": Temporary("no")}
+    notices.handler(batch("a", attempts=attempts), context)
+    assert queue.back == {"receipt-0": seconds}
+
+
+def test_all_attempts_together_outlast_a_notice():
+    pauses = [
+        notices._pause(Temporary("no"), attempt) for attempt in range(1, notices.LAST_ATTEMPT)
+    ]
+    assert sum(pauses) > 120
+
+
+@pytest.mark.parametrize(("asked", "granted"), [(4.0, 4), (0.2, 1), (600.0, 30)])
+def test_patience_asked_for_is_granted_within_reason(service, queue, context, asked, granted):
+    service.answers = {"a": Throttled("slow down", retry_after=asked)}
+    notices.handler(batch("a"), context)
+    assert queue.back == {"receipt-0": granted}
+
+
+def test_poison_is_set_aside_with_its_reason_and_counted(service, queue, context, capsys, log):
+    service.answers = {"poison": BadInput("not JSON: line 1")}
+    assert failed(notices.handler(batch("good", "poison"), context)) == []
+    assert queue.aside == [("poison", "BadInput: not JSON: line 1", "message-1", 1)]
+    assert embedded_metrics(capsys.readouterr().out)["NoticesPoisoned"] == [1.0]
+    assert [line["sqs_message"] for line in log()] == ["message-1"]
+
+
+def test_what_fails_at_its_last_attempt_is_set_aside_rather_than_moved_without_a_word(
+    service, queue, context
+):
+    service.answers = {"a": Temporary("still no answer")}
+    event = batch("a", attempts=notices.LAST_ATTEMPT)
+    assert failed(notices.handler(event, context)) == []
+    assert queue.aside == [("a", "Temporary: still no answer", "message-0", notices.LAST_ATTEMPT)]
+
+
+def test_a_bug_met_by_one_notice_does_not_take_its_neighbours_along(service, queue, context):
+    service.answers = {"strange": Crash("a bug")}
+    assert failed(notices.handler(batch("a", "strange", "b"), context)) == ["message-1"]
+    assert service.asked[1:] == [["a"], ["strange"], ["b"]]
+
+
+def test_poison_that_cannot_be_set_aside_comes_back(service, queue, context):
+    service.answers = {"poison": BadInput("no")}
+    queue.broken = Refused("the queue is gone")
+    assert failed(notices.handler(batch("poison"), context)) == ["message-0"]
+
+
+def test_log_lines_carry_the_request_they_belong_to(service, queue, context, log):
+    service.answers = {"a": Temporary("no")}
+    notices.handler(batch("a"), context)
+    [line] = log()
+    assert line["function_request_id"] == context.aws_request_id
+    assert line["message"] == "notice comes back"

@@ -1,0 +1,24 @@
+"""A schedule in, one sweep."""
+
+from __future__ import annotations
+
+import pytest
+
+from functions import sweep
+from plimsoll.domain.errors import Temporary
+from tests.functions.conftest import embedded_metrics
+
+SCHEDULED = {"detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}
+
+
+def test_a_sweep_that_ends_well_is_counted(service, context, capsys):
+    sweep.handler(SCHEDULED, context)
+    assert service.asked == ["run"]
+    assert embedded_metrics(capsys.readouterr().out)["SweepFinished"] == [1.0]
+
+
+def test_a_sweep_that_fails_is_an_error_of_the_function_and_not_counted(service, context, capsys):
+    service.answers = {"run": Temporary("not swept: harbor")}
+    with pytest.raises(Temporary):
+        sweep.handler(SCHEDULED, context)
+    assert "SweepFinished" not in embedded_metrics(capsys.readouterr().out)

@@ -1,0 +1,57 @@
+"""The template as plain values: CloudFormation's short tags become its long functions."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+BUILT = ROOT / ".aws-sam" / "build"
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads `!Ref`, `!GetAtt` and the rest."""
+
+
+def _tag(loader, suffix, node):
+    name = suffix if suffix in {"Ref", "Condition"} else f"Fn::{suffix}"
+    match node:
+        case yaml.ScalarNode():
+            value = loader.construct_scalar(node)
+            return {name: value.split(".") if suffix == "GetAtt" else value}
+        case yaml.SequenceNode():
+            return {name: loader.construct_sequence(node, deep=True)}
+        case _:
+            return {name: loader.construct_mapping(node, deep=True)}
+
+
+_Loader.add_multi_constructor("!", _tag)
+
+
+@cache
+def template():
+    return yaml.load((ROOT / "template.yaml").read_text(), _Loader)
+
+
+def resources(kind):
+    """Resources of one type: logical id -> the resource."""
+    return {k: r for k, r in template()["Resources"].items() if r["Type"] == kind}
+
+
+def functions():
+    return resources("AWS::Serverless::Function")
+
+
+def statements():
+    """All statements of all roles: (role, statement), conditional policies included."""
+    for role, resource in resources("AWS::IAM::Role").items():
+        for policy in resource["Properties"]["Policies"]:
+            for part in policy.get("Fn::If", [None, policy])[1:2]:
+                for statement in part["PolicyDocument"]["Statement"]:
+                    yield role, statement
+
+
+def listed(value):
+    return value if isinstance(value, list) else [value]

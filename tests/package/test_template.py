@@ -1,0 +1,233 @@
+"""What the template and the code promise each other."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from dataclasses import fields
+
+import pytest
+
+from functions import notices
+from plimsoll.adapters.dynamodb.schema import TABLES
+from plimsoll.config import Config
+from plimsoll.observability import NAMESPACE, Metric
+from tests.package.template import ROOT, functions, listed, resources, statements, template
+
+READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+SET_BY_LAMBDA = {"AWS_REGION"}
+
+
+def test_every_environment_variable_is_a_field_of_the_configuration_and_the_other_way_round():
+    given = set(template()["Globals"]["Function"]["Environment"]["Variables"])
+    read = {field.name.upper() for field in fields(Config)}
+    assert given - READ_BY_POWERTOOLS == read - SET_BY_LAMBDA
+
+
+def test_no_function_has_variables_of_its_own():
+    assert not any("Environment" in f["Properties"] for f in functions().values())
+
+
+def test_every_handler_exists():
+    for function in functions().values():
+        module, _, name = function["Properties"]["Handler"].rpartition(".")
+        assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_tables_are_keyed_as_the_stores_expect():
+    found = resources("AWS::DynamoDB::Table")
+    assert set(found) == set(TABLES)
+    for name, table in TABLES.items():
+        properties = found[name]["Properties"]
+        wanted = table.create(name)
+        del wanted["TableName"]
+        assert {key: properties.get(key) for key in wanted} == wanted
+        ttl = {"AttributeName": "expires", "Enabled": True} if table.ttl else None
+        assert properties.get("TimeToLiveSpecification") == ttl
+
+
+def test_every_queue_is_encrypted_and_states_its_message_size():
+    for queue in resources("AWS::SQS::Queue").values():
+        assert queue["Properties"]["SqsManagedSseEnabled"] is True
+        assert queue["Properties"]["MaximumMessageSize"] == 1024 * 1024
+
+
+def test_a_dead_letter_queue_keeps_messages_longer_than_its_source():
+    queues = resources("AWS::SQS::Queue")
+    for queue in queues.values():
+        redrive = queue["Properties"].get("RedrivePolicy")
+        if redrive:
+            dead = queues[redrive["deadLetterTargetArn"]["Fn::GetAtt"][0]]["Properties"]
+            assert dead["MessageRetentionPeriod"] > queue["Properties"]["MessageRetentionPeriod"]
+
+
+def queue_of(event):
+    return resources("AWS::SQS::Queue")[event["Properties"]["Queue"]["Fn::GetAtt"][0]]["Properties"]
+
+
+def sqs_events():
+    for name, function in functions().items():
+        for event in function["Properties"]["Events"].values():
+            if event["Type"] == "SQS":
+                yield name, function["Properties"], event
+
+
+def test_messages_outlive_the_function_that_handles_them():
+    for name, function, event in sqs_events():
+        assert queue_of(event)["VisibilityTimeout"] > function["Timeout"], name
+
+
+def test_only_failed_messages_come_back():
+    for name, _, event in sqs_events():
+        assert event["Properties"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"], name
+
+
+def test_what_is_reserved_covers_what_queues_may_start():
+    for name, function, event in sqs_events():
+        reserved = function["ReservedConcurrentExecutions"]["Fn::If"][1]
+        assert event["Properties"]["ScalingConfig"]["MaximumConcurrency"] <= reserved, name
+
+
+def test_the_last_attempt_is_the_same_for_the_handler_and_for_the_queue():
+    notices_queue = resources("AWS::SQS::Queue")["NoticesQueue"]["Properties"]
+    assert notices_queue["RedrivePolicy"]["maxReceiveCount"] == notices.LAST_ATTEMPT
+
+
+# --- Rules ---------------------------------------------------------------------------------------
+
+
+def patterns(*, drills):
+    for name, rule in resources("AWS::Events::Rule").items():
+        pattern = dict(rule["Properties"]["EventPattern"])
+        pattern["source"] = pattern["source"]["Fn::If"][1 if drills else 2]
+        yield name, pattern
+
+
+def matches(pattern, event):
+    return all(
+        matches(wanted, event.get(key, {}))
+        if isinstance(wanted, dict)
+        else event.get(key) in wanted
+        for key, wanted in pattern.items()
+    )
+
+
+EVENTS = {
+    path.stem: json.loads(path.read_text()) for path in (ROOT / "tests/events").glob("*.json")
+}
+ON_THE_BUS = {name: event for name, event in EVENTS.items() if "detail-type" in event}
+LEFT_TO_THE_SWEEP = {"state-change-running"}
+
+
+@pytest.mark.parametrize("name", sorted(ON_THE_BUS))
+@pytest.mark.parametrize("drill", [False, True], ids=["by AWS", "in a drill"])
+def test_exactly_one_rule_takes_each_event(name, drill):
+    event = dict(ON_THE_BUS[name])
+    if drill:
+        event["source"] = "plimsoll.drill"
+    taken = [rule for rule, pattern in patterns(drills=drill) if matches(pattern, event)]
+    assert len(taken) == (0 if name in LEFT_TO_THE_SWEEP else 1)
+
+
+def test_drills_are_let_in_only_where_the_parameter_says_so():
+    assert template()["Parameters"]["AcceptDrills"]["Default"] == "false"
+    for _, pattern in patterns(drills=False):
+        assert all(source.startswith("aws.") for source in pattern["source"])
+
+
+def test_only_the_rules_may_send_notices():
+    [policy] = resources("AWS::SQS::QueuePolicy").values()
+    [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
+    senders = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
+    assert {s["Fn::GetAtt"][0] for s in senders} == set(resources("AWS::Events::Rule"))
+
+
+# --- Roles ---------------------------------------------------------------------------------------
+
+PLATFORM = {  # what Lambda itself does in a function's name
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "xray:PutTraceSegments",
+    "xray:PutTelemetryRecords",
+    "ec2:CreateNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:DeleteNetworkInterface",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:UnassignPrivateIpAddresses",
+    "ec2:CreateFleet",  # by LaunchInstances
+}
+BY_PEOPLE = {"dynamodb:DeleteItem"}  # `plimsoll clusters remove`, with the rights of who types it
+CALL = re.compile(r"aws(?:\(\))?\.(\w+)(?:\.get_paginator\(\s*\"(\w+)\"|\.(\w+)\()")
+BY_BATCH = {"SendMessageBatch": "SendMessage"}  # a batch needs the right to the single call
+
+
+def calls():
+    """`service:Action` for every AWS call that an adapter makes."""
+    found = set()
+    for path in (ROOT / "layers/core/plimsoll/adapters").rglob("*.py"):
+        if path.name == "aws.py":  # makes the clients, calls none
+            continue
+        for service, paginated, called in CALL.findall(path.read_text()):
+            action = "".join(word.title() for word in (paginated or called).split("_"))
+            found.add(f"{service}:{BY_BATCH.get(action, action)}")
+    return {call for call in found if not call.endswith(":GetPaginator")}
+
+
+def test_the_roles_hold_the_rights_that_the_code_uses_and_no_others():
+    held = {action for _, s in statements() for action in listed(s["Action"])}
+    assert held - PLATFORM == calls() - BY_PEOPLE
+
+
+def test_every_function_has_a_role_of_its_own():
+    roles = [f["Properties"]["Role"]["Fn::GetAtt"][0] for f in functions().values()]
+    assert sorted(roles) == sorted(resources("AWS::IAM::Role"))
+
+
+def test_no_right_is_written_with_a_wildcard():
+    assert not [a for _, s in statements() for a in listed(s["Action"]) if "*" in a]
+
+
+def test_every_wildcard_resource_has_a_reason_beside_it():
+    lines = (ROOT / "template.yaml").read_text().splitlines()
+    for number, line in enumerate(lines):
+        if re.search(r"Resource: (\"\*\"|!Sub arn:.*\*)", line):
+            near = " ".join(lines[number - 3 : number + 1])
+            assert "#" in near, f"template.yaml:{number + 1}: {line.strip()}"
+
+
+def test_a_drain_cannot_wake_itself():
+    sent = [
+        s for role, s in statements() if role == "DrainsRole" and "sqs:SendMessage" in s["Action"]
+    ]
+    assert sent == []
+
+
+# --- Alarms --------------------------------------------------------------------------------------
+
+
+def test_every_alarm_has_a_heading_in_the_runbook_and_every_heading_an_alarm():
+    runbook = (ROOT / "docs/operations.md").read_text()
+    [chapter] = re.findall(r"^## Alarms$(.*?)(?=^## |\Z)", runbook, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"^### (\w+)$", chapter, re.MULTILINE)) == set(
+        resources("AWS::CloudWatch::Alarm")
+    )
+
+
+def test_alarms_on_our_metrics_name_metrics_that_exist():
+    for name, alarm in resources("AWS::CloudWatch::Alarm").items():
+        properties = alarm["Properties"]
+        if not properties["Namespace"].startswith("AWS/"):
+            assert properties["Namespace"] == NAMESPACE, name
+            assert properties["MetricName"] in set(Metric), name
+
+
+def test_every_metric_that_the_code_counts_is_named_once():
+    counted = set()
+    for path in (ROOT / "layers/core/plimsoll/services").rglob("*.py"):
+        counted |= set(re.findall(r"telemetry\.count\(\s*\"(\w+)\"", path.read_text()))
+    assert counted <= set(Metric)
