@@ -11,7 +11,7 @@ from functools import cache
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.clusters import RegisteredClusters
+from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.nodegroups import AwsNodeGroups
@@ -49,9 +49,14 @@ def workers() -> ThreadWorkers:
 
 
 @cache
-def clusters() -> RegisteredClusters:
+def clusters() -> OpenClusters:
     """Return the opener of registered clusters."""
-    return RegisteredClusters(aws(), SystemClock(), workers=workers())
+    return OpenClusters(
+        aws(),
+        SystemClock(),
+        workers(),
+        warn=lambda what: CloudWatch().warn("object left out", because=what),
+    )
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from plimsoll.drill.events import event_of
 from plimsoll.drill.machines import Machine
@@ -23,12 +23,18 @@ from plimsoll.drill.scenario import (
     Selector,
 )
 from plimsoll.drill.script import Script
-from plimsoll.drill.simulated.queues import NoticesQueue
 from plimsoll.drill.simulated.stage import Stage
 from plimsoll.drill.simulated.time import VirtualClock
 
 OWNER_RETRY = timedelta(seconds=1)
 """How soon the owner tries again while the API server is down."""
+
+
+class Way(Protocol):
+    """The way of an event from the bus to whoever responds."""
+
+    def send(self, body: str, *, delay_seconds: float = 0.0) -> None:
+        """Put an event on its way now, or later."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +45,7 @@ class Timeline:
     seed: int
     clock: VirtualClock
     stages: Mapping[str, Stage]
-    queue: NoticesQueue
+    queue: Way
     measurement: Measurement
     say: Callable[[str], None]
     doubled: bool = False

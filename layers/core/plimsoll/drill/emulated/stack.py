@@ -1,0 +1,113 @@
+"""The deployed stack, as the emulated rig uses it: clusters registered, functions called, logs read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, override
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.dynamodb import DynamoRegistry, DynamoReports
+from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.errors import Refused
+from plimsoll.drill.emulated.awsfleet import AwsFleet
+from plimsoll.drill.emulated.ministack import REGION, MiniStack
+from plimsoll.drill.measure import Measurement
+from plimsoll.drill.simulated.time import EPOCH
+from plimsoll.hollow.serve import HollowServer
+
+SHOWN: Final = ("acted", "cordoned", "action not done")
+"""Messages of the functions' logs that people want to see while a drill runs."""
+
+
+class _EmulatedAws(Aws):
+    """AWS clients that talk to the emulator."""
+
+    def __init__(self, ministack: MiniStack) -> None:
+        super().__init__(REGION)
+        self._ministack = ministack
+
+    @override
+    def _client(self, service: str) -> Any:
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._ministack.client(service)
+            return self._clients[service]
+
+
+class Stack:
+    """A stack that was deployed on the emulator."""
+
+    def __init__(self, ministack: MiniStack, aws: AwsFleet) -> None:
+        self._ministack = ministack
+        self._fleet = aws
+        self._aws = _EmulatedAws(ministack)
+        self._read = 0
+
+    def register(self, name: str, server: HollowServer) -> None:
+        """Register a hollow cluster as a user would: by endpoint, with its token in a secret."""
+        secret = f"plimsoll/{name}"
+        self._ministack.client("secretsmanager").create_secret(
+            Name=secret, SecretString=json.dumps({"token": server.token})
+        )
+        DynamoRegistry(self._aws, self._ministack.outputs["ClustersTable"]).add(
+            Cluster(
+                name=name,
+                kind=ClusterKind.ENDPOINT,
+                mode=Mode.ACT,
+                region=REGION,
+                endpoint=server.url,
+                secret=secret,
+                added=EPOCH,
+            )
+        )
+
+    def sweep(self) -> None:
+        """Run the function `sweep` once, so that the node index is there before the first notice.
+
+        Raises:
+            Refused: it failed.
+        """
+        answer = self._ministack.client("lambda").invoke(
+            FunctionName=self._ministack.outputs["SweepFunction"], Payload=b"{}"
+        )
+        if "FunctionError" in answer:
+            said = answer["Payload"].read().decode(errors="replace")
+            raise Refused(f"the function sweep failed: {said}")
+
+    def hand_in(self, clusters: Sequence[str], measurement: Measurement) -> None:
+        """Give in the reports that the functions wrote, and the calls that the fleet answered."""
+        reports = DynamoReports(self._aws, self._ministack.outputs["ReportsTable"])
+        for cluster in clusters:
+            for report in reversed(reports.list(cluster, limit=10_000)):
+                measurement.report(report.interruption, report.reasons)
+        for operation, times in self._fleet.calls.items():
+            for _ in range(times):
+                measurement.aws_call(operation)
+
+    def complaints(self) -> Sequence[str]:
+        """Return what the emulator's log says of functions that failed."""
+        return self._ministack.complaints()
+
+    def news(self) -> Iterator[str]:
+        """Yield in words what the functions logged since the last call."""
+        with self._ministack.log.open(errors="replace") as log:
+            log.seek(self._read)
+            text = log.read()
+        whole, _, rest = text.rpartition("\n")
+        self._read += len(text.encode()) - len(rest.encode())
+        for line in whole.splitlines():
+            yield from _told(line)
+
+
+def _told(line: str) -> Iterator[str]:
+    start = line.find("{")
+    if start < 0:
+        return
+    try:
+        entry = json.loads(line[start:])
+    except ValueError:
+        return
+    if isinstance(entry, dict) and entry.get("message") in SHOWN:
+        what = " ".join(str(entry[k]) for k in ("action", "target", "node") if k in entry)
+        yield f"{entry['message']}: {what} ({entry.get('because', '')})"
