@@ -115,7 +115,7 @@ def test_a_killed_run_changes_nothing_more_not_even_in_its_cleaning_up():
     def call(what: str) -> None:
         clock.sleep(1)
         world.append(what)
-        clock.called()
+        clock.called("call")
 
     def run() -> None:
         try:
@@ -149,7 +149,7 @@ def test_a_kill_ends_all_lanes_of_the_invocation():
     def call(number: int) -> None:
         clock.sleep(number)
         world.append(number)
-        clock.called()
+        clock.called("call")
 
     def kill(invocation: Invocation) -> None:
         if invocation.calls == 2:

@@ -43,6 +43,8 @@ class Invocation:
         self.name = name
         self.started = started
         self.calls = 0
+        self.last_call = ""
+        """What it called last, for example `PATCH /api/v1/nodes/a`."""
         self.finished = False
         self.killed = False
         self.error: Exception | None = None
@@ -161,12 +163,13 @@ class VirtualClock:
             self._push(self._now, self._strand(mine.invocation, partial(body, lane)))
         self._park(mine)
 
-    def called(self) -> None:
+    def called(self, call: str) -> None:
         """Take note that the running invocation has made a call to the outside."""
         mine = self._running
         if mine is None:
             return
         mine.invocation.calls += 1
+        mine.invocation.last_call = call
         if self.on_call is not None:
             self.on_call(mine.invocation)
         mine.invocation.check()

@@ -62,4 +62,4 @@ class SimulatedTransport:
             headers = {name.lower(): value for name, value in answer.headers.items()}
             return Answer(status=answer.status, body=answer.body, headers=headers)
 
-        return self.wire.to_kubernetes(method, act)
+        return self.wire.to_kubernetes(method, path, act)

@@ -37,24 +37,24 @@ class Wire:
         self._latency_seconds = latency_seconds
         self._counter = counter
 
-    def to_kubernetes[T](self, verb: str, act: Callable[[], T]) -> T:
+    def to_kubernetes[T](self, verb: str, path: str, act: Callable[[], T]) -> T:
         """Make a call to an API server."""
         if self._counter is not None:
             self._counter.kubernetes_call(verb)
-        return self._carry(act)
+        return self._carry(f"{verb} {path}", act)
 
     def to_aws[T](self, operation: str, act: Callable[[], T]) -> T:
         """Make a call to AWS; `operation` as in `ec2:DescribeInstances`."""
         if self._counter is not None:
             self._counter.aws_call(operation)
-        return self._carry(act)
+        return self._carry(operation, act)
 
-    def _carry[T](self, act: Callable[[], T]) -> T:
+    def _carry[T](self, call: str, act: Callable[[], T]) -> T:
         self._clock.sleep(self._latency_seconds)
         try:
             answer = act()
         except Exception:
-            self._clock.called()
+            self._clock.called(call)
             raise
-        self._clock.called()
+        self._clock.called(call)
         return answer

@@ -1,0 +1,189 @@
+"""The outcome of a drill is the same under any redelivery, and when any run is killed at any call.
+
+A small drill with one workload of each difficult kind is played again and again: with every notice
+and every tick doubled and out of order, and with one run killed after its n-th call, for calls
+spread over the whole drill and for every call that writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.objects import parse_time
+from plimsoll.drill.report import Report
+from plimsoll.drill.script import Script, read_drill
+from plimsoll.drill.simulated.rig import Mischief, Simulation
+from plimsoll.drill.simulated.time import EPOCH, Invocation
+
+HERE = Path(__file__).parent / "redelivery"
+SPREAD = 24
+"""How many reads are tried: being killed after a read is being killed before the next write."""
+
+
+@cache
+def drill() -> Script:
+    return read_drill(HERE / "drill.yaml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a drill ended, as far as it must not depend on luck."""
+
+    settled: bool
+    killed: int
+    cut_short: int
+    at_zero: tuple[str, ...]
+    """Workloads that had no replica for a while, though they can run twice."""
+    replicas: tuple[tuple[str, int, int], ...]
+    """Workload, its spec.replicas, and how many of its pods are Ready."""
+    leftovers: tuple[str, ...]
+
+
+def play(mischief: Mischief) -> Ending:
+    simulation = Simulation(drill(), responder="plimsoll", seed=0, mischief=mischief)
+    try:
+        return ending(simulation, simulation.run())
+    finally:
+        simulation.close()
+
+
+def ending(simulation: Simulation, report: Report) -> Ending:
+    store = simulation.stages["harbor"].cluster.store
+    replicas = tuple(
+        (
+            f"{kind}/{obj['metadata']['name']}",
+            obj["spec"]["replicas"],
+            obj["status"]["readyReplicas"],
+        )
+        for kind in ("deployments", "statefulsets")
+        for obj in store.all(kind)
+    )
+    return Ending(
+        settled=report["settled"],
+        killed=report["totals"]["pods_killed"],
+        cut_short=report["totals"]["pods_cut_short"],
+        at_zero=tuple(
+            row["name"]
+            for row in report["workloads"]
+            if row["seconds_at_zero"] and row["ready_floor"]
+        ),
+        replicas=replicas,
+        leftovers=tuple(leftovers(simulation)),
+    )
+
+
+def leftovers(simulation: Simulation) -> Iterator[str]:
+    """Yield what a finished drill must not leave behind."""
+    store = simulation.stages["harbor"].cluster.store
+    gone = {m.node for m in simulation.stages["harbor"].fleet.machine.values() if m.gone}
+    for kind in ("deployments", "statefulsets", "replicasets"):
+        for obj in store.all(kind):
+            if TEMPORARY in notes_on(obj):
+                yield f"{kind} {obj['metadata']['name']} is still changed"
+    for pod in store.all("pods"):
+        if pod["spec"].get("nodeName") not in gone and DELETION_COST in notes_on(pod):
+            yield f"pod {pod['metadata']['name']} has a deletion cost"
+    for node in store.all("nodes"):
+        if node["metadata"]["name"] not in gone and INTERRUPTION in json.dumps(node):
+            yield f"node {node['metadata']['name']} is marked, and stays"
+    for lease in store.all("leases"):
+        if held_until(lease) > simulation.clock.now() + timedelta(seconds=10):
+            yield f"the lease is held until {held_until(lease)}"
+
+
+def held_until(lease: dict[str, Any]) -> datetime:
+    spec = lease["spec"]
+    if not spec.get("holderIdentity"):
+        return EPOCH
+    return parse_time(spec["renewTime"]) + timedelta(seconds=spec["leaseDurationSeconds"])
+
+
+def notes_on(obj: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = obj["metadata"].get("annotations") or {}
+    return found
+
+
+@cache
+def calls() -> tuple[str, ...]:
+    """Return every call that the undisturbed drill makes, in order."""
+    made: list[str] = []
+
+    def note(invocation: Invocation) -> None:
+        if invocation.name in {"notices", "drains", "sweep"}:
+            made.append(f"{invocation.name}: {invocation.last_call}")
+
+    play(Mischief(on_call=note))
+    return tuple(made)
+
+
+@cache
+def undisturbed() -> Ending:
+    return play(Mischief())
+
+
+def writes(call: str) -> bool:
+    reading = ("GET ", "dynamodb:", "ec2:Describe", "autoscaling:Describe", "eks:Describe")
+    return not call.partition(": ")[2].startswith(reading) and "/leases" not in call
+
+
+def kill_points() -> list[int]:
+    made = calls()
+    step = max(1, len(made) // SPREAD)
+    return sorted(
+        {n for n, call in enumerate(made) if writes(call)} | set(range(0, len(made), step))
+    )
+
+
+def killing(number: int) -> Mischief:
+    """Kill the run that makes the call of this number, right after it."""
+    seen = 0
+
+    def kill(invocation: Invocation) -> None:
+        nonlocal seen
+        if invocation.name in {"notices", "drains", "sweep"}:
+            if seen == number:
+                invocation.kill()
+            seen += 1
+
+    return Mischief(on_call=kill)
+
+
+def test_the_undisturbed_drill_ends_well():
+    found = undisturbed()
+    assert (found.settled, found.killed, found.cut_short) == (True, 0, 0)
+    assert found.at_zero == ()
+    assert found.leftovers == ()
+    assert found.replicas == (
+        ("deployments/legacy", 1, 1),
+        ("deployments/payments", 2, 2),
+        ("deployments/web", 3, 3),
+        ("statefulsets/cart", 2, 2),
+    )
+
+
+def test_every_message_doubled_and_out_of_order_gives_the_same_outcome():
+    assert play(Mischief(doubled=True)) == undisturbed()
+
+
+def test_a_run_killed_after_any_one_call_gives_the_same_outcome():
+    made = calls()
+    wrong = {
+        f"{number} ({made[number]})": found
+        for number in kill_points()
+        if (found := play(killing(number))) != undisturbed()
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("function", ["notices", "drains", "sweep"])
+def test_the_kill_points_cover_every_function(function: str):
+    assert any(calls()[number].startswith(function) for number in kill_points())
