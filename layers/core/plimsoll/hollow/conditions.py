@@ -25,15 +25,21 @@ def is_true(obj: Json, kind: str) -> bool:
 
 
 def with_condition(  # noqa: PLR0913 - the fields of a condition
-    obj: Json, kind: str, status: str, *, now: datetime, reason: str = "", message: str = ""
+    obj: Json,
+    kind: str,
+    status: str,
+    *,
+    now: datetime,
+    reason: str | None = None,
+    message: str | None = None,
 ) -> Json:
     """Return the object with a condition set; its time moves only when its status does."""
     old = condition(obj, kind)
     since = stamp(now) if old is None or old["status"] != status else old["lastTransitionTime"]
     new: Json = {"type": kind, "status": status, "lastTransitionTime": since}
-    if reason:
+    if reason is not None:
         new["reason"] = reason
-    if message:
+    if message is not None:
         new["message"] = message
     if new == old:
         return obj

@@ -103,6 +103,7 @@ class Budgets(Controller[Key]):
             "True" if allowed else "False",
             now=now,
             reason="SufficientPods" if allowed else "InsufficientPods",
+            message="",
         )
         self.store.replace("poddisruptionbudgets", reported, now=now)
 
