@@ -1,0 +1,78 @@
+"""A deployed stack as CloudFormation describes it: how the command line finds tables and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plimsoll.adapters.aws_errors import code_of, translate
+from plimsoll.domain.errors import BadInput, Refused, Temporary
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.aws import Aws
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """Outputs and parameters of one stack."""
+
+    name: str
+    region: str
+    outputs: Mapping[str, str]
+    parameters: Mapping[str, str]
+
+    def output(self, name: str) -> str:
+        """Return an output.
+
+        Raises:
+            BadInput: the stack has none of that name: it is another stack, or an older one.
+        """
+        if name not in self.outputs:
+            raise BadInput(
+                f"the stack {self.name} has no output {name}: name the stack of Plimsoll with "
+                "--stack, or deploy it again (make deploy)"
+            )
+        return self.outputs[name]
+
+
+def describe(aws: Aws, name: str) -> Stack:
+    """Ask CloudFormation for a stack.
+
+    Raises:
+        BadInput: there is no such stack.
+        Refused: there are no credentials, no region, or no right to ask.
+        Temporary: there is no answer.
+    """
+    from botocore import exceptions  # noqa: PLC0415 - imported late, see `aws`
+
+    what = f"describe the stack {name}"
+    region = aws.session.region_name
+    if not region:
+        raise Refused(
+            "no region is set: export AWS_DEFAULT_REGION, or choose a profile that has one "
+            "(AWS_PROFILE)"
+        )
+    try:
+        answer = aws.session.client("cloudformation").describe_stacks(StackName=name)
+    except exceptions.ClientError as error:
+        if code_of(error) == "ValidationError":
+            raise BadInput(
+                f"there is no stack {name} in {region}: deploy it (make deploy), or name another "
+                "with --stack or PLIMSOLL_STACK, or set AWS_DEFAULT_REGION to where it is"
+            ) from error
+        raise translate(error, what) from error
+    except exceptions.NoCredentialsError as error:
+        raise Refused(
+            f"{what}: there are no AWS credentials: run `aws configure` or `aws sso login`, or "
+            "choose a profile (AWS_PROFILE)"
+        ) from error
+    except exceptions.BotoCoreError as error:
+        raise Temporary(f"{what}: {error}") from error
+    found = answer["Stacks"][0]
+    return Stack(
+        name=name,
+        region=region,
+        outputs={o["OutputKey"]: o["OutputValue"] for o in found.get("Outputs", [])},
+        parameters={p["ParameterKey"]: p["ParameterValue"] for p in found.get("Parameters", [])},
+    )

@@ -1,0 +1,61 @@
+"""The real world of the command line: AWS by its usual credentials, clusters by their API.
+
+The counterpart of `plimsoll.bootstrap`, which wires the same adapters for the functions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plimsoll.adapters import stack as stacks
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.clusters import OpenClusters
+from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
+from plimsoll.adapters.ec2 import Ec2Instances
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.kubeconfig import load
+from plimsoll.adapters.nodegroups import AwsNodeGroups
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.cli.world import Deployed, warn
+from plimsoll.services.ports import ClusterApi
+
+
+class ActualWorld:
+    """Implements `plimsoll.cli.world.World`."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self._workers = ThreadWorkers()
+
+    def deployed(self, stack: str) -> Deployed:
+        """Return the stack of that name, as CloudFormation describes it.
+
+        Raises:
+            PlimsollError: see `plimsoll.adapters.stack`.
+        """
+        aws = Aws()
+        found = stacks.describe(aws, stack)
+        return Deployed(
+            name=stack,
+            region=found.region,
+            kill_switch=found.parameters.get("KillSwitch") == "true",
+            registry=DynamoRegistry(aws, found.output("ClustersTable")),
+            index=DynamoNodeIndex(aws, found.output("NodesTable")),
+            reports=DynamoReports(aws, found.output("ReportsTable")),
+            instances=Ec2Instances(aws),
+            clusters=OpenClusters(aws, self.clock, self._workers, warn=warn),
+            groups=lambda cluster: AwsNodeGroups(
+                aws.in_region(cluster.region), cluster.name, self.clock, warn=warn
+            ),
+        )
+
+    def by_kubeconfig(self, file: Path | None, context: str | None) -> tuple[str, ClusterApi]:
+        """Return the cluster of a context and the context's name.
+
+        Raises:
+            PlimsollError: see `plimsoll.adapters.kubernetes.kubeconfig`.
+        """
+        transport, name = load(file, context)
+        api = KubernetesCluster(transport, name, self.clock, workers=self._workers, warn=warn)
+        return name, api

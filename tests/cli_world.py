@@ -1,0 +1,228 @@
+"""The world of the command line in memory: stores, and a hollow cluster behind the real client code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
+from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.cli import main
+from plimsoll.cli.world import Deployed
+from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance, Mode
+from plimsoll.domain.errors import BadInput, Temporary
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import Notice
+from plimsoll.hollow.cluster import HollowCluster
+from plimsoll.hollow.transport import HollowTransport
+from plimsoll.services.ports import ClusterApi, NodeGroups
+from tests.builders import NOON, deployment_json, node_json, pod_spec_json
+
+EVENTS = Path(__file__).parent / "events"
+SPOT = "i-0123456789abcdef0"
+"""The instance of the node `spot-1`."""
+
+
+class StillClock:
+    """Noon, until somebody moves the hands."""
+
+    def __init__(self, now: datetime = NOON) -> None:
+        self.time = now
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class Away:
+    """An API server that does not answer."""
+
+    def call(self, method: str, path: str, **_: Any) -> Answer:
+        raise Temporary(f"{method} {path}: it does not answer")
+
+
+class Counting:
+    """Counts what is not a GET."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.writes: list[str] = []
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+    ) -> Answer:
+        if method != "GET":
+            self.writes.append(f"{method} {path}")
+        return self._transport.call(method, path, query=query, body=body, content_type=content_type)
+
+
+class FixedGroups:
+    """Node groups that are what they are."""
+
+    def __init__(self, groups: Sequence[NodeGroup]) -> None:
+        self._groups = groups
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        return self._groups
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        raise AssertionError("a command asked for capacity")
+
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+        raise AssertionError("a command completed a lifecycle action")
+
+
+class NoInstances:
+    """An EC2 that knows no instance."""
+
+    def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
+        return {}
+
+    def going(self, ids: Sequence[str]) -> Sequence[Notice]:
+        return []
+
+
+@dataclass
+class MemoryWorld:
+    """Implements `plimsoll.cli.world.World`, with what tests look at."""
+
+    clock: StillClock = field(default_factory=StillClock)
+    registry: MemoryRegistry = field(default_factory=MemoryRegistry)
+    index: MemoryNodeIndex = field(default_factory=MemoryNodeIndex)
+    reports: MemoryReports = field(default_factory=MemoryReports)
+    instances: NoInstances = field(default_factory=NoInstances)
+    groups: Sequence[NodeGroup] = ()
+    kill_switch: bool = False
+    transports: dict[str, Transport] = field(default_factory=dict)
+    """By the name of the cluster."""
+
+    def deployed(self, stack: str) -> Deployed:
+        if stack != "plimsoll":
+            raise BadInput(f"there is no stack {stack}: name another with --stack")
+        return Deployed(
+            name=stack,
+            region="us-east-1",
+            kill_switch=self.kill_switch,
+            registry=self.registry,
+            index=self.index,
+            reports=self.reports,
+            instances=self.instances,
+            clusters=self,
+            groups=self._groups,
+        )
+
+    def by_kubeconfig(self, file: Path | None, context: str | None) -> tuple[str, ClusterApi]:
+        name = context or "harbor"
+        if name not in self.transports:
+            raise BadInput(f"the kubeconfig has no context {name!r}")
+        return name, self._api(name)
+
+    def open(self, cluster: Cluster) -> ClusterApi:
+        return self._api(cluster.name)
+
+    def _api(self, name: str) -> ClusterApi:
+        transport = self.transports.get(name, Away())
+        return KubernetesCluster(transport, name, self.clock, workers=SerialWorkers())
+
+    def _groups(self, cluster: Cluster) -> NodeGroups:
+        return FixedGroups(self.groups)
+
+
+def run(world: MemoryWorld, *args: str, input: str | None = None) -> Result:  # noqa: A002 - click's word
+    """Run a command line."""
+    return CliRunner().invoke(main, args, obj=world, input=input)
+
+
+def a_cluster(name: str = "harbor", mode: Mode = Mode.OBSERVE) -> Cluster:
+    return Cluster(name=name, kind=ClusterKind.EKS, mode=mode, region="us-east-1", added=NOON)
+
+
+def entry(instance: str = SPOT, node: str = "spot-1", cluster: str = "harbor") -> IndexEntry:
+    return IndexEntry(instance=instance, cluster=cluster, node=node, seen=NOON)
+
+
+def shop(clock: StillClock, *, cpu: str = "500m") -> HollowCluster:
+    """Return a settled cluster: two replicas of web, one of them on `spot-1`."""
+    early = clock.now() - timedelta(minutes=10)
+    cluster = HollowCluster(now=early)
+    for node in (node_json("base-1"), node_json("spot-1", capacity="spot", instance=SPOT)):
+        del node["status"]["conditions"]  # the cluster's own to say
+        cluster.join(node, now=early)
+    apart = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    web = deployment_json(
+        "web", replicas=2, template=pod_spec_json(cpu=cpu, topologySpreadConstraints=[apart])
+    )
+    for ours in ("status", "managedFields", "uid", "resourceVersion", "generation"):
+        web.pop(ours, None)
+        web["metadata"].pop(ours, None)
+    cluster.apply([web], now=early)
+    cluster.step(clock.now())
+    return cluster
+
+
+def a_world(
+    *, registered: bool = True, mode: Mode = Mode.OBSERVE, cpu: str = "500m"
+) -> tuple[MemoryWorld, Counting]:
+    """Return a world with the shop as the cluster harbor, and the count of writes to it."""
+    world = MemoryWorld()
+    counting = Counting(HollowTransport(shop(world.clock, cpu=cpu), world.clock))
+    world.transports["harbor"] = counting
+    if registered:
+        world.registry.add(a_cluster(mode=mode))
+        world.index.put([entry()])
+    return world, counting
+
+
+def interrupt(world: MemoryWorld, node: str = "spot-1", cluster: str = "harbor") -> None:
+    """Let a node's record say that spot takes its instance in two minutes."""
+    api = world.open(a_cluster(cluster))
+    found = next(n for n in api.nodes() if n.name == node)
+    notice = NoticeRecord(
+        kind="spot-interruption",
+        time=world.clock.now(),
+        id="event",
+        ends=world.clock.now() + timedelta(seconds=120),
+    )
+    api.cordon(
+        found,
+        Interruption(
+            instance=found.instance or "",
+            launched=None,
+            node=node,
+            notices=(notice,),
+            cordoned=world.clock.now(),
+        ),
+    )
+
+
+def an_event(folder: Path, name: str = "spot-interruption.json", **changes: Any) -> str:
+    """Write one of the example events into a folder, about `spot-1` and now."""
+    event = json.loads((EVENTS / name).read_text())
+    event["time"] = f"{NOON:%Y-%m-%dT%H:%M:%SZ}"
+    if "instance-id" in event["detail"]:
+        event["detail"]["instance-id"] = SPOT
+    file = folder / "event.json"
+    file.write_text(json.dumps({**event, **changes}))
+    return str(file)

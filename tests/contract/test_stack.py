@@ -1,0 +1,66 @@
+"""What CloudFormation says of a stack, and what we say when it says no. Over moto."""
+
+from __future__ import annotations
+
+import json
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.stack import describe
+from plimsoll.domain.errors import BadInput, Refused
+
+TEMPLATE = json.dumps(
+    {
+        "Parameters": {"KillSwitch": {"Type": "String", "Default": "false"}},
+        "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
+        "Outputs": {"ClustersTable": {"Value": "clusters-123"}},
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def aws_settings(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+
+
+@mock_aws
+def test_outputs_and_parameters_of_a_stack_are_read():
+    boto3.client("cloudformation").create_stack(StackName="plimsoll", TemplateBody=TEMPLATE)
+    stack = describe(Aws(), "plimsoll")
+    assert stack.output("ClustersTable") == "clusters-123"
+    assert stack.parameters["KillSwitch"] == "false"
+    assert stack.region == "us-east-1"
+
+
+@mock_aws
+def test_an_output_that_is_missing_is_named_with_the_cure():
+    boto3.client("cloudformation").create_stack(StackName="other", TemplateBody=TEMPLATE)
+    with pytest.raises(BadInput, match=r"has no output NodesTable.*--stack"):
+        describe(Aws(), "other").output("NodesTable")
+
+
+@mock_aws
+def test_a_stack_that_is_not_there_is_named_with_its_region_and_the_cure():
+    with pytest.raises(BadInput, match=r"no stack nowhere in us-east-1.*--stack"):
+        describe(Aws(), "nowhere")
+
+
+def test_no_region_is_said_with_the_cure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    with pytest.raises(Refused, match="AWS_DEFAULT_REGION"):
+        describe(Aws(), "plimsoll")
+
+
+def test_no_credentials_are_said_with_the_cure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(Refused, match="aws configure"):
+        describe(Aws(), "plimsoll")

@@ -1,0 +1,173 @@
+"""`plimsoll clusters`: the registry as people change it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plimsoll.domain.clusters import ClusterKind, Mode
+from tests.cli_world import MemoryWorld, a_cluster, a_world, interrupt, run
+
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+
+@pytest.fixture
+def ca(tmp_path: Path) -> str:
+    file = tmp_path / "ca.pem"
+    file.write_text(PEM)
+    return str(file)
+
+
+def test_an_eks_cluster_is_added_in_observe_mode():
+    world = MemoryWorld()
+    result = run(world, "clusters", "add", "harbor")
+    assert result.exit_code == 0
+    assert world.registry.get("harbor") == a_cluster()
+    assert "only observed" in result.stdout
+
+
+def test_any_cluster_is_added_by_endpoint_ca_and_secret(ca: str):
+    world = MemoryWorld()
+    args = ("--endpoint", "https://10.0.0.1:6443", "--ca", ca, "--secret", "plimsoll/lab")
+    assert run(world, "clusters", "add", "lab", *args, "--region", "eu-west-1").exit_code == 0
+    lab = world.registry.get("lab")
+    assert lab is not None
+    assert (lab.kind, lab.ca, lab.secret, lab.region, lab.mode) == (
+        ClusterKind.ENDPOINT,
+        PEM,
+        "plimsoll/lab",
+        "eu-west-1",
+        Mode.OBSERVE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--eks", "--endpoint", "https://x"), "two ways to one cluster"),
+        (("--secret", "plimsoll/x"), "go with --endpoint"),
+        (("--endpoint", "http://10.0.0.1"), "https"),
+        (("--endpoint", "https://10.0.0.1"), "secret"),
+        (("--endpoint", "https://x", "--ca", "/nowhere/ca.pem"), "No such file"),
+    ],
+)
+def test_refuses_what_cannot_be_connected_to(args: tuple[str, ...], said: str):
+    world = MemoryWorld()
+    result = run(world, "clusters", "add", "lab", *args)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert world.registry.list() == []
+
+
+def test_refuses_a_ca_that_is_no_certificate(tmp_path: Path):
+    for content, said in ((b"hello", "no certificate"), (b"\x30\x82", "binary")):
+        file = tmp_path / "ca.der"
+        file.write_bytes(content)
+        args = ("--endpoint", "https://x", "--secret", "plimsoll/x", "--ca", str(file))
+        result = run(MemoryWorld(), "clusters", "add", "lab", *args)
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_a_name_that_is_taken_is_refused_with_the_cure():
+    world = MemoryWorld()
+    world.registry.add(a_cluster(mode=Mode.ACT))
+    result = run(world, "clusters", "add", "harbor")
+    assert result.exit_code == 2
+    assert "plimsoll clusters remove harbor" in result.stderr
+    assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
+
+
+def test_lists_clusters_for_people_and_as_json():
+    world = MemoryWorld()
+    world.registry.add(a_cluster("quay", mode=Mode.ACT))
+    world.registry.add(a_cluster("harbor"))
+    assert "harbor" in run(world, "clusters", "list").stdout
+    said = json.loads(run(world, "clusters", "list", "--json").stdout)
+    assert [(c["name"], c["mode"]) for c in said["clusters"]] == [
+        ("harbor", "observe"),
+        ("quay", "act"),
+    ]
+
+
+def test_an_empty_list_says_what_to_do():
+    assert "plimsoll clusters add" in run(MemoryWorld(), "clusters", "list").stdout
+
+
+def test_the_kill_switch_is_shown():
+    result = run(MemoryWorld(kill_switch=True), "clusters", "list")
+    assert "kill switch" in result.stderr
+
+
+def test_acting_is_explained_and_confirmed():
+    world, _ = a_world()
+    result = run(world, "clusters", "set", "harbor", "--mode", "act", input="y\n")
+    assert result.exit_code == 0
+    assert "cordoned" in result.stdout
+    assert "plimsoll.dev/ignore" in result.stdout
+    assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
+
+
+@pytest.mark.parametrize("answer", ["n\n", ""])
+def test_nothing_changes_without_a_yes(answer: str):
+    world, _ = a_world()
+    result = run(world, "clusters", "set", "harbor", "--mode", "act", input=answer)
+    assert result.exit_code == 1
+    assert world.registry.get("harbor") == a_cluster()
+
+
+def test_yes_is_given_beforehand_and_observing_needs_none():
+    world, _ = a_world()
+    assert run(world, "clusters", "set", "harbor", "--mode", "act", "--yes").exit_code == 0
+    assert run(world, "clusters", "set", "harbor", "--mode", "observe").exit_code == 0
+    assert world.registry.get("harbor") == a_cluster()
+
+
+def test_an_unknown_cluster_is_refused_with_those_that_are_known():
+    world, _ = a_world()
+    result = run(world, "clusters", "set", "habror", "--mode", "act", "--yes")
+    assert result.exit_code == 2
+    assert "registered: harbor" in result.stderr
+
+
+def test_a_quiet_cluster_is_removed():
+    world, counting = a_world()
+    assert run(world, "clusters", "remove", "harbor").exit_code == 0
+    assert world.registry.list() == []
+    assert counting.writes == []
+
+
+def test_a_cluster_with_an_open_interruption_is_kept_and_the_node_named():
+    world, _ = a_world()
+    interrupt(world)
+    result = run(world, "clusters", "remove", "harbor")
+    assert result.exit_code == 1
+    assert "spot-interruption on node spot-1" in result.stderr
+    assert world.registry.get("harbor") is not None
+
+
+def test_force_removes_it_all_the_same_and_names_what_is_open():
+    world, _ = a_world()
+    interrupt(world)
+    result = run(world, "clusters", "remove", "harbor", "--force")
+    assert result.exit_code == 0
+    assert "spot-1" in result.stderr
+    assert world.registry.list() == []
+
+
+def test_a_cluster_that_does_not_answer_is_removed_by_force_only():
+    world = MemoryWorld()
+    world.registry.add(a_cluster())
+    result = run(world, "clusters", "remove", "harbor")
+    assert result.exit_code == 2
+    assert "--force" in result.stderr
+    assert run(world, "clusters", "remove", "harbor", "--force").exit_code == 0
+    assert world.registry.list() == []
+
+
+def test_a_stack_that_is_not_there_is_named():
+    result = run(MemoryWorld(), "clusters", "list", "--stack", "nowhere")
+    assert result.exit_code == 2
+    assert "nowhere" in result.stderr

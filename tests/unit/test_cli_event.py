@@ -1,0 +1,183 @@
+"""`plimsoll event`: what an event would lead to, and what it says of one that leads to nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plimsoll.domain.clusters import Mode
+from tests.builders import a_group
+from tests.cli_world import EVENTS, SPOT, MemoryWorld, a_world, an_event, entry, interrupt, run
+
+
+def test_shows_the_actions_and_their_reasons(tmp_path: Path):
+    world, _ = a_world()
+    result = run(world, "event", an_event(tmp_path))
+    assert result.exit_code == 0
+    assert "spot reclaims it (terminate)" in result.stdout
+    assert "cordon" in result.stdout
+    assert "Node spot-1" in result.stdout
+    assert "Deployment default/web to 3 replicas" in result.stdout
+    assert "their replacements come first" in result.stdout
+    assert "it would wait" in result.stdout
+    assert "must be empty by 2026-01-02T12:01:58Z" in result.stdout
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_writes_nothing_whatever_the_mode(mode: Mode, tmp_path: Path):
+    world, counting = a_world(mode=mode)
+    run(world, "event", an_event(tmp_path))
+    assert counting.writes == []
+    assert world.reports.list("harbor") == []
+
+
+def test_with_json_prints_nothing_but_the_plan(tmp_path: Path):
+    world, _ = a_world()
+    result = run(world, "event", an_event(tmp_path), "--json")
+    said = json.loads(result.stdout)
+    assert said["notices"][0] | {"because": ""} == {
+        "kind": "spot-interruption",
+        "instance": SPOT,
+        "time": "2026-01-02T12:00:00Z",
+        "effect": "drain",
+        "because": "",
+        "cluster": "harbor",
+        "node": "spot-1",
+    }
+    (plan,) = said["plans"]
+    assert [(s["wave"], s["action"]) for s in plan["steps"]] == [
+        ("cordon", "cordon"),
+        ("replace", "scale"),
+    ]
+    assert plan["deadlines"] == {"spot-1": "2026-01-02T12:01:58Z"}
+    assert "Ready elsewhere" in plan["waiting"]["spot-1"][0]
+
+
+def test_needs_no_stack_with_a_kubeconfig(tmp_path: Path):
+    world, counting = a_world(registered=False)
+    result = run(world, "event", an_event(tmp_path), "--context", "harbor")
+    assert result.exit_code == 0
+    assert "Deployment default/web to 3 replicas" in result.stdout
+    assert counting.writes == []
+
+
+def test_finds_the_node_by_its_provider_id_where_the_index_knows_nothing(tmp_path: Path):
+    world, _ = a_world()
+    world.index.__init__()  # type: ignore[misc]  # the quickest way to forget
+    result = run(world, "event", an_event(tmp_path), "--cluster", "harbor")
+    assert "Node spot-1" in result.stdout
+
+
+def test_takes_the_node_groups_of_the_stack_into_the_plan(tmp_path: Path):
+    world, _ = a_world(cpu="5")
+    world.groups = [a_group("base")]
+    result = run(world, "event", an_event(tmp_path))
+    assert "asg base by 1" in result.stdout
+    without = run(world, "event", an_event(tmp_path), "--context", "harbor")
+    assert "asg base" not in without.stdout
+
+
+def test_a_notice_that_is_on_the_node_already_is_not_cordoned_again(tmp_path: Path):
+    world, _ = a_world()
+    interrupt(world)
+    event = an_event(tmp_path, id="event")
+    said = json.loads(run(world, "event", event, "--json").stdout)
+    assert "cordon" not in [s["action"] for s in said["plans"][0]["steps"]]
+
+
+def test_says_why_an_instance_is_not_ours(tmp_path: Path):
+    world, _ = a_world()
+    world.index.__init__()  # type: ignore[misc]  # the quickest way to forget
+    result = run(world, "event", an_event(tmp_path))
+    assert result.exit_code == 0
+    assert f"{SPOT} is not ours: EC2 does not know it" in result.stdout
+    assert "Nothing would be done" in result.stdout
+
+
+def test_says_when_the_cluster_of_an_instance_is_registered_no_longer(tmp_path: Path):
+    world, _ = a_world(registered=False)
+    world.index.put([entry()])
+    result = run(world, "event", an_event(tmp_path))
+    assert result.exit_code == 0
+    assert "harbor is not a registered cluster" in result.stdout
+
+
+def test_says_when_the_node_is_gone(tmp_path: Path):
+    world, _ = a_world()
+    event = json.loads(Path(an_event(tmp_path)).read_text())
+    event["detail"]["instance-id"] = "i-00000000000000099"
+    (tmp_path / "gone.json").write_text(json.dumps(event))
+    result = run(world, "event", str(tmp_path / "gone.json"), "--cluster", "harbor")
+    assert result.exit_code == 0
+    assert "i-00000000000000099 has no node in harbor (any more)" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("state-change-running.json", "it is running"),
+        ("lifecycle-test-notification.json", "Auto Scaling tests the queue of a hook"),
+        ("zonal-autoshift.json", "traffic leaves the zone"),
+    ],
+)
+def test_says_why_a_notice_leads_to_nothing(name: str, said: str):
+    world, _ = a_world()
+    result = run(world, "event", str(EVENTS / name))
+    assert result.exit_code == 0
+    assert said in result.stdout
+    assert "Nothing would be done" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "must be a JSON object"),
+        ('{"hello": 1}', "neither an EventBridge event"),
+        ('{"source": "aws.ec2", "detail-type": "EC2 Instance Poked"}', "no kind of event that we"),
+        ("x" * 300_000, "more than an event can have"),
+        ('{"source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning"}', "id"),
+    ],
+)
+def test_refuses_what_is_no_event_and_says_why(body: str, said: str, tmp_path: Path):
+    file = tmp_path / "bad.json"
+    file.write_text(body)
+    result = run(MemoryWorld(), "event", str(file))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert str(file) in result.stderr
+    assert said in result.stderr
+
+
+def test_refuses_a_file_that_is_not_there(tmp_path: Path):
+    for file, said in (
+        (tmp_path / "none.json", "No such file"),
+        (tmp_path, "Is a directory"),
+    ):
+        result = run(MemoryWorld(), "event", str(file))
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_reads_standard_input(tmp_path: Path):
+    world, _ = a_world()
+    body = Path(an_event(tmp_path)).read_text()
+    assert "Node spot-1" in run(world, "event", "-", input=body).stdout
+
+
+def test_refuses_two_ways_to_one_cluster(tmp_path: Path):
+    world, _ = a_world()
+    event = an_event(tmp_path)
+    result = run(world, "event", event, "--cluster", "harbor", "--context", "harbor")
+    assert result.exit_code == 2
+    assert "give one or the other" in result.stderr
+
+
+def test_a_cluster_that_does_not_answer_is_an_error(tmp_path: Path):
+    world, _ = a_world()
+    del world.transports["harbor"]
+    result = run(world, "event", an_event(tmp_path))
+    assert result.exit_code == 2
+    assert "does not answer" in result.stderr
