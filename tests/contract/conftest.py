@@ -42,6 +42,43 @@ def moto_aws(credentials: None) -> Iterator[Aws]:
         yield Aws(REGION)
 
 
+class Answers:
+    """Answers given in AWS's place, for what moto never says; None lets moto answer.
+
+    The last one is given again and again.
+    """
+
+    def __init__(self, aws: Aws, service: str, operation: str, *answers: object) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self._answers = list(answers)
+        events = getattr(aws, service).meta.events
+        events.register(f"provide-client-params.{service}.{operation}", self._note)
+        events.register(f"before-call.{service}.{operation}", self._answer)
+
+    @property
+    def calls(self) -> int:
+        return len(self.asked)
+
+    def _note(self, params: dict[str, Any], **_: object) -> None:
+        self.asked.append(params)
+
+    def _answer(self, **_: object) -> Any:
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if answer is None:
+            return None
+        assert isinstance(answer, dict)
+
+        class Http:
+            status_code = answer.get("status", 200)
+
+        return Http(), {**answer, "ResponseMetadata": {"HTTPStatusCode": Http.status_code}}
+
+
+def refused(code: str, message: str = "\u2026", status: int = 400) -> dict[str, Any]:
+    """An answer that is an error of AWS."""
+    return {"status": status, "Error": {"Code": code, "Message": message}}
+
+
 class FakeClock:
     """A clock that stands still until it is moved."""
 

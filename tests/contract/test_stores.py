@@ -23,6 +23,8 @@ from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throt
 from plimsoll.domain.reports import Report
 from plimsoll.services.ports import NodeIndex, Registry, Reports, Ticks
 
+from .conftest import Answers
+
 T0 = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 SHOP = Cluster(name="shop", kind=ClusterKind.EKS, region="eu-west-1", added=T0)
 BARE = Cluster(
@@ -222,27 +224,6 @@ def test_a_report_survives_a_newer_version_that_added_a_field() -> None:
     item: Any = report_to_item(REPORT, 1)
     item["report"] = {"S": item["report"]["S"].replace("{", '{"mood":"calm",', 1)}
     assert item_to_report(item) == REPORT
-
-
-class Answers:
-    """Answers given instead of AWS's, for what moto never says."""
-
-    def __init__(self, aws: Aws, service: str, operation: str, *answers: object) -> None:
-        self.calls = 0
-        self._answers = list(answers)
-        client = getattr(aws, service)
-        client.meta.events.register_last(f"before-call.{service}.{operation}", self._answer)
-
-    def _answer(self, **_: object) -> Any:
-        self.calls += 1
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if answer is None:
-            return None  # moto's turn
-
-        class Http:
-            status_code = answer.get("status", 200) if isinstance(answer, dict) else 200
-
-        return Http(), {**answer, "ResponseMetadata": {"HTTPStatusCode": Http.status_code}}  # type: ignore[dict-item] # a Mapping
 
 
 def test_what_dynamodb_leaves_unprocessed_is_sent_again(moto_aws: Aws) -> None:

@@ -1,0 +1,201 @@
+"""What EC2 says of instances, and what it says of their end when it is asked.
+
+Asking is the net under the events: the sweep reads spot requests, states and scheduled events, and
+makes of them the notices that the lost events would have been. Their ids and times stay the same
+however often it asks, so that they merge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import batched
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.adapters.aws_errors import code_of, message_of, translated
+from plimsoll.domain.clusters import Instance
+from plimsoll.domain.notices import (
+    HealthScheduledChange,
+    InstanceNotice,
+    Notice,
+    SpotInterruption,
+    StateChange,
+)
+from plimsoll.domain.notices.health import Change
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.aws import Aws
+    from plimsoll.services.ports import Clock
+
+BATCH: Final = 100
+
+type Json = Mapping[str, Any]
+
+_UNKNOWN: Final = {"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"}
+_ID: Final = re.compile(r"i-[0-9a-zA-Z]+")
+_WHEN: Final = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+_ENDING: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+_RECLAIMED: Final = re.compile(
+    r"marked-for-(?:termination|stop)"
+    r"|instance-(?:terminated|stopped)-(?:by-price|no-capacity|capacity-oversubscribed)"
+)
+"""https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html"""
+_OVER: Final = ("[Completed]", "[Canceled]")
+"""How the description of a scheduled event begins once it is over; it is listed for a week more."""
+
+
+class Ec2Instances:
+    """Implements `plimsoll.services.ports.Instances`, for one account and region."""
+
+    def __init__(self, aws: Aws, clock: Clock) -> None:
+        self._aws = aws
+        self._clock = clock
+
+    def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
+        """Return what EC2 knows of these instances; the unknown ones are left out.
+
+        A terminated instance is known for about an hour.
+        """
+        return {i["InstanceId"]: _instance(i) for _, i in self._described(ids)}
+
+    def going(self, ids: Sequence[str]) -> Sequence[Notice]:
+        """Return notices for those instances that are going, as events would have told.
+
+        An instance that EC2 does not know is no notice: it may be too new as well as long gone.
+        """
+        known = {i["InstanceId"]: (owner, i) for owner, i in self._described(ids)}
+        spot = [i for i, (_, found) in known.items() if _is_spot(found)]
+        about = {i: self._about(owner, found) for i, (owner, found) in known.items()}
+        notices: list[InstanceNotice] = []
+        for request in self._spot_requests(spot):
+            notices += _spot(request, about[request["InstanceId"]])
+        for instance, (_, found) in known.items():
+            notices += _state(found, about[instance], self._clock.now())
+        for status in self._statuses(list(known)):
+            _, found = known[status["InstanceId"]]
+            notices += _events(status, about[status["InstanceId"]], self._today(found))
+        return notices
+
+    def _described(self, ids: Sequence[str]) -> Iterator[tuple[str, Json]]:
+        """Yield (owner, instance)."""
+        for batch in batched(dict.fromkeys(ids), BATCH, strict=False):
+            answer = self._known("describe instances", batch, self._aws.ec2.describe_instances)
+            for reservation in answer.get("Reservations", ()):
+                for instance in reservation["Instances"]:
+                    yield reservation.get("OwnerId", ""), instance
+
+    def _spot_requests(self, ids: Sequence[str]) -> Iterator[Json]:
+        for batch in batched(ids, BATCH, strict=False):
+            with translated("describe spot instance requests"):
+                pages = self._aws.ec2.get_paginator("describe_spot_instance_requests").paginate(
+                    Filters=[{"Name": "instance-id", "Values": list(batch)}]
+                )
+                found: list[Json] = [r for page in pages for r in page["SpotInstanceRequests"]]
+            yield from (r for r in found if r.get("InstanceId") in batch)
+
+    def _statuses(self, ids: Sequence[str]) -> Iterator[Json]:
+        def ask(**wanted: Any) -> Json:
+            return self._aws.ec2.describe_instance_status(IncludeAllInstances=True, **wanted)
+
+        for batch in batched(ids, BATCH, strict=False):
+            yield from self._known("describe instance status", batch, ask).get(
+                "InstanceStatuses", ()
+            )
+
+    def _known(self, what: str, ids: Sequence[str], ask: Callable[..., Any]) -> Json:
+        """Ask for instances; EC2 refuses a whole batch for one id that it does not know."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - see `aws`
+
+        left = list(ids)
+        while left:
+            with translated(what):
+                try:
+                    answer: Json = ask(InstanceIds=left)
+                except ClientError as error:
+                    unknown = set(_ID.findall(message_of(error)))
+                    if code_of(error) not in _UNKNOWN or not unknown.intersection(left):
+                        raise
+                    left = [i for i in left if i not in unknown]
+                else:
+                    return answer
+        return {}
+
+    def _about(self, owner: str, instance: Json) -> dict[str, Any]:
+        return {
+            "instance": instance["InstanceId"],
+            "account": owner,
+            "region": self._aws.session.region_name,
+            "zone": instance.get("Placement", {}).get("AvailabilityZone"),
+        }
+
+    def _today(self, instance: Json) -> datetime:
+        """Return a time for what has none: the day's beginning, but in the instance's life."""
+        midnight = self._clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        launched: datetime = instance["LaunchTime"]
+        return max(midnight, launched)
+
+
+def _instance(found: Json) -> Instance:
+    return Instance(
+        id=found["InstanceId"],
+        state=found["State"]["Name"],
+        launched=found.get("LaunchTime"),
+        zone=found.get("Placement", {}).get("AvailabilityZone"),
+        instance_type=found.get("InstanceType"),
+        spot=_is_spot(found),
+        tags=tuple(sorted((t["Key"], t.get("Value", "")) for t in found.get("Tags", ()))),
+    )
+
+
+def _is_spot(found: Json) -> bool:
+    return found.get("InstanceLifecycle") == "spot" or bool(found.get("SpotInstanceRequestId"))
+
+
+def _spot(request: Json, about: Mapping[str, Any]) -> Iterator[SpotInterruption]:
+    status = request.get("Status", {})
+    code, updated = status.get("Code", ""), status.get("UpdateTime")
+    if updated is None or not _RECLAIMED.fullmatch(code):
+        return
+    action = "terminate"
+    if "stop" in code:
+        hibernates = request.get("InstanceInterruptionBehavior") == "hibernate"
+        action = "hibernate" if hibernates else "stop"
+    identity = f"{request['SpotInstanceRequestId']}/{updated:%Y%m%dT%H%M%S}"
+    yield SpotInterruption(**about, time=updated, id=identity, action=action)
+
+
+def _state(found: Json, about: Mapping[str, Any], now: datetime) -> Iterator[StateChange]:
+    state = found["State"]["Name"]
+    if state not in _ENDING:
+        return
+    said = _WHEN.search(found.get("StateTransitionReason") or "")
+    # Spot reclaims leave no time behind: then it is now, and the first to ask is believed.
+    time = datetime.strptime(said[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if said else now
+    launched = found.get("LaunchTime")
+    identity = f"{about['instance']}/{launched:%Y%m%dT%H%M%S}/{state}" if launched else state
+    yield StateChange(**about, time=time, id=identity, state=state)
+
+
+def _events(
+    status: Json, about: Mapping[str, Any], time: datetime
+) -> Iterator[HealthScheduledChange]:
+    for event in status.get("Events", ()):
+        code = event.get("Code", "")
+        identity = event.get("InstanceEventId") or f"{about['instance']}/{code}"
+        yield HealthScheduledChange(
+            **about,
+            time=time,
+            id=identity,
+            change=_change(code),
+            code=code,
+            arn=identity,
+            starts=event.get("NotBefore"),
+            closed=str(event.get("Description", "")).startswith(_OVER),
+        )
+
+
+def _change(code: str) -> Change:
+    if "retirement" in code:
+        return "retirement"
+    return "maintenance" if "maintenance" in code or "reboot" in code else "other"

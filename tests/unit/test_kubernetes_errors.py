@@ -1,0 +1,264 @@
+"""What an API server's refusals mean, and what the client makes of broken connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import (
+    MaxRetryError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from plimsoll.adapters.kubernetes import Answer, calls
+from plimsoll.adapters.kubernetes.client import ClientTransport
+from plimsoll.adapters.kubernetes.errors import refusal
+from plimsoll.domain.errors import (
+    BadInput,
+    Blocked,
+    Conflict,
+    NotFound,
+    Permanent,
+    PlimsollError,
+    Refused,
+    Temporary,
+    Throttled,
+)
+
+
+def answer(
+    code: int,
+    message: str = "…",
+    *,
+    causes: list[dict[str, str]] | None = None,
+    headers: Mapping[str, str] | None = None,
+    **details: Any,
+) -> Answer:
+    body = {"kind": "Status", "message": message, "details": {**details, "causes": causes or []}}
+    return Answer(status=code, body=body, headers=headers or {})
+
+
+def meaning(given: Answer, call: calls.Call = calls.EVICT) -> PlimsollError:
+    return refusal("shop", call, "web/web-1", given)
+
+
+BUDGET = [
+    {"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods"}
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (answer(400), BadInput),
+        (answer(401), Temporary),
+        (answer(403), Refused),
+        (answer(404), NotFound),
+        (answer(405), BadInput),
+        (answer(408), Temporary),
+        (answer(409), Conflict),
+        (answer(410), Temporary),
+        (answer(415), BadInput),
+        (answer(418), Refused),
+        (answer(422), Refused),
+        (answer(422, causes=[{"field": "metadata.uid"}]), NotFound),
+        (answer(429), Throttled),
+        (answer(429, causes=BUDGET), Blocked),
+        (answer(500), Temporary),
+        (answer(503), Temporary),
+        (answer(504), Temporary),
+        (Answer(status=500), Temporary),
+        (Answer(status=404, body="not found"), NotFound),
+        (Answer(status=429, body={"details": None}), Throttled),
+        (Answer(status=429, body={"details": {"causes": "odd"}}), Throttled),
+        (Answer(status=429, body=["odd"]), Throttled),
+    ],
+)
+def test_each_refusal_is_named_for_what_comes_next(given: Answer, kind: type) -> None:
+    assert type(meaning(given)) is kind
+
+
+def test_only_the_cause_tells_a_budget_from_an_api_that_protects_itself() -> None:
+    message = "Cannot evict pod as it would violate the pod's disruption budget."
+    assert type(meaning(answer(429, message))) is Throttled
+    assert type(meaning(answer(429, message, causes=BUDGET))) is Blocked
+
+
+def test_two_budgets_on_one_pod_are_refused_and_named() -> None:
+    said = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    error = meaning(answer(500, said))
+    assert type(error) is Refused
+    assert "leave only one" in str(error)
+    assert "web/web-1" in str(error)
+
+
+def test_a_namespace_that_is_being_deleted_takes_its_pods_along() -> None:
+    error = meaning(answer(403, causes=[{"reason": "NamespaceTerminating"}]))
+    assert type(error) is NotFound
+
+
+def test_a_missing_right_names_verb_resource_and_cure() -> None:
+    error = meaning(answer(403), calls.PATCH_WORKLOAD["Deployment"])
+    assert "patch apps/deployments" in str(error)
+    assert "infra/cluster" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        (answer(429, headers={"retry-after": "7"}), 7),
+        (answer(429, retryAfterSeconds=5), 5),
+        (answer(429, headers={"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}), None),
+        (answer(429), None),
+        (answer(503, headers={"retry-after": "1"}), 1),
+    ],
+)
+def test_the_patience_that_is_asked_for_is_kept(given: Answer, seconds: float | None) -> None:
+    error = meaning(given)
+    assert isinstance(error, Temporary)
+    assert error.retry_after == seconds
+
+
+def test_a_message_says_cluster_call_object_and_status() -> None:
+    text = str(meaning(answer(404, 'pods "web-1" not found')))
+    assert text == 'cluster shop: create pods/eviction web/web-1: 404 pods "web-1" not found'
+
+
+def test_a_proxys_page_is_not_repeated_whole() -> None:
+    assert len(str(meaning(Answer(status=502, body="<html>" * 1000)))) < 500
+
+
+def test_paths_are_those_of_the_api_and_names_are_quoted() -> None:
+    assert calls.GET_NODE.path(name="a") == "/api/v1/nodes/a"
+    assert calls.EVICT.path(namespace="n", name="p") == "/api/v1/namespaces/n/pods/p/eviction"
+    assert calls.LIST_SCALERS.path() == "/apis/autoscaling/v2/horizontalpodautoscalers"
+    assert calls.GET_NODE.path(name="../x") == "/api/v1/nodes/..%2Fx"
+
+
+class Rest:
+    """The official client's REST layer, with answers given beforehand."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[dict[str, Any]] = []
+
+    def request(self, method: str, url: str, **more: Any) -> Any:
+        self.asked.append({"method": method, "url": url, **more})
+        given = self.answers.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+
+class Response:
+    def __init__(self, data: str, status: int = 200) -> None:
+        self.status, self.data, self.reason = status, data, ""
+
+    def getheaders(self) -> Mapping[str, str]:
+        return {"Retry-After": "3"}
+
+
+class Tokens:
+    def __init__(self) -> None:
+        self.number = 1
+
+    def get(self) -> str:
+        return f"token-{self.number}"
+
+    def forget(self) -> None:
+        self.number += 1
+
+
+def transport(*answers: Any, endpoint: str = "https://api:6443/") -> tuple[ClientTransport, Rest]:
+    made, rest = ClientTransport(endpoint, token=Tokens()), Rest(*answers)
+    made.__dict__["_rest"] = rest
+    return made, rest
+
+
+def api_exception(status: int, body: str = "{}") -> Exception:
+    return ApiException(http_resp=Response(body, status))  # type: ignore[no-untyped-call] # has no types
+
+
+def test_a_request_carries_token_type_and_time_limits() -> None:
+    made, rest = transport(Response('{"kind": "Node"}'))
+    found = made.call(
+        "PATCH", "/api/v1/nodes/a", body={"x": 1}, content_type="application/merge-patch+json"
+    )
+    assert (found.status, found.body, found.headers) == (
+        200,
+        {"kind": "Node"},
+        {"retry-after": "3"},
+    )
+    (asked,) = rest.asked
+    assert asked["url"] == "https://api:6443/api/v1/nodes/a"
+    assert asked["headers"] == {
+        "Accept": "application/json",
+        "Authorization": "Bearer token-1",
+        "Content-Type": "application/merge-patch+json",
+        "User-Agent": "plimsoll",
+    }
+    assert asked["_request_timeout"] == (2.0, 5.0)
+
+
+def test_a_refusal_is_an_answer() -> None:
+    made, _ = transport(api_exception(409, '{"reason": "Conflict"}'))
+    assert made.call("GET", "/") == Answer(
+        status=409, body={"reason": "Conflict"}, headers={"retry-after": "3"}
+    )
+
+
+def test_what_is_not_json_is_text() -> None:
+    made, _ = transport(Response("<html>"))
+    assert made.call("GET", "/").body == "<html>"
+
+
+def test_a_refused_token_is_replaced_once() -> None:
+    made, rest = transport(api_exception(401), Response("{}"))
+    assert made.call("GET", "/").status == 200
+    assert [a["headers"]["Authorization"] for a in rest.asked] == [
+        "Bearer token-1",
+        "Bearer token-2",
+    ]
+
+
+def test_a_token_that_is_refused_twice_is_an_answer() -> None:
+    made, rest = transport(api_exception(401), api_exception(401))
+    assert made.call("GET", "/").status == 401
+    assert len(rest.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        MaxRetryError(None, "/", NewConnectionError(None, "refused")),  # type: ignore[arg-type] # no pool
+        ReadTimeoutError(None, "/", "slow"),  # type: ignore[arg-type] # no pool
+        ProtocolError("Connection aborted.", ConnectionResetError(104, "reset")),
+    ],
+)
+def test_a_broken_connection_is_temporary(broken: Exception) -> None:
+    made, _ = transport(broken)
+    with pytest.raises(Temporary, match="https://api:6443 does not answer PATCH"):
+        made.call("PATCH", "/")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        MaxRetryError(None, "/", SSLError("certificate verify failed")),  # type: ignore[arg-type] # no pool
+        SSLError("certificate verify failed"),
+    ],
+)
+def test_a_certificate_of_another_ca_is_refused(broken: Exception) -> None:
+    made, _ = transport(broken)
+    with pytest.raises(Refused, match="cannot be trusted"):
+        made.call("GET", "/")
+
+
+def test_a_ca_that_is_no_certificate_is_refused() -> None:
+    with pytest.raises(Permanent, match="not PEM"):
+        ClientTransport("https://api:6443", ca="nonsense").call("GET", "/")
