@@ -94,10 +94,13 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     if first.opened:
         slim = dealt(groups, upcoming)
         if slim.drop({pod.uid: pod for pod in order}):
-            # Fewer nodes are asked for only if the next look, counting them, is content with them.
+            # Fewer nodes are asked for only if the next look is content with them, whether it
+            # knows in which zones they come up or not.
             asked = Counter(slim.opened.values())
-            again = dealt(_grown(groups, asked), Counter(upcoming) + asked)
-            if not again.opened and again.placed.keys() >= first.placed.keys():
+            grown = _grown(groups, asked)
+            again = dealt(grown, Counter(upcoming) + asked)
+            blind = dealt(grown, Counter(upcoming) + _without_zones(asked))
+            if all(not d.opened and d.placed.keys() >= first.placed.keys() for d in (again, blind)):
                 return _plan(again, asked, first.cause, order, groups)
     return _plan(first, Counter(first.opened.values()), first.cause, order, groups)
 
@@ -184,7 +187,12 @@ def _going(board: Board, groups: Sequence[NodeGroup]) -> frozenset[Source]:
 
 
 def _grown(groups: Sequence[NodeGroup], asked: Mapping[Source, int]) -> list[NodeGroup]:
-    more: Counter[str] = Counter()
+    more = _without_zones(asked)
+    return [replace(group, desired=group.desired + more[group.name, None]) for group in groups]
+
+
+def _without_zones(asked: Mapping[Source, int]) -> Counter[Source]:
+    total: Counter[Source] = Counter()
     for (name, _), add in asked.items():
-        more[name] += add
-    return [replace(group, desired=group.desired + more[group.name]) for group in groups]
+        total[name, None] += add
+    return total

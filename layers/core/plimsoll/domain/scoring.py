@@ -10,7 +10,6 @@ soft spread constraints and image locality are left out.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
@@ -26,20 +25,23 @@ class Kin:
     """How many pods of each owner stand on each node and in each zone."""
 
     def __init__(self) -> None:
-        self.on_node: Counter[tuple[Ref, str]] = Counter()
-        self.in_zone: Counter[tuple[Ref, str]] = Counter()
+        self.on_node: dict[Ref, dict[str, int]] = {}
+        self.in_zone: dict[Ref, dict[str, int]] = {}
 
     def change(self, pod: Pod, node: Node, by: int) -> None:
         """Count a pod in (1) or out (-1)."""
         if pod.owner is not None:
-            self.on_node[pod.owner, node.name] += by
-            if node.zone is not None:
-                self.in_zone[pod.owner, node.zone] += by
+            here = self.on_node.setdefault(pod.owner, {})
+            here[node.name] = here.get(node.name, 0) + by
+            zone = node.zone or ""
+            around = self.in_zone.setdefault(pod.owner, {})
+            around[zone] = around.get(zone, 0) + by
 
     def copy(self) -> Self:
         """Return counts that go on by themselves."""
         twin = type(self)()
-        twin.on_node, twin.in_zone = self.on_node.copy(), self.in_zone.copy()
+        twin.on_node = {owner: count.copy() for owner, count in self.on_node.items()}
+        twin.in_zone = {owner: count.copy() for owner, count in self.in_zone.items()}
         return twin
 
 
@@ -47,14 +49,12 @@ def best(pod: Pod, candidates: Sequence[Node], free: Mapping[str, Resources], ki
     """Choose: no soft taint, then far from pods of the same owner, then least allocated."""
     zones = len({node.zone for node in candidates})
     by_zone, by_host = math.log(zones + 2), math.log(len(candidates) + 2)
-    owner, tolerations = pod.owner, pod.scheduling.tolerations
+    here: Mapping[str, int] = kin.on_node.get(pod.owner, {}) if pod.owner else {}
+    around: Mapping[str, int] = kin.in_zone.get(pod.owner, {}) if pod.owner else {}
+    tolerations = pod.scheduling.tolerations
 
     def rank(node: Node) -> tuple[bool, float, float, str]:
-        near = 0.0
-        if owner is not None:
-            near = by_host * kin.on_node[owner, node.name]
-            if node.zone is not None:
-                near += by_zone * kin.in_zone[owner, node.zone]
+        near = by_host * here.get(node.name, 0) + by_zone * around.get(node.zone or "", 0)
         shunned = bool(node.taints) and untolerated(node.taints, tolerations, _SOFT) is not None
         return shunned, near, -_left(free[node.name], node.allocatable), node.name
 
