@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.domain.errors import BadInput, Refused
 
 
-def a_kubeconfig(folder: Path, *, user: dict[str, object] | None = None, **changes) -> Path:
+def a_kubeconfig(folder: Path, *, user: Mapping[str, object] | None = None, **changes) -> Path:
     content = {
         "apiVersion": "v1",
         "kind": "Config",
