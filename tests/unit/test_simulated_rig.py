@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.drill.report import as_text
-from plimsoll.drill.rigs import Progress
+from plimsoll.drill.rigs import Progress, Quiet
 from plimsoll.drill.script import read_drill
 from plimsoll.drill.simulated.rig import run
 
@@ -241,7 +241,7 @@ def test_what_the_rig_cannot_play_is_refused_by_name(play: Play):
 
 
 def test_whoever_listens_hears_what_happens(tmp_path: Path):
-    class Listener:
+    class Listener(Quiet):
         def __init__(self) -> None:
             self.said: list[tuple[float, str]] = []
             self.last = 0.0

@@ -7,7 +7,7 @@ otherwise. Progress and the log of `--verbose` go to standard error.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.drill.picture import Picture
 from plimsoll.drill.repertoire import RIGS_TO_COME
 from plimsoll.drill.report import Report, as_text, exit_status
 from plimsoll.drill.rigs import RESPONDERS, RIGS, Listener, Progress, Quiet, rig_of
@@ -143,6 +144,9 @@ class _Bar:
         """Log a line."""
         if self._verbose:
             self._console.print(Text(f"{seconds:9.3f}  {what}"), soft_wrap=True)
+
+    def show(self, picture: Callable[[], Picture]) -> None:
+        """Pass it over: a bar is all there is."""
 
 
 @contextmanager

@@ -6,12 +6,13 @@ since each brings libraries that the others can do without.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, Protocol
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.drill.picture import Picture
 from plimsoll.drill.repertoire import RIGS_TO_COME
 from plimsoll.drill.report import Report
 from plimsoll.drill.script import Script
@@ -36,6 +37,12 @@ class Listener(Protocol):
     def say(self, seconds: float, what: str) -> None:
         """Something happened, so many seconds after time 0 (before it: since the start)."""
 
+    def show(self, picture: Callable[[], Picture]) -> None:
+        """Take a picture now, or let it be: asking is free, and the answer costs a little.
+
+        It can be taken during this call only, while the rig holds its world still.
+        """
+
 
 class Quiet:
     """Hears nothing."""
@@ -44,6 +51,9 @@ class Quiet:
         """Pass it over."""
 
     def say(self, seconds: float, what: str) -> None:
+        """Pass it over."""
+
+    def show(self, picture: Callable[[], Picture]) -> None:
         """Pass it over."""
 
 

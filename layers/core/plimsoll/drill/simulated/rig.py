@@ -13,6 +13,7 @@ from typing import Final
 
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.drill.measure import Measurement
+from plimsoll.drill.picture import Picture, picture_of
 from plimsoll.drill.repertoire import refuse_unsupported
 from plimsoll.drill.report import Report, build_report
 from plimsoll.drill.rigs import Listener, Progress, Quiet
@@ -158,6 +159,7 @@ class Simulation:
                 raise error
             calm = self._settled()
             self._listener.progress(self._progress())
+            self._listener.show(self._picture)
         self.responder.hand_in(self.measurement)
         return build_report(
             scenario,
@@ -231,6 +233,9 @@ class Simulation:
 
     def _say(self, what: str) -> None:
         self._listener.say((self.clock.now() - self._zero).total_seconds(), what)
+
+    def _picture(self) -> Picture:
+        return picture_of(self.stages, self.measurement, self.clock.now(), self._zero)
 
     def _progress(self) -> Progress:
         horizon = self.drill.scenario.horizon
