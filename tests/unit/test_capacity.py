@@ -95,7 +95,8 @@ class TestSmallestChange:
         assert total(plan) == nodes
         assert len(plan.placed) == count
 
-    def test_daemon_pods_take_their_room_on_new_nodes_too(self):
+    @pytest.mark.parametrize("pinned", [True, False])
+    def test_daemon_pods_take_their_room_on_new_nodes_too(self, pinned):
         here = {"key": "metadata.name", "operator": "In", "values": ["a"]}
         terms = {"nodeSelectorTerms": [{"matchFields": [here]}]}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
@@ -104,7 +105,7 @@ class TestSmallestChange:
             owner=("DaemonSet", "agent"),
             node="a",
             cpu="1",
-            affinity={"nodeAffinity": required},
+            affinity={"nodeAffinity": required} if pinned else {},
         )
         board = Board([a_node("a", cpu="1")], [agent])
         assert total(grow(board, pods_of("web", 4, cpu="2"), a_group())) == 2
@@ -121,7 +122,9 @@ class TestSmallestChange:
     def test_a_node_whose_pods_fit_elsewhere_in_the_end_is_not_asked_for(self):
         urgent = a_pod("urgent", cpu="2", priority=1000)
         picky = a_pod("picky", cpu="2", nodeSelector={"disk": "ssd"})
-        plain, ssd = a_group("a-plain", cpu="2"), a_group("ssd", labels={"disk": "ssd"}, cpu="4")
+        plain = a_group("plain", cpu="2", memory="64Mi")
+        ssd = a_group("ssd", labels={"disk": "ssd"}, cpu="4")
+        assert asked(grow(empty(), [urgent], plain, ssd)) == {("plain", ZONE_A): 1}
         plan = grow(empty(), [urgent, picky], plain, ssd)
         assert asked(plan) == {("ssd", ZONE_A): 1}
         assert set(plan.placed) == {urgent.uid, picky.uid}

@@ -401,6 +401,9 @@ class TestBadObjects:
                 stateful_set_json(template=pod_spec_json(tolerations=["all"])),
                 r"spec.tolerations\[0\]: found 'all', want a mapping",
             ),
+            (parse_pod, pod_json(volumes=[*mounting(NULL), HIGH]), r"spec.volumes\[1\]: found"),
+            (parse_pod, pod_json(overhead={"cpu": True}), "spec.overhead.cpu: found True"),
+            (parse_pod, pod_json(nodeName=1), "spec.nodeName: found 1, want a string"),
             (parse_budget, budget_json(minAvailable=True), "spec.minAvailable: found True"),
         ],
     )

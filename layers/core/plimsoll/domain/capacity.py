@@ -139,13 +139,8 @@ def _plan(
 
 
 def _reason(pods: Sequence[str], cause: str) -> str:
-    match pods:
-        case []:
-            return f"its zones take turns, and the next one is needed ({cause})"
-        case [pod]:
-            return f"room for {pod} ({cause})"
-        case _:
-            return f"room for {len(pods)} pods, the first {pods[0]} ({cause})"
+    whom = f"{len(pods)} pods, the first {pods[0]}" if len(pods) > 1 else "".join(pods)
+    return f"room for {whom} ({cause})"
 
 
 def _in_order(pods: Sequence[Pod], board: Board, groups: Sequence[NodeGroup]) -> list[Pod]:
