@@ -143,18 +143,20 @@ def kill_points() -> list[int]:
     )
 
 
-def killing(number: int) -> Mischief:
-    """Kill the run that makes the call of this number, right after it."""
-    seen = 0
+class Killer:
+    """Kills the run that makes the call of one number, right after it."""
 
-    def kill(invocation: Invocation) -> None:
-        nonlocal seen
-        if invocation.name in {"notices", "drains", "sweep"}:
-            if seen == number:
-                invocation.kill()
-            seen += 1
+    def __init__(self, number: int) -> None:
+        self._left = number
+        self.victim: Invocation | None = None
 
-    return Mischief(on_call=kill)
+    def __call__(self, invocation: Invocation) -> None:
+        if invocation.name not in {"notices", "drains", "sweep"}:
+            return
+        if self._left == 0:
+            self.victim = invocation
+            invocation.kill()
+        self._left -= 1
 
 
 def test_the_undisturbed_drill_ends_well():
@@ -175,12 +177,14 @@ def test_every_message_doubled_and_out_of_order_gives_the_same_outcome():
 
 
 def test_a_run_killed_after_any_one_call_gives_the_same_outcome():
-    made = calls()
-    wrong = {
-        f"{number} ({made[number]})": found
-        for number in kill_points()
-        if (found := play(killing(number))) != undisturbed()
-    }
+    wrong = {}
+    for number in kill_points():
+        killer = Killer(number)
+        found = play(Mischief(on_call=killer))
+        assert killer.victim is not None
+        assert killer.victim.finished
+        if found != undisturbed():
+            wrong[f"{number} ({calls()[number]})"] = found
     assert wrong == {}
 
 
