@@ -200,6 +200,26 @@ def test_deleting_a_deployment_takes_its_sets_and_pods_with_it(play: Play):
     assert not list(play.cluster.store.all("replicasets"))
 
 
+def test_what_is_orphaned_stays(play: Play):
+    play.apply(a_deployment("web", 2))
+    play.wait(20)
+    pods = play.serving()
+    play.call("DELETE", f"{DEPLOYMENTS}/web", {"propagationPolicy": "Orphan"})
+    play.wait(10)
+    assert play.serving() == pods
+    (replicaset,) = play.cluster.store.all("replicasets")
+    assert replicaset["metadata"]["ownerReferences"] == []
+
+
+def test_what_stood_in_a_namespace_goes_with_it(play: Play):
+    play.apply(a_deployment("web", 2))
+    play.wait(20)
+    play.call("DELETE", "/api/v1/namespaces/default")
+    play.wait(10)
+    assert not play.pods()
+    assert not list(play.cluster.store.all("deployments"))
+
+
 def test_the_same_seed_gives_the_same_cluster():
     def run(seed: int) -> list[object]:
         play = Play(seed)

@@ -109,7 +109,7 @@ class HollowApi:
         return Answer(status=200, body=body)
 
     def _list(self, target: Target, query: Mapping[str, str]) -> Json:
-        passes, _ = test_of(query)
+        passes = test_of(query)
         items = [o for o in self.store.all(target.resource.plural, target.namespace) if passes(o)]
         meta: Json = {"resourceVersion": str(self.store.revision)}
         if token := query.get("continue"):
@@ -148,7 +148,9 @@ class HollowApi:
             raise method_not_allowed()
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = meta["generateName"] + self.store.identities.suffix()
-        obj = admitted(target.resource, {**obj, "metadata": meta}, self.store)
+        line = target.resource
+        kind = {"apiVersion": line.api_version, "kind": line.kind}
+        obj = admitted(line, {**obj, **kind, "metadata": meta}, self.store)
         if target.resource.scale:
             obj = managed(obj, None, manager=request.manager, now=request.now)
         if request.dry_run:

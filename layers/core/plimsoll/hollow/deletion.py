@@ -68,6 +68,8 @@ def delete(
         grace, deadline = _shortened(meta, options, now)
     if options.dry_run or deadline is None:
         return obj
+    if options.orphan:
+        _orphan(store, meta["uid"], now)
     if grace == 0:
         return store.remove(resource, *key_of(obj), now=now)
     first = "deletionTimestamp" not in meta
@@ -78,6 +80,17 @@ def delete(
         "generation": meta.get("generation", 1) + first,
     }
     return store.replace(resource, {**obj, "metadata": told}, now=now)
+
+
+def _orphan(store: Store, uid: str, now: datetime) -> None:
+    """Take a controller's name off what it owns, so that it stays behind."""
+    for resource in ("pods", "replicasets", "jobs"):
+        for obj in list(store.all(resource)):
+            owners = obj["metadata"].get("ownerReferences") or []
+            others = [owner for owner in owners if owner["uid"] != uid]
+            if len(others) < len(owners):
+                meta = {**obj["metadata"], "ownerReferences": others}
+                store.replace(resource, {**obj, "metadata": meta}, now=now)
 
 
 def _grace(pod: Json, options: DeleteOptions) -> int:

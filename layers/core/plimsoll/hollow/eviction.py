@@ -12,6 +12,7 @@ https://kubernetes.io/docs/tasks/run-application/configure-pdb/#unhealthy-pod-ev
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -73,11 +74,19 @@ def _budget(store: Store, pod: Json) -> Json | None:
     found = [
         budget
         for budget in store.all("poddisruptionbudgets", pod["metadata"]["namespace"])
-        if matches(parse_selector(look(budget, "spec", "selector")), labels)
+        if _selects(budget["spec"].get("selector"), labels)
     ]
     if len(found) > 1:
         raise internal(_TWO)
     return found[0] if found else None
+
+
+def _selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector matches; most budgets are ruled out by one label, before any reading."""
+    for key, value in ((selector or {}).get("matchLabels") or {}).items():
+        if labels.get(key) != value:
+            return False
+    return matches(parse_selector(selector), labels)
 
 
 def _harmless(pod: Json, budget: Json) -> bool:

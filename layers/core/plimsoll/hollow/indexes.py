@@ -38,14 +38,15 @@ class Indexes:
     def _follow(self, change: Change) -> None:
         owner = controller_of(change.object)
         key = change.key
-        gone = change.type == "DELETED"
+        obj = None if change.type == "DELETED" else change.object
+        if change.before is not None:
+            old = controller_of(change.before)
+            if old is not None and (owner is None or owner["uid"] != old["uid"]):
+                _keep(self._owned, old["uid"], (change.resource, key), None)
         if owner is not None:
-            _keep(
-                self._owned, owner["uid"], (change.resource, key), None if gone else change.object
-            )
+            _keep(self._owned, owner["uid"], (change.resource, key), obj)
         if change.resource != "pods":
             return
-        obj = None if gone else change.object
         if node := look(change.object, "spec", "nodeName"):
             _keep(self._on_node, node, key, obj)
         for name in claims_of(change.object):

@@ -59,14 +59,13 @@ def _requirement(part: str) -> Requirement:
     return Requirement(key=part, operator="Exists")
 
 
-def test_of(query: Mapping[str, str]) -> tuple[Test, str | None]:
-    """Return what an object must pass, and the node name where the query names one.
+def test_of(query: Mapping[str, str]) -> Test:
+    """Return what an object must pass to be selected.
 
     Raises:
         RefusedError: 400, a selector that is not one.
     """
     tests: list[Test] = []
-    node: str | None = None
     if labels := query.get("labelSelector"):
         selector = parse_labels(labels)
         tests.append(lambda obj: matches(selector, obj["metadata"].get("labels") or {}))
@@ -77,10 +76,8 @@ def test_of(query: Mapping[str, str]) -> tuple[Test, str | None]:
         path = FIELDS.get(field.strip())
         if path is None or not sign:
             raise bad_request(f'field label not supported: "{field}"')
-        if path == ("spec", "nodeName") and sign != "!=" and value:
-            node = value
         tests.append(_field(path, value.strip(), wanted=sign != "!="))
-    return (lambda obj: all(test(obj) for test in tests)), node
+    return lambda obj: all(test(obj) for test in tests)
 
 
 def _field(path: tuple[str, ...], value: str, *, wanted: bool) -> Test:

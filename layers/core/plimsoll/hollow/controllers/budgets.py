@@ -39,6 +39,8 @@ class Budgets(Controller[Key]):
         super().__init__(world)
         self._selectors: dict[Key, Selector] = {}
         self._members: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
+        self._of_pod: defaultdict[Key, list[Key]] = defaultdict(list)
+        """The same from the other side: the budgets of each pod."""
 
     @override
     def observe(self, change: Change) -> None:
@@ -47,23 +49,38 @@ class Budgets(Controller[Key]):
             self._follow(key, change)
             self.note(key)
             return
-        labels = change.object["metadata"].get("labels") or {}
+        meta = change.object["metadata"]
+        labels = meta.get("labels") or {}
+        if change.before is not None and change.type == "MODIFIED":
+            old = change.before["metadata"].get("labels") or {}
+            if labels is old or labels == old:
+                for budget in self._of_pod.get(key, ()):
+                    self.note(budget)
+                return
+        mine = []
         for budget, selector in self._selectors.items():
             if budget[0] != key[0]:
                 continue
             if change.type != "DELETED" and matches(selector, labels):
                 self._members[budget][key] = None
+                mine.append(budget)
                 self.note(budget)
             elif self._members[budget].pop(key, key) is None:
                 self.note(budget)
+        self._of_pod[key] = mine
+        if change.type == "DELETED":
+            del self._of_pod[key]
 
     def _follow(self, key: Key, change: Change) -> None:
-        if change.type == "DELETED":
-            self._selectors.pop(key, None)
-            self._members.pop(key, None)
-            return
-        selector = parse_selector(look(change.object, "spec", "selector"))
-        if self._selectors.get(key) == selector:
+        selector = None
+        if change.type != "DELETED":
+            selector = parse_selector(look(change.object, "spec", "selector"))
+            if self._selectors.get(key) == selector:
+                return
+        self._selectors.pop(key, None)
+        for pod in self._members.pop(key, {}):
+            self._of_pod[pod].remove(key)
+        if selector is None:
             return
         self._selectors[key] = selector
         self._members[key] = {
@@ -71,6 +88,8 @@ class Budgets(Controller[Key]):
             for pod in self.store.all("pods", key[0])
             if matches(selector, pod["metadata"].get("labels") or {})
         }
+        for member in self._members[key]:
+            self._of_pod[member].append(key)
 
     @override
     def reconcile(self, key: Key, now: datetime) -> None:

@@ -79,21 +79,18 @@ class Scheduler(Controller[tuple[str, Key]]):
             key=lambda item: -item[1].priority,
         )
         self._fresh = {}
-        refused: dict[int, str] = {}
+        refused: set[int] = set()
         for key, pod in tried:
             same = id(pod.scheduling)
-            if same in refused:  # a pod of the same template did not fit a moment ago
-                self._refuse(key, refused[same], now)
-                continue
-            nodes = self._board.candidates(pod)
-            missing = self._missing(pod)
-            if missing is None and nodes:
-                self._bind(key, self._board.best(pod, nodes).name, now)
-                if _relates(pod):
-                    refused.clear()
-            else:
-                refused[same] = missing or self._board.explain(pod)
-                self._refuse(key, refused[same], now)
+            if same not in refused:  # else a pod of the same template did not fit a moment ago
+                nodes = self._board.candidates(pod)
+                if nodes and self._missing(pod) is None:
+                    self._bind(key, self._board.best(pod, nodes).name, now)
+                    if _relates(pod):
+                        refused.clear()
+                    continue
+                refused.add(same)
+            self._refuse(key, pod, now)
 
     def _follow_pod(self, key: Key, obj: Json | None) -> None:
         before = self._placed.get(key)
@@ -105,6 +102,8 @@ class Scheduler(Controller[tuple[str, Key]]):
                 self._retry = True
         if obj is None or is_finished(obj):
             return
+        if before is not None and before.resource_version == obj["metadata"]["resourceVersion"]:
+            return  # it was this scheduler that bound it
         node = look(obj, "spec", "nodeName")
         if node is not None:
             self._waiting.pop(key, None)
@@ -143,11 +142,13 @@ class Scheduler(Controller[tuple[str, Key]]):
         pod = self._placed[key] = parse_pod(bound)
         self._board.place(pod, node)
 
-    def _refuse(self, key: Key, why: str, now: datetime) -> None:
+    def _refuse(self, key: Key, pod: Pod, now: datetime) -> None:
+        """Say once why a pod waits: again for every change elsewhere would be a write each."""
         obj = self.store.must_get("pods", *key)
         known = condition(obj, "PodScheduled")
         if known is not None and known["status"] == "False":
-            return  # said once: a message for every change elsewhere would be a write each
+            return
+        why = self._missing(pod) or self._board.explain(pod)
         told = with_condition(
             obj, "PodScheduled", "False", now=now, reason="Unschedulable", message=why
         )
