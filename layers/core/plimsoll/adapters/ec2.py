@@ -132,15 +132,14 @@ class Ec2Instances:
     def _today(self, instance: Json) -> datetime:
         """Return a time for what has none: the day's beginning, but in the instance's life."""
         midnight = self._clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-        launched: datetime = instance["LaunchTime"]
-        return max(midnight, launched)
+        return max(midnight, _utc(instance.get("LaunchTime")) or midnight)
 
 
 def _instance(found: Json) -> Instance:
     return Instance(
         id=found["InstanceId"],
         state=found["State"]["Name"],
-        launched=found.get("LaunchTime"),
+        launched=_utc(found.get("LaunchTime")),
         zone=found.get("Placement", {}).get("AvailabilityZone"),
         instance_type=found.get("InstanceType"),
         spot=_is_spot(found),
@@ -154,7 +153,7 @@ def _is_spot(found: Json) -> bool:
 
 def _spot(request: Json, about: Mapping[str, Any]) -> Iterator[SpotInterruption]:
     status = request.get("Status", {})
-    code, updated = status.get("Code", ""), status.get("UpdateTime")
+    code, updated = status.get("Code", ""), _utc(status.get("UpdateTime"))
     if updated is None or not _RECLAIMED.fullmatch(code):
         return
     action = "terminate"
@@ -172,7 +171,7 @@ def _state(found: Json, about: Mapping[str, Any], now: datetime) -> Iterator[Sta
     said = _WHEN.search(found.get("StateTransitionReason") or "")
     # Spot reclaims leave no time behind: then it is now, and the first to ask is believed.
     time = datetime.strptime(said[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if said else now
-    launched = found.get("LaunchTime")
+    launched = _utc(found.get("LaunchTime"))
     identity = f"{about['instance']}/{launched:%Y%m%dT%H%M%S}/{state}" if launched else state
     yield StateChange(**about, time=time, id=identity, state=state)
 
@@ -190,7 +189,7 @@ def _events(
             change=_change(code),
             code=code,
             arn=identity,
-            starts=event.get("NotBefore"),
+            starts=_utc(event.get("NotBefore")),
             closed=str(event.get("Description", "")).startswith(_OVER),
         )
 
@@ -199,3 +198,8 @@ def _change(code: str) -> Change:
     if "retirement" in code:
         return "retirement"
     return "maintenance" if "maintenance" in code or "reboot" in code else "other"
+
+
+def _utc(time: datetime | None) -> datetime | None:
+    """Return a time in UTC: botocore gives it in the machine's own time zone."""
+    return None if time is None else time.astimezone(UTC)
