@@ -6,15 +6,9 @@ fails is left to its queue: others are on the way.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
@@ -25,29 +19,26 @@ SLICE_SECONDS: Final = 19.0
 END_SECONDS: Final = 4.0
 """Kept back from the function's time for handing back the lease and writing the report."""
 
-processor: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
-
 
 @metrics.log_metrics
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Work a slice for each tick, and name those that must come back."""
-    return process_partial_response(
-        event=event, record_handler=handle, processor=processor, context=context
+    failed = []
+    for record in event["Records"]:
+        try:
+            _work(record["body"], context)
+        except Exception:  # noqa: BLE001 - whatever it is, the tick comes back
+            # A partial failure is no error of the function, so it must be said here.
+            logger.exception("slice failed", extra={"sqs_message": record["messageId"]})
+            failed.append(record)
+    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+
+
+def _work(body: str, context: LambdaContext) -> None:
+    seconds_left = context.get_remaining_time_in_millis() / 1000 - END_SECONDS
+    bootstrap.drains().slice(
+        json.loads(body)["cluster"],
+        holder=context.aws_request_id,
+        seconds=min(SLICE_SECONDS, seconds_left),
     )
-
-
-def handle(record: SQSRecord, lambda_context: LambdaContext) -> None:
-    """Work one slice, for as long as the invocation has time."""
-    seconds_left = lambda_context.get_remaining_time_in_millis() / 1000 - END_SECONDS
-    try:
-        bootstrap.drains().slice(
-            record.json_body["cluster"],
-            holder=lambda_context.aws_request_id,
-            seconds=min(SLICE_SECONDS, seconds_left),
-        )
-    except Exception:
-        logger.exception(
-            "slice failed"
-        )  # a partial failure is no error of the function: say it here
-        raise

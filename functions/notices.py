@@ -2,7 +2,8 @@
 
 What may work later comes back within seconds, since a notice lives for two minutes. What no
 attempt can mend, and what still fails at its last attempt, is set aside with its reason: SQS
-itself would move it without a word.
+itself would move it without a word. Powertools' batch processor is left out: it wants one record
+at a time, and its import is a third of the cold start.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSEvent, SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
@@ -28,18 +27,18 @@ MOST_SECONDS: Final = 30
 
 @metrics.log_metrics
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:  # noqa: ARG001 - Lambda's own signature
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
     """Handle a batch of notices, and name those that must come back."""
-    records = list(SQSEvent(event).records)
+    records = event["Records"]
     failed = []
-    for record, answer in zip(records, _answers([r.body for r in records]), strict=True):
+    for record, answer in zip(records, _answers([r["body"] for r in records]), strict=True):
         try:
             if _must_come_back(record, answer):
                 failed.append(record)
         except PlimsollError as error:  # SQS did not listen; the visibility timeout remains
             logger.warning("notice left to its queue", exc_info=error)
             failed.append(record)
-    return {"batchItemFailures": [{"itemIdentifier": r.message_id} for r in failed]}
+    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
 
 
 def _answers(bodies: Sequence[str]) -> Sequence[object]:
@@ -53,22 +52,24 @@ def _answers(bodies: Sequence[str]) -> Sequence[object]:
         return [_answers([body])[0] for body in bodies]
 
 
-def _must_come_back(record: SQSRecord, answer: object) -> bool:
+def _must_come_back(record: dict[str, Any], answer: object) -> bool:
     if not isinstance(answer, Exception):
         return False
-    attempts = int(record.attributes.approximate_receive_count)
+    attempts = int(record["attributes"]["ApproximateReceiveCount"])
     if isinstance(answer, Permanent) or attempts >= LAST_ATTEMPT:
-        logger.error("notice set aside", extra={"sqs_message": record.message_id}, exc_info=answer)
+        logger.error(
+            "notice set aside", extra={"sqs_message": record["messageId"]}, exc_info=answer
+        )
         bootstrap.notices_queue().set_aside(
-            record.body,
+            record["body"],
             reason=f"{type(answer).__name__}: {answer}",
-            message_id=record.message_id,
+            message_id=record["messageId"],
             attempts=attempts,
         )
         metrics.add_metric(name=Metric.NOTICES_POISONED, unit="Count", value=1)
         return False
     logger.warning("notice comes back", extra={"attempts": attempts}, exc_info=answer)
-    bootstrap.notices_queue().come_back(record.receipt_handle, seconds=_pause(answer, attempts))
+    bootstrap.notices_queue().come_back(record["receiptHandle"], seconds=_pause(answer, attempts))
     return True
 
 
