@@ -127,12 +127,9 @@ class HollowCluster:
             RefusedError: the Node was refused.
         """
         self.step(now)
-        name = node["metadata"]["name"]
-        returns = name in self.world.vanished
         self._nodes.join(node, self.now)
-        if returns:
-            self._kubelets.return_to(name)
-            self._wake()
+        self._kubelets.begin(node["metadata"]["name"])
+        self._wake()
 
     def vanish(self, name: str, *, now: datetime) -> None:
         """Take a node's instance away this instant: what runs there is killed."""

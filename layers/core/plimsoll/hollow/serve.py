@@ -89,6 +89,8 @@ class HollowServer(AbstractContextManager["HollowServer"]):
         self._called = called
         self._port = port
         self._closing = False
+        self.error: Exception | None = None
+        """What ended the server's own driving of the cluster, if something did."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._bells: set[asyncio.Event] = set()
         self._thread = threading.Thread(target=self._run, name="hollow cluster", daemon=True)
@@ -127,6 +129,8 @@ class HollowServer(AbstractContextManager["HollowServer"]):
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._ring_all)
         self._thread.join()
+        if self.error is not None and error is None:
+            raise self.error
 
     def _config(self) -> uvicorn.Config:
         return uvicorn.Config(
@@ -169,9 +173,12 @@ class HollowServer(AbstractContextManager["HollowServer"]):
                 beat.cancel()
 
     async def _beat(self) -> None:
-        while True:
-            with self.lock:
-                self.cluster.step(self._now())
+        while self.error is None:
+            try:
+                with self.lock:
+                    self.cluster.step(self._now())
+            except Exception as error:  # noqa: BLE001 - raised where the server is used
+                self.error = error
             await asyncio.sleep(BEAT)
 
     async def _answer(self, request: Request) -> Response:

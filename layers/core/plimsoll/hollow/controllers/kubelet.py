@@ -93,6 +93,8 @@ class Kubelets(Controller[Held]):
         if node in self.world.vanished or is_finished(pod):
             return
         if held is None:
+            if self.store.get("nodes", "", node) is None:
+                return
             held = self._held[uid] = _Held(key=name, node=node, pod=pod)
         if is_deleting(pod):
             self._stop(held, now)
@@ -107,8 +109,8 @@ class Kubelets(Controller[Held]):
             if held.running:
                 self.world.stopped(held.pod, "killed", now)
 
-    def return_to(self, node: str) -> None:
-        """Let a node that had vanished start again what the API says stands on it."""
+    def begin(self, node: str) -> None:
+        """Let a node that joined, perhaps again, start what the API says stands on it."""
         for pod in self.world.indexes.on_node(node):
             self.note((pod["metadata"]["uid"], key_of(pod)))
 
