@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.errors import BadInput, PlimsollError
+from plimsoll.domain.errors import PlimsollError
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.picture import Picture, picture_of
 from plimsoll.drill.repertoire import refuse_unsupported
@@ -27,8 +27,8 @@ from plimsoll.drill.simulated.telemetry import DrillTelemetry
 from plimsoll.drill.simulated.time import Invocation, VirtualClock
 from plimsoll.drill.simulated.timeline import Timeline
 from plimsoll.drill.simulated.wire import Wire
+from plimsoll.drill.warmup import warm_up
 
-WARM_UP: Final = timedelta(minutes=10)
 STEP: Final = timedelta(seconds=1)
 """How often it is looked whether the drill is settled."""
 SWEEP: Final = timedelta(seconds=60)
@@ -36,10 +36,6 @@ SWEEP_PHASE: Final = timedelta(seconds=37)
 """From time 0 to the first sweep after it: one at the second of a notice would do its work."""
 DOUBLED_TICK: Final = 0.7
 """By how much the second copy of a tick is late: it overtakes, and falls into running slices."""
-
-
-class NeverReadyError(BadInput):
-    """Some workloads were not fully Ready within the warm-up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +141,7 @@ class Simulation:
         self.clock.spawn(self.clock.now(), self.responder.sweep, "sweep")
         for autoscaler, scan in self._autoscalers:
             self._every(scan, "autoscaler", autoscaler.scan)
-        self._warm_up()
+        warm_up(self.clock, self.measurement)
         self._zero = self.clock.now()
         self.measurement.begin(self._zero)
         self.clock.on_call = self.mischief.on_call
@@ -194,17 +190,6 @@ class Simulation:
         timeline = self.drill.scenario.timeline
         # Cheap first: while the timeline runs nothing else needs to be looked at.
         return settled(timeline, elapsed, ()) and not self.restless()
-
-    def _warm_up(self) -> None:
-        end = self.clock.now() + WARM_UP
-        while lacking := self.measurement.not_ready():
-            if self.clock.now() >= end:
-                raise NeverReadyError(
-                    "after ten minutes the cluster is not ready for the drill: "
-                    + "; ".join(lacking)
-                    + ". Give the node groups more room, or the workloads less to ask for."
-                )
-            self.clock.run_until(self.clock.now() + STEP)
 
     def _every(self, period: timedelta, name: str, act: Callable[[], object]) -> None:
         def again() -> None:
