@@ -207,6 +207,68 @@ def test_a_fraction_is_drawn_by_the_seed_and_rounded_up(play: Play):
     assert len(set(drawn)) > 1
 
 
+def test_a_drained_instance_leaves_its_hook_early(play: Play):
+    report = play(
+        with_timeline("{at: 10s, notice: lifecycle-terminate, nodes: {group: spot}}"),
+        responder="plimsoll",
+    )
+    (node,) = report["nodes"]
+    assert node["empty"] < node["gone"] < 60  # the hook would wait until 310
+    assert report["api"]["aws"]["autoscaling:CompleteLifecycleAction"] == 1
+    assert report["totals"]["ready_replica_seconds_lost"] == 0.0
+
+
+def test_a_recommendation_empties_the_node_and_the_instance_stays(play: Play):
+    report = play(
+        with_timeline("{at: 10s, notice: rebalance-recommendation, nodes: {group: spot}}"),
+        responder="plimsoll",
+    )
+    (node,) = report["nodes"]
+    assert node["empty"] < 60
+    assert node["gone"] is None
+    assert report["workloads"][0]["replaced_first"] == 1
+    assert report["settled"]
+
+
+def test_plimsoll_loses_nothing_when_the_api_server_is_down_at_the_notice(play: Play):
+    report = play(
+        with_timeline(
+            "{at: 10s, fault: api-server-down, for: 25s}",
+            "{at: 10s, notice: spot-interruption, nodes: {capacity: spot}}",
+        ),
+        responder="plimsoll",
+    )
+    (node,) = report["nodes"]
+    assert 35 <= node["cordoned"] < 60
+    assert report["totals"]["pods_killed"] == 0
+    assert report["totals"]["ready_replica_seconds_lost"] == 0.0
+
+
+def test_a_managed_node_group_grows_when_there_is_no_room(play: Play):
+    drill = DRILL.replace(
+        "name: base, kind: static", "name: base, kind: eks-nodegroup, max: 4, startup: 40s"
+    )
+    web = WEB.replace("replicas: 1", "replicas: 4")
+    report = play(drill.replace('cpu: "1"', "cpu: 1200m"), responder="plimsoll", web=web)
+    base = next(row for row in report["capacity"] if row["group"] == "base")
+    assert base["nodes_added"] == report["api"]["aws"]["eks:UpdateNodegroupConfig"] == 1
+    assert base["first_asked"] < 12
+    assert report["totals"]["ready_replica_seconds_lost"] == 0.0
+
+
+def test_clusters_are_kept_apart(play: Play):
+    head, _, timeline = DRILL.partition("  timeline:")
+    second = head[head.index("    - name: harbor") :].replace("harbor", "island")
+    report = play(
+        f"{head}{second}  timeline:{timeline}".replace("{capacity: spot}", "{cluster: island}"),
+        responder="plimsoll",
+    )
+    assert {node["cluster"] for node in report["nodes"]} == {"island"}
+    assert [row["cluster"] for row in report["workloads"]] == ["harbor", "island"]
+    harbor = report["workloads"][0]
+    assert harbor["pods_evicted"] == harbor["replaced_first"] == 0
+
+
 @pytest.mark.parametrize(("replicas", "added"), [(1, 0), (3, 2)])
 def test_the_autoscaler_adds_on_demand_nodes_for_pods_that_fit_nowhere(
     replicas: int, added: int, play: Play
