@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,8 @@ def stack(emulator):
 
 def told(emulator, count, *, within=15.0):
     """Return the first `count` things that the probe told."""
-    sqs, found, end = emulator.client("sqs"), [], time.time() + within
+    sqs, end = emulator.client("sqs"), time.time() + within
+    found: list[Any] = []
     while len(found) < count:
         if time.time() > end:
             pytest.fail(f"{found} after {within} s; the emulator says {emulator.complaints()}")
@@ -185,6 +187,7 @@ def test_nothing_is_left_after(end):
         text=True,
         env={**os.environ},
     )
+    assert starter.stdout is not None
     url, folder = starter.stdout.readline().split()
     starter.send_signal(end)
     starter.wait()

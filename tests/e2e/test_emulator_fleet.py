@@ -244,6 +244,7 @@ def test_an_instance_that_vanishes_is_replaced_by_its_group(world):
 def test_a_completed_lifecycle_action_ends_the_instance(world, autoscaling):
     [machine, *_] = world.fleet.groups["base"].machines
     event = event_of("lifecycle-terminate", machine, world.now, goes=None)
+    assert event is not None
     machine.notices.append(("lifecycle-terminate", world.now))
     autoscaling.complete_lifecycle_action(
         LifecycleHookName=event["detail"]["LifecycleHookName"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -30,8 +31,8 @@ class Context:
 class FakeService:
     """Stands for a service: answers by body, or does what it was told to."""
 
-    answers: dict = field(default_factory=dict)
-    asked: list = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+    asked: list[Any] = field(default_factory=list)
 
     def receive(self, bodies):
         self.asked.append(list(bodies))
@@ -64,8 +65,8 @@ class Crash(Exception):  # noqa: N818 - a bug, in the words of the tests
 class FakeQueue:
     """Stands for the notices queue and its dead-letter queue."""
 
-    back: dict = field(default_factory=dict)
-    aside: list = field(default_factory=list)
+    back: dict[str, int] = field(default_factory=dict)
+    aside: list[Any] = field(default_factory=list)
     broken: Exception | None = None
 
     def come_back(self, receipt, *, seconds):
@@ -136,7 +137,7 @@ def batch(*bodies, attempts=1):
 
 def embedded_metrics(printed):
     """Metrics in the embedded format among what was printed: name -> value."""
-    found = {}
+    found: dict[str, Any] = {}
     for line in printed.splitlines():
         said = json.loads(line) if line.startswith("{") else {}
         for directive in said.get("_aws", {}).get("CloudWatchMetrics", []):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -31,16 +32,16 @@ _Loader.add_multi_constructor("!", _tag)
 
 
 @cache
-def template():
+def template() -> Any:
     return yaml.load((ROOT / "template.yaml").read_text(), _Loader)
 
 
-def resources(kind):
+def resources(kind) -> dict[str, Any]:
     """Resources of one type: logical id -> the resource."""
     return {k: r for k, r in template()["Resources"].items() if r["Type"] == kind}
 
 
-def functions():
+def functions() -> dict[str, Any]:
     return resources("AWS::Serverless::Function")
 
 

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,10 @@ def runtime(tmp_path_factory):
     """A folder with what Lambda's runtime holds besides the standard library."""
     folder = tmp_path_factory.mktemp("runtime")
     for name in IN_THE_RUNTIME:
-        origin = Path(importlib.util.find_spec(name).origin)
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        origin = Path(spec.origin)
         source = origin.parent if origin.name == "__init__.py" else origin
         (folder / source.name).symlink_to(source)
     return folder
@@ -65,7 +69,7 @@ def built():
 
 
 @pytest.fixture(scope="module", params=sorted(functions()))
-def imported(request, built, runtime):
+def imported(request, built, runtime) -> Any:
     """Modules after the import of a handler, and after that of everything it may need."""
     function = functions()[request.param]["Properties"]
     layers = template()["Globals"]["Function"]["Layers"]

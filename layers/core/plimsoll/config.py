@@ -44,9 +44,10 @@ class Config:
         Raises:
             BadInput: a variable is missing or unreadable; the message names it.
         """
-        return cls(
-            **{field.name: _read(field.name.upper(), field.type, env) for field in fields(cls)}
-        )
+        values: dict[str, Any] = {
+            field.name: _read(field.name.upper(), field.type, env) for field in fields(cls)
+        }
+        return cls(**values)
 
 
 def _read(name: str, kind: Any, env: Mapping[str, str]) -> object:
