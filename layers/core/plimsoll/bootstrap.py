@@ -48,6 +48,10 @@ def workers() -> ThreadWorkers:
     return ThreadWorkers()
 
 
+def _warn(what: str) -> None:
+    CloudWatch().warn("adapter warning", because=what)
+
+
 @cache
 def clusters() -> OpenClusters:
     """Return the opener of registered clusters."""
@@ -55,7 +59,7 @@ def clusters() -> OpenClusters:
         aws(),
         SystemClock(),
         workers(),
-        warn=lambda what: CloudWatch().warn("object left out", because=what),
+        warn=_warn,
     )
 
 
@@ -80,7 +84,7 @@ def index() -> DynamoNodeIndex:
 @cache
 def instances() -> Ec2Instances:
     """Return EC2."""
-    return Ec2Instances(aws())
+    return Ec2Instances(aws(), SystemClock())
 
 
 @cache
@@ -95,17 +99,20 @@ def notices_queue() -> NoticesQueue:
     return NoticesQueue(aws=aws(), url=config().notices_queue, dead_url=config().notices_dead_queue)
 
 
+@cache
+def _groups(name: str, region: str) -> AwsNodeGroups:
+    return AwsNodeGroups(aws().in_region(region), name, SystemClock(), warn=_warn)
+
+
 def groups(cluster: Cluster) -> NodeGroups:
-    """Return the node groups of a cluster."""
-    return AwsNodeGroups(aws(), cluster)
+    """Return the node groups of a cluster, always the same object: it remembers."""
+    return _groups(cluster.name, cluster.region)
 
 
 @cache
 def rehearsal() -> Rehearsal:
     """Return the planner of what would be done."""
-    return Rehearsal(
-        groups=groups, reports=reports(), clock=SystemClock(), telemetry=CloudWatch()
-    )
+    return Rehearsal(groups=groups, reports=reports(), clock=SystemClock(), telemetry=CloudWatch())
 
 
 @cache
