@@ -1,0 +1,124 @@
+"""The built template, deployed: what the stack does with notices that move nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from threading import RLock
+from typing import Any
+
+import pytest
+
+from plimsoll.drill.emulated.awsfleet import AwsFleet
+from plimsoll.drill.emulated.ministack import MiniStack
+from plimsoll.drill.fleet import Fleet
+
+pytestmark = pytest.mark.emulator
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def stack():
+    fleet = Fleet("harbor", [], seed=0, now=NOW)
+    with (
+        AwsFleet([fleet], clock=lambda: NOW, lock=RLock()) as aws,
+        MiniStack(endpoints=aws.endpoints) as stack,
+    ):
+        stack.deploy(AcceptDrills="true")
+        yield stack
+
+
+def put(stack, instance):
+    answer = stack.client("events").put_events(
+        Entries=[
+            {
+                "Source": "plimsoll.drill",
+                "DetailType": "EC2 Spot Instance Interruption Warning",
+                "Detail": json.dumps({"instance-id": instance, "instance-action": "terminate"}),
+            }
+        ]
+    )
+    assert answer["FailedEntryCount"] == 0
+
+
+def send(stack, body):
+    stack.client("sqs").send_message(QueueUrl=stack.outputs["NoticesQueue"], MessageBody=body)
+
+
+def within(seconds, look):
+    """Return the first thing that a look finds."""
+    end = time.time() + seconds
+    while time.time() < end:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.1)
+    return None
+
+
+def logged(stack, message):
+    """Log lines of the functions with that message."""
+    lines = stack.log.read_text().splitlines()
+    said = [json.loads(line) for line in lines if line.startswith('{"level"')]
+    return [line for line in said if line["message"] == message]
+
+
+def dead(stack):
+    answer = stack.client("sqs").receive_message(
+        QueueUrl=stack.outputs["NoticesDeadQueue"],
+        MaxNumberOfMessages=10,
+        MessageAttributeNames=["All"],
+    )
+    for message in answer.get("Messages", []):
+        stack.client("sqs").delete_message(
+            QueueUrl=stack.outputs["NoticesDeadQueue"], ReceiptHandle=message["ReceiptHandle"]
+        )
+    return answer.get("Messages")
+
+
+def queue_is_empty(stack):
+    attributes = stack.client("sqs").get_queue_attributes(
+        QueueUrl=stack.outputs["NoticesQueue"], AttributeNames=["All"]
+    )["Attributes"]
+    return (
+        attributes["ApproximateNumberOfMessages"],
+        attributes["ApproximateNumberOfMessagesNotVisible"],
+    ) == ("0", "0")
+
+
+@pytest.mark.parametrize(
+    "body", ["this is not JSON", "[1, 2]", "x" * 300_000], ids=["words", "a list", "300 kB"]
+)
+def test_poison_reaches_the_dead_letter_queue_whole_and_with_its_reason(stack, body):
+    send(stack, body)
+    found: Any = within(20, lambda: dead(stack))
+    assert found, stack.complaints()
+    [message] = found
+    assert message["Body"] == body
+    assert message["MessageAttributes"]["reason"]["StringValue"].startswith("BadInput: ")
+    assert within(5, lambda: queue_is_empty(stack))
+
+
+def test_a_notice_about_somebody_elses_instance_is_acknowledged_and_counted(stack):
+    put(stack, "i-0123456789abcdef0")
+    assert within(15, lambda: "NoticesNotOurs" in stack.log.read_text()), stack.complaints()
+    assert within(5, lambda: queue_is_empty(stack))
+    assert not dead(stack)
+
+
+def test_the_sweep_of_no_clusters_ends_well(stack):
+    answer = stack.client("lambda").invoke(
+        FunctionName=stack.outputs["SweepFunction"], Payload=b"{}"
+    )
+    assert "FunctionError" not in answer, stack.complaints()
+    assert within(5, lambda: "SweepFinished" in stack.log.read_text())
+
+
+def test_a_tick_for_nobody_is_nothing_to_do(stack):
+    stack.client("sqs").send_message(
+        QueueUrl=stack.outputs["TicksQueue"], MessageBody=json.dumps({"cluster": "nobody"})
+    )
+    message = "tick for a cluster that is not registered"
+    assert within(15, lambda: logged(stack, message)), stack.complaints()
