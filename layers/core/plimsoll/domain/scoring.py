@@ -46,17 +46,20 @@ class Kin:
 
 
 def best(pod: Pod, candidates: Sequence[Node], free: Mapping[str, Resources], kin: Kin) -> Node:
-    """Choose: no soft taint, then far from pods of the same owner, then least allocated."""
+    """Choose: no soft taint, then far from pods of the same owner, then least allocated.
+
+    Among equals the first one is taken: whoever asks decides in which order they stand.
+    """
     zones = len({node.zone for node in candidates})
     by_zone, by_host = math.log(zones + 2), math.log(len(candidates) + 2)
     here: Mapping[str, int] = kin.on_node.get(pod.owner, {}) if pod.owner else {}
     around: Mapping[str, int] = kin.in_zone.get(pod.owner, {}) if pod.owner else {}
     tolerations = pod.scheduling.tolerations
 
-    def rank(node: Node) -> tuple[bool, float, float, str]:
+    def rank(node: Node) -> tuple[bool, float, float]:
         near = by_host * here.get(node.name, 0) + by_zone * around.get(node.zone or "", 0)
         shunned = bool(node.taints) and untolerated(node.taints, tolerations, _SOFT) is not None
-        return shunned, near, -_left(free[node.name], node.allocatable), node.name
+        return shunned, near, -_left(free[node.name], node.allocatable)
 
     return min(candidates, key=rank)
 

@@ -5,6 +5,7 @@ Source of the alphabet: k8s.io/apimachinery/pkg/util/rand (no vowels, no digits 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from uuid import UUID
 
@@ -25,6 +26,11 @@ class Identities:
     def suffix(self) -> str:
         """Return the five characters that follow a generateName."""
         return "".join(self._random.choices(_ALPHABET, k=_SUFFIX))
+
+    def turned[T](self, items: Sequence[T]) -> Sequence[T]:
+        """Return the items in their order, but from another one on."""
+        start = self._random.randrange(len(items))
+        return [*items[start:], *items[:start]]
 
 
 def readable(number: int) -> str:

@@ -5,7 +5,9 @@ with; the test suite against a real control plane is the independent check of bo
 nowhere waits until something changed that could let it in.
 
 Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/,
-k8s.io/kubernetes/pkg/scheduler/backend/queue (what moves pods out of the unschedulable ones)
+k8s.io/kubernetes/pkg/scheduler/backend/queue (what moves pods out of the unschedulable ones),
+pkg/scheduler/schedule_one.go (nodes are looked at from another one on each time, and chance decides
+among equals: without it whole workloads would pile up on neighbouring nodes)
 Left out: preemption, other schedulers' names, scheduling gates, extenders, backoff.
 """
 
@@ -85,7 +87,8 @@ class Scheduler(Controller[tuple[str, Key]]):
             if same not in refused:  # else a pod of the same template did not fit a moment ago
                 nodes = self._board.candidates(pod)
                 if nodes and self._missing(pod) is None:
-                    self._bind(key, self._board.best(pod, nodes).name, now)
+                    turned = self.world.identities.turned(nodes)  # equals are chosen by chance
+                    self._bind(key, self._board.best(pod, turned).name, now)
                     if _relates(pod):
                         refused.clear()
                     continue
