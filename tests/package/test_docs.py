@@ -1,0 +1,109 @@
+"""What the pages promise: each decision is in the index, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plimsoll.cli import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+DECISIONS = ROOT / "docs" / "decisions"
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "infra").rglob("*.md")]
+)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"\bplimsoll ([a-z]+)\b(?= |$)")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    """Return a page without its blocks of code."""
+    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def blocks(page: Path) -> str:
+    return "\n".join(_FENCE.findall(page.read_text(encoding="utf-8")))
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page, made as GitHub makes them."""
+    return {
+        re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        for heading in _HEADING.findall(prose(page))
+    }
+
+
+def relative_links() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        for link in dict.fromkeys(_LINK.findall(prose(page))):
+            if "://" not in link and not link.startswith("mailto:"):
+                yield page, link
+
+
+def decisions() -> list[Path]:
+    return sorted(DECISIONS.glob("[0-9]*.md"))
+
+
+def test_there_are_pages_and_links_to_look_at():
+    assert len(PAGES) > 10
+    assert len(list(relative_links())) > 20
+
+
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [pytest.param(p, link, id=f"{name_of(p)}-{link}") for p, link in relative_links()],
+)
+def test_every_relative_link_leads_somewhere(page: Path, link: str):
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    assert target.exists()
+    assert target.is_relative_to(ROOT)
+    if anchor:
+        assert anchor in anchors(target)
+
+
+def test_every_decision_is_in_the_index_in_order_and_the_index_names_no_other():
+    index = (DECISIONS / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[\d{4}\]\((.+?)\)", index, re.MULTILINE)
+    assert listed == [page.name for page in decisions()]
+
+
+def test_decisions_are_numbered_without_a_gap():
+    assert [int(page.name[:4]) for page in decisions()] == list(range(1, len(decisions()) + 1))
+
+
+@pytest.mark.parametrize("page", decisions(), ids=lambda page: page.name)
+def test_a_decision_has_its_number_date_status_and_three_parts(page: Path):
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"# {page.name[:4]} ")
+    assert re.search(r"^Date: \d{4}-\d{2} · Status: \w+", text, re.MULTILINE)
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+    title = text.splitlines()[0].partition(" ")[2].partition(" ")[2]
+    assert f"| {title} |" in (DECISIONS / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_command_that_the_readme_types_exists():
+    typed = set(_NAMED.findall(blocks(ROOT / "README.md")))
+    assert typed
+    assert typed <= set(COMMANDS)
+
+
+def test_every_make_target_that_the_readme_types_exists():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^ *make ([a-z-]+)", blocks(ROOT / "README.md"), re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_license_is_the_whole_apache_license():
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
