@@ -1,4 +1,4 @@
-"""What CloudFormation says of a stack, and what we say when it says no. Over moto."""
+"""What CloudFormation says of a stack, and the command line over it. Over moto."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import json
 
 import boto3
 import pytest
+from click.testing import CliRunner
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.adapters.stack import describe
+from plimsoll.cli import main
 from plimsoll.domain.errors import BadInput, Refused
 
 TEMPLATE = json.dumps(
@@ -64,3 +67,24 @@ def test_no_credentials_are_said_with_the_cure(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(Refused, match="aws configure"):
         describe(Aws(), "plimsoll")
+
+
+@mock_aws
+def test_the_command_line_finds_the_registry_by_the_outputs_of_the_stack():
+    for name, table in TABLES.items():
+        boto3.client("dynamodb").create_table(**table.create(f"the-{name}"))
+    outputs = {name: {"Value": f"the-{name}"} for name in TABLES}
+    template = json.dumps({**json.loads(TEMPLATE), "Outputs": outputs})
+    boto3.client("cloudformation").create_stack(StackName="plimsoll", TemplateBody=template)
+
+    def plimsoll(*args: str) -> str:
+        result = CliRunner().invoke(main, args)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    plimsoll("clusters", "add", "harbor")
+    plimsoll("clusters", "set", "harbor", "--mode", "act", "--yes")
+    (harbor,) = json.loads(plimsoll("clusters", "list", "--json"))["clusters"]
+    assert (harbor["name"], harbor["mode"], harbor["region"]) == ("harbor", "act", "us-east-1")
+    plimsoll("clusters", "remove", "harbor", "--force")
+    assert json.loads(plimsoll("clusters", "list", "--json"))["clusters"] == []

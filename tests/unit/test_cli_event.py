@@ -167,6 +167,22 @@ def test_reads_standard_input(tmp_path: Path):
     assert "Node spot-1" in run(world, "event", "-", input=body).stdout
 
 
+def test_an_example_is_taken_to_be_about_an_instance_of_ones_own_and_now():
+    world, _ = a_world(registered=False)
+    example = str(EVENTS / "spot-interruption.json")
+    result = run(
+        world, "event", example, "--context", "harbor", "--now", "--instance", SPOT, "--json"
+    )
+    (plan,) = json.loads(result.stdout)["plans"]
+    assert plan["deadlines"] == {"spot-1": "2026-01-02T12:01:58Z"}
+
+
+def test_refuses_an_instance_that_cannot_be_one(tmp_path: Path):
+    result = run(MemoryWorld(), "event", an_event(tmp_path), "--instance", "spot-1")
+    assert result.exit_code == 2
+    assert "no instance id" in result.stderr
+
+
 def test_refuses_two_ways_to_one_cluster(tmp_path: Path):
     world, _ = a_world()
     event = an_event(tmp_path)

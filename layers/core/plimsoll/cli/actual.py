@@ -43,7 +43,7 @@ class ActualWorld:
             registry=DynamoRegistry(aws, found.output("ClustersTable")),
             index=DynamoNodeIndex(aws, found.output("NodesTable")),
             reports=DynamoReports(aws, found.output("ReportsTable")),
-            instances=Ec2Instances(aws),
+            instances=Ec2Instances(aws, self.clock),
             clusters=OpenClusters(aws, self.clock, self._workers, warn=warn),
             groups=lambda cluster: AwsNodeGroups(
                 aws.in_region(cluster.region), cluster.name, self.clock, warn=warn

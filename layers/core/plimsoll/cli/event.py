@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +31,7 @@ from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
+from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import BODY_LIMIT
 from plimsoll.domain.plan import Plan
 from plimsoll.services.ownership import Owner, Ownership
@@ -37,11 +40,12 @@ from plimsoll.services.preview import Answer, Foresight, Preview
 from plimsoll.services.rehearsal import Rehearsal
 
 STDIN: Final = "-"
+_INSTANCE: Final = re.compile("i-[0-9a-f]{8,17}")
 EXAMPLES: Final = """\b
 Examples:
-  plimsoll event tests/events/spot-interruption.json
+  plimsoll event notice.json
   plimsoll event notice.json --cluster harbor --json
-  plimsoll event notice.json --kubeconfig ~/.kube/config --context harbor
+  plimsoll event tests/events/spot-interruption.json --context harbor --now --instance i-0abc…
   aws sqs receive-message … | jq -r .Messages[0].Body | plimsoll event -
 
 \b
@@ -54,12 +58,16 @@ Exit status:
 
 @click.command(epilog=EXAMPLES, short_help="Show what an event would lead to, writing nothing.")
 @click.argument("file")
+@click.option("--instance", metavar="ID", help="Take the event to be about this instance.")
+@click.option("--now", is_flag=True, help="Take the event to be given now, whatever its time says.")
 @cluster_options
 @json_option
 @click.pass_context
 def event(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     file: str,
+    instance: str | None,
+    now: bool,  # noqa: FBT001 - click hands it over by name
     stack: str,
     cluster: str | None,
     kubeconfig: Path | None,
@@ -74,7 +82,14 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     world = world_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
-    notices = _notices(file, world)
+    if instance is not None and _INSTANCE.fullmatch(instance) is None:
+        raise BadInput(
+            f"--instance {instance}: that is no instance id, such as i-0123456789abcdef0"
+        )
+    changes: dict[str, Any] = {"instance": instance} if instance else {}
+    if now:
+        changes["time"] = world.clock.now()
+    notices = [replace(n, **changes) if isinstance(n, About) else n for n in _notices(file, world)]
     foresight = _preview(world, choice).of(notices)
     if as_json:
         print_json(_as_json(file, foresight))
