@@ -127,6 +127,12 @@ def test_a_drain_shows_stopping_pods_and_how_low_a_workload_went(drained: dict[f
     assert "short of replicas" in drained[30.0].phase
 
 
+def test_what_a_workload_lost_grows_while_nothing_changes(drained: dict[float, Picture]):
+    early, late = workload(drained[40.0], "legacy"), workload(drained[50.0], "legacy")
+    assert late.lost - early.lost == late.at_zero - early.at_zero == pytest.approx(10.0)
+    assert workload(drained[19.0], "legacy").lost == 0.0
+
+
 def test_temporary_changes_do_not_show_in_the_replicas(pictures: dict[float, Picture]):
     web = workload(pictures[96.0], "web")
     assert (web.replicas, web.floor, web.lowest) == (6, 5, 6)

@@ -17,6 +17,7 @@ from plimsoll.domain.errors import PlimsollError
 
 COMMANDS: Final[Mapping[str, str]] = {
     # name -> "module:function". A new command is a file beside this one, and a line here.
+    "demo": "plimsoll.cli.demo:demo",
     "drill": "plimsoll.cli.drill:drill",
     "clusters": "plimsoll.cli.clusters:clusters",
     "event": "plimsoll.cli.event:event",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from plimsoll.domain.names import MIRROR
@@ -79,6 +79,10 @@ class WorkloadPicture:
     lowest: int
     """The fewest Ready since time 0."""
     killed: int
+    lost: float
+    """Ready-replica-seconds lost so far."""
+    at_zero: float
+    """Seconds with none Ready so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,7 @@ def picture_of(
         zero: time 0.
     """
     nodes = tuple(node for stage in stages.values() for node in _nodes(stage, measurement, now))
-    workloads = tuple(_workloads(measurement))
+    workloads = tuple(_workloads(measurement, now))
     return Picture(
         seconds=(now - zero).total_seconds(),
         phase=_phase(nodes, workloads),
@@ -200,12 +204,16 @@ def _workload_of(stage: Stage, pod: Mapping[str, Any]) -> str | None:
     return str(owner["name"])
 
 
-def _workloads(measurement: Measurement) -> Iterator[WorkloadPicture]:
+def _workloads(measurement: Measurement, now: datetime) -> Iterator[WorkloadPicture]:
     for tally in measurement.tallies.values():
         if not tally.counted:
             continue
         cluster, namespace, kind, name = tally.id
         ready = len(tally.ready)
+        # Added here and not by `Tally.advance`: looking on changes nothing.
+        since = timedelta(0) if tally.since is None else now - tally.since
+        short = max(0, tally.bound - ready)
+        dark = since if short and not ready else timedelta(0)
         yield WorkloadPicture(
             cluster=cluster,
             namespace=namespace,
@@ -216,6 +224,8 @@ def _workloads(measurement: Measurement) -> Iterator[WorkloadPicture]:
             floor=tally.floor,
             lowest=ready if tally.min_ready is None else min(ready, tally.min_ready),
             killed=tally.killed,
+            lost=(tally.lost + since * short).total_seconds(),
+            at_zero=(tally.at_zero + dark).total_seconds(),
         )
 
 

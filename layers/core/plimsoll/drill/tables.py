@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -41,18 +42,24 @@ def workloads_table(report: Report) -> Table:
     return table
 
 
-def comparison_table(reports: Sequence[Report]) -> Table:
+def comparison_table(reports: Sequence[Report], *, narrow: bool = False) -> Table:
     """Return what each workload felt under each responder, worst first, and the totals.
 
-    The reports are of the same scenario; each gives three columns.
+    Args:
+        reports: of the same scenario; each gives three columns.
+        narrow: for a terminal of 80 columns: the same figures without lines and long names.
     """
-    table = Table(title=str(reports[0]["drill"]) if reports else None)
+    title = str(reports[0]["drill"]) if reports else None
+    if narrow:
+        table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    else:
+        table = Table(title=title)
     table.add_column("workload", overflow="fold")
     for report in reports:
         who = report["responder"]
-        table.add_column(f"{who}\nready-s lost", justify="right")
-        table.add_column(f"{who}\nat zero", justify="right")
-        table.add_column(f"{who}\nkilled", justify="right")
+        table.add_column(f"{who}\n{'lost' if narrow else 'ready-s lost'}", justify="right")
+        table.add_column("\nat zero" if narrow else f"{who}\nat zero", justify="right")
+        table.add_column("\nkilled" if narrow else f"{who}\nkilled", justify="right")
     rows: dict[tuple[str, ...], dict[int, Row]] = {}
     for i, report in enumerate(reports):
         for row in report["workloads"]:
@@ -62,12 +69,13 @@ def comparison_table(reports: Sequence[Report]) -> Table:
         rows.items(), key=lambda item: (max(map(badness, item[1].values())), item[0]), reverse=True
     )
     for _, by_report in worst:
-        cells: list[Text | str] = [_name(next(iter(by_report.values())), reports[0])]
+        row = next(iter(by_report.values()))
+        cells: list[Text | str] = [_short(row, reports[0]) if narrow else _name(row, reports[0])]
         for i in range(len(reports)):
             cells += _three(by_report.get(i))
         table.add_row(*cells)
     table.add_section()
-    totals: list[Text | str] = [Text("all workloads", style="bold")]
+    totals: list[Text | str] = [Text("in all" if narrow else "all workloads", style="bold")]
     for report in reports:
         totals += _three(report["totals"])
     table.add_row(*totals)
@@ -102,6 +110,11 @@ def _seconds(value: float, unit: str = "") -> Text:
 
 def _count(value: int) -> Text:
     return Text(str(value), style=_BAD if value else _GOOD)
+
+
+def _short(row: Row, report: Report) -> Text:
+    alike = [other for other in report["workloads"] if other["name"] == row["name"]]
+    return Text(row["name"]) if len(alike) == 1 else _name(row, report)
 
 
 def _name(row: Row, report: Report) -> Text:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from plimsoll.drill.sentences import sentence
+
 
 class DrillTelemetry:
     """Tells one listener."""
@@ -15,12 +17,11 @@ class DrillTelemetry:
 
     def log(self, message: str, **facts: object) -> None:
         """Say a message with its facts."""
-        told = ", ".join(f"{name}={fact}" for name, fact in facts.items())
-        self._say(f"{message}: {told}" if told else message)
+        self._say(sentence(message, facts))
 
     def warn(self, message: str, **facts: object) -> None:
         """Say it as a warning."""
-        self.log(f"warning: {message}", **facts)
+        self._say(f"warning: {sentence(message, facts)}")
 
     def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:  # noqa: ARG002 - the port's shape
         """Add to a metric."""

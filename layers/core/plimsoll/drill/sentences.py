@@ -1,0 +1,45 @@
+"""What functions log, as sentences for people who watch a drill.
+
+Both rigs tell the same: one hears the services directly, the other reads the log of the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+ROUTINE: Final = frozenset({"another slice is at work"})
+"""Messages that are true all the time, and tell a watcher nothing."""
+
+_VERBS: Final = {"give-back": "put"}
+"""Actions whose names do not read well before what they act on: "Deployment x back to 3"."""
+
+
+def sentence(message: str, facts: Mapping[str, object]) -> str:
+    """Return a log entry in words: what was done, and why.
+
+    Args:
+        message: its message; one that is not known here is followed by its facts.
+        facts: its other fields.
+    """
+    why = f": {facts['because']}" if facts.get("because") else ""
+    match message:
+        case "acted" if {"action", "target"} <= facts.keys():
+            return f"{_verb(facts)} {facts['target']}{why}"
+        case "action not done" if {"action", "target"} <= facts.keys():
+            return f"not done: {_verb(facts)} {facts['target']}{why}"
+        case "cordoned" if "node" in facts:
+            return f"cordoned {facts['node']}{why}"
+        case _:
+            told = ", ".join(f"{name}={fact}" for name, fact in facts.items())
+            return f"{message}: {told}" if told else message
+
+
+def _verb(facts: Mapping[str, object]) -> str:
+    action = str(facts["action"])
+    return _VERBS.get(action, action)
+
+
+def routine(what: str) -> bool:
+    """Whether a sentence tells a watcher nothing."""
+    return what.partition(":")[0] in ROUTINE

@@ -1,0 +1,190 @@
+"""`plimsoll demo`: what it prints and how it ends, with rigs that say what the test wants."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from plimsoll.cli import main
+from plimsoll.domain.errors import Refused
+from plimsoll.drill import rigs
+from plimsoll.drill.rigs import Listener
+from plimsoll.drill.script import Script, read_drill
+from plimsoll.drill.simulated.rig import run
+from plimsoll.drill.verdict import findings, promises
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
+
+type Json = dict[str, Any]
+type Rig = Callable[..., Json]
+
+
+def demo(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["demo", *arguments])
+
+
+def simulated(responder: str) -> Json:
+    report = run(read_drill(EXAMPLE), responder=responder, seed=7)
+    return json.loads(json.dumps(report))  # type: ignore[no-any-return] # it is an object
+
+
+@pytest.fixture(scope="module")
+def played() -> dict[str, Json]:
+    return {who: simulated(who) for who in ("plimsoll", "drain")}
+
+
+@pytest.fixture
+def on_the_emulated_rig(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rig], None]:
+    """Let the demo find another emulated rig; the simulated one stays."""
+
+    def use(rig: Rig) -> None:
+        found = rigs.rig_of
+        monkeypatch.setattr(
+            "plimsoll.cli.demo.rig_of", lambda name: rig if name == "emulated" else found(name)
+        )
+
+    return use
+
+
+def as_emulated(drill: Script, *, responder: str, seed: int, listener: Listener) -> Json:
+    listener.say(1.5, "started the emulator (1.5 s)")
+    report = run(drill, responder=responder, seed=seed, listener=listener)
+    return {**report, "rig": "emulated"}
+
+
+def test_a_simulated_demo_ends_with_a_table_and_a_verdict():
+    result = demo("--rig", "simulated")
+    assert result.exit_code == 0, result.output
+    assert "shop/legacy" in result.stdout
+    assert "yes  0 pods killed" in result.stdout
+    assert "yes  0 seconds at zero for each workload that can run twice" in result.stdout
+    assert "ready-replica-seconds lost" in result.stdout
+    assert "Plimsoll carried all-spot-at-once as promised" in result.stdout
+    assert "the simulated rig" not in result.stdout
+    assert "simulated drain (" in result.stderr
+    assert "cordoned spot-m5-1" in result.stderr
+
+
+def test_the_emulated_rig_is_the_default_and_the_simulated_one_has_to_agree(
+    on_the_emulated_rig: Callable[[Rig], None], tmp_path: Path
+):
+    on_the_emulated_rig(as_emulated)
+    result = demo("--keep", str(tmp_path / "reports"))
+    assert result.exit_code == 0, result.output
+    assert "started the emulator" in result.stderr
+    assert "yes  the simulated rig gives the same verdict" in result.stdout
+    assert sorted(path.name for path in (tmp_path / "reports").iterdir()) == [
+        "all-spot-at-once-emulated-plimsoll.json",
+        "all-spot-at-once-simulated-drain.json",
+        "all-spot-at-once-simulated-none.json",
+        "all-spot-at-once-simulated-plimsoll.json",
+    ]
+
+
+def test_a_broken_promise_ends_with_1_and_names_it(
+    on_the_emulated_rig: Callable[[Rig], None],
+):
+    def killing(drill: Script, **options: Any) -> Json:
+        report = copy.deepcopy(as_emulated(drill, **options))
+        report["totals"]["pods_killed"] = 2
+        report["workloads"][0]["pods_killed"] = 2
+        return report
+
+    on_the_emulated_rig(killing)
+    result = demo()
+    assert result.exit_code == 1
+    assert "NO   2 pods killed: shop/" in result.stdout
+    assert "NO   the simulated rig gives another verdict: 0 killed" in result.stdout
+    assert "2 of 5 did not hold" in result.stdout
+
+
+def test_ctrl_c_ends_with_130_and_says_that_nothing_is_left(
+    on_the_emulated_rig: Callable[[Rig], None],
+):
+    def interrupted(drill: Script, **options: Any) -> Json:
+        raise KeyboardInterrupt
+
+    on_the_emulated_rig(interrupted)
+    result = demo()
+    assert result.exit_code == 130
+    assert "interrupted: everything that the demo had started is stopped" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_rig_that_cannot_start_ends_with_2_and_its_reason(
+    on_the_emulated_rig: Callable[[Rig], None],
+):
+    def broken(drill: Script, **options: Any) -> Json:
+        raise Refused("MiniStack is missing: run `make setup`")
+
+    on_the_emulated_rig(broken)
+    result = demo()
+    assert result.exit_code == 2
+    assert "MiniStack is missing: run `make setup`" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.yaml"], "missing.yaml"),
+        (["--rig", "moon"], "moon"),
+        (["--rig", "simulated", "--keep", "file/inside"], "--keep file/inside"),
+    ],
+)
+def test_what_is_wrong_is_named_and_ends_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    result = demo(*arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+# The verdict by itself.
+
+
+def test_the_promises_are_kept_in_the_example(played: dict[str, Json]):
+    assert all(finding.held for finding in promises(played["plimsoll"], played["drain"]))
+
+
+def test_a_drain_does_not_keep_them(played: dict[str, Json]):
+    killed, at_zero, lost = promises(played["drain"], played["drain"])
+    assert not killed.held
+    assert not at_zero.held
+    assert "shop/legacy" in at_zero.text
+    assert not lost.held
+    assert "100.0% of drain's" in lost.text
+
+
+def test_a_workload_that_cannot_run_twice_may_be_away(played: dict[str, Json]):
+    report = copy.deepcopy(played["plimsoll"])
+    report["workloads"][0] |= {"ready_floor": 0, "seconds_at_zero": 20.0}
+    assert promises(report, played["drain"])[1].held
+    report["workloads"][0] |= {"ready_floor": 1}
+    assert not promises(report, played["drain"])[1].held
+
+
+def test_a_drain_that_lost_nothing_leaves_no_share(played: dict[str, Json]):
+    drain = copy.deepcopy(played["drain"])
+    drain["totals"]["ready_replica_seconds_lost"] = 0.0
+    report = copy.deepcopy(played["plimsoll"])
+    report["totals"]["ready_replica_seconds_lost"] = 0.0
+    assert promises(report, drain)[2].held
+    report["totals"]["ready_replica_seconds_lost"] = 0.5
+    assert not promises(report, drain)[2].held
+
+
+def test_failed_expectations_of_the_file_are_part_of_the_verdict(played: dict[str, Json]):
+    report = copy.deepcopy(played["plimsoll"])
+    report["expect"] = {"held": False, "failures": ["podsKilled: 1, at most 0"]}
+    found = findings(report, played["drain"], None)
+    assert [(f.held, f.text) for f in found[3:]] == [(False, "podsKilled: 1, at most 0")]
+    report["expect"] = {"held": None, "failures": []}
+    assert len(findings(report, played["drain"], None)) == 3

@@ -1,0 +1,253 @@
+"""The live view: what stands on the screen in each state, and what is printed without a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from plimsoll.drill.live import LiveView, PlainView, view
+from plimsoll.drill.picture import NodePicture, Picture, PodsPicture, WorkloadPicture
+from plimsoll.drill.rigs import Progress
+from plimsoll.drill.screen import Line, Other, Screen, Signs, pods_bar, ready_bar
+from plimsoll.drill.sentences import sentence
+
+NODE = NodePicture(
+    cluster="harbor", name="spot-1", group="spot", zone="us-east-1a", capacity="spot",
+    state="standing", notice=None, seconds_left=None, seconds_given=None, cordoned=False,
+    pods=(PodsPicture(workload="web", ready=2, starting=1, stopping=1),), killed=0,
+)  # fmt: skip
+GOING = replace(NODE, notice="spot-interruption", seconds_left=97.0, seconds_given=120.0)
+WEB = WorkloadPicture(
+    cluster="harbor", namespace="shop", kind="Deployment", name="web", ready=6, replicas=6, floor=5,
+    lowest=6, killed=0, lost=0.0, at_zero=0.0,
+)  # fmt: skip
+PICTURE = Picture(seconds=43.2, phase="1 node is going", nodes=(NODE,), workloads=(WEB,), waiting=0)
+
+
+def drawn(
+    picture: Picture,
+    *,
+    width: int = 80,
+    height: int = 24,
+    lines: tuple[Line, ...] = (),
+    others: tuple[Other, ...] = (),
+) -> list[str]:
+    console = Console(
+        record=True, width=width, height=height, file=io.StringIO(), force_terminal=True
+    )
+    console.print(Screen(title="storm · simulated", picture=picture, lines=lines, others=others))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def row(name: str, *nodes: NodePicture, width: int = 80) -> str:
+    text = drawn(replace(PICTURE, nodes=nodes), width=width)
+    return next(line for line in text if line.startswith(name))
+
+
+def test_the_head_says_what_is_played_how_far_it_is_and_what_goes_on():
+    first, second, *_ = drawn(PICTURE)
+    assert first.startswith("storm · simulated")
+    assert first.endswith("43 s")
+    assert second == "1 node is going"
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        (NODE, "spot-1 1a ██▒░"),
+        (GOING, "━━━━━╌  97 s notice"),
+        (replace(GOING, cordoned=True), "━━━━━╌  97 s cordoned"),
+        (replace(GOING, cordoned=True, pods=()), "━━━━━╌  97 s empty"),
+        (replace(GOING, cordoned=True, seconds_left=20.0), "━╌╌╌╌╌  20 s cordoned"),
+        (replace(NODE, state="gone", notice="spot-interruption", pods=()), "gone"),
+        (replace(NODE, state="gone", pods=(), killed=3), "gone, 3 pods killed"),
+        (
+            replace(NODE, state="starting", pods=(), seconds_left=30.0, seconds_given=60.0),
+            "━━━╌╌╌  30 s starts",
+        ),
+    ],
+)
+def test_each_state_of_a_node_is_told_without_colour(node: NodePicture, words: str):
+    assert words in row("spot-1", node)
+
+
+def test_a_node_that_has_notice_without_an_end_says_so():
+    assert "notice" in row("spot-1", replace(NODE, notice="rebalance-recommendation"))
+
+
+def test_many_pods_are_counted_instead_of_drawn():
+    pods = (PodsPicture(workload="web", ready=30, starting=2, stopping=0),)
+    assert pods_bar(replace(NODE, pods=pods), Signs()).plain == "30█2▒"
+
+
+def test_on_demand_stands_above_spot():
+    base = replace(NODE, name="base-1", capacity="on-demand")
+    heads = [line.split()[0] for line in drawn(replace(PICTURE, nodes=(NODE, base)))[2:6]]
+    assert heads == ["on-demand", "base-1", "spot", "spot-1"]
+
+
+@pytest.mark.parametrize(
+    ("ready", "replicas", "floor", "bar"),
+    [
+        (6, 6, 5, "█████│█"),
+        (4, 6, 5, "████·│·"),
+        (0, 1, 1, "·│"),
+        (2, 3, 0, "██·"),
+        (9, 6, 5, "█████│█"),
+        (50, 100, 75, "████··│··"),
+        (99, 100, 100, "███████·│"),
+        (0, 0, 0, ""),
+    ],
+)
+def test_the_bar_of_a_workload_marks_its_floor(ready: int, replicas: int, floor: int, bar: str):
+    workload = replace(WEB, ready=ready, replicas=replicas, floor=floor)
+    assert ready_bar(workload, Signs()).plain == bar
+
+
+def test_workloads_show_ready_lowest_and_killed():
+    text = drawn(replace(PICTURE, workloads=(replace(WEB, ready=4, lowest=3, killed=2),)))
+    line = next(line for line in text if "4/6" in line)
+    assert line.split()[-3:] == ["4/6", "3", "2"]
+
+
+def test_workloads_of_one_name_are_told_apart():
+    text = "\n".join(drawn(replace(PICTURE, workloads=(WEB, replace(WEB, namespace="test")))))
+    assert "shop/web" in text
+    assert "test/web" in text
+
+
+def test_pods_without_a_node_are_counted():
+    assert any("3 pods wait for a node" in line for line in drawn(replace(PICTURE, waiting=3)))
+    assert any("1 pod waits for a node" in line for line in drawn(replace(PICTURE, waiting=1)))
+
+
+def test_others_stand_beside_what_happens_here():
+    text = drawn(
+        replace(PICTURE, workloads=(replace(WEB, lost=36.4, at_zero=1.0),)),
+        others=(Other(responder="drain", lost=1060.1, at_zero=149.6, killed=4),),
+    )
+    assert any(line.endswith("here          36     1 s      0") for line in text)
+    assert any(line.endswith("drain      1,060   150 s      4") for line in text)
+
+
+def test_the_log_keeps_its_newest_lines_and_is_cut_to_the_width():
+    lines = tuple(Line(seconds=float(i), what=f"cordoned n{i}: {'x' * 90}") for i in range(99))
+    text = drawn(PICTURE, lines=lines)
+    assert text[-1].startswith("  98.0  cordoned n98: xxx")
+    assert text[-1].endswith("…")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (60, 20), (150, 42), (60, 14)])
+def test_a_large_fleet_fits_the_terminal_and_the_most_telling_nodes_stay(width: int, height: int):
+    nodes = (
+        *(replace(NODE, name=f"quiet-{i}") for i in range(60)),
+        *(replace(NODE, name=f"gone-{i}", state="gone", pods=()) for i in range(20)),
+        replace(GOING, name="going-1"),
+    )
+    lines = tuple(Line(seconds=1.0, what=f"line {i}") for i in range(50))
+    text = drawn(replace(PICTURE, nodes=nodes), width=width, height=height, lines=lines)
+    assert len(text) <= height - 1
+    assert max(map(len, text)) <= width
+    assert any(line.startswith("goi") for line in text)
+    assert any(line.startswith("and 20 gone, ") for line in text)
+
+
+def test_a_wide_terminal_names_who_stands_on_a_node():
+    assert "web 4" in row("spot-1", NODE, width=150)
+    assert "web 4" not in row("spot-1", NODE, width=80)
+
+
+def test_plain_ascii_is_enough():
+    console = Console(width=80, height=24, file=io.TextIOWrapper(io.BytesIO(), "ascii"))
+    with console.capture() as captured:
+        console.print(Screen(title="storm", picture=replace(PICTURE, nodes=(GOING,))))
+    text = captured.get()
+    assert text.isascii()
+    assert "##+-     =====-  97 s notice" in text
+
+
+def test_no_colour_is_written_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = Console(width=80, height=24, file=io.StringIO(), force_terminal=True)
+    with console.capture() as captured:
+        console.print(Screen(title="storm", picture=replace(PICTURE, nodes=(GOING,))))
+    assert "\x1b[3" not in captured.get()
+
+
+# The listeners.
+
+
+def taken(*pictures: Picture) -> tuple[Callable[[], Picture], list[Picture]]:
+    """Return what takes each picture in turn, and those that were not taken."""
+    left = list(pictures)
+    return lambda: left.pop(0), left
+
+
+def test_a_terminal_is_drawn_on_and_anything_else_gets_lines():
+    terminal = Console(file=io.StringIO(), force_terminal=True)
+    assert isinstance(view(terminal, "storm"), LiveView)
+    assert isinstance(view(Console(file=io.StringIO()), "storm"), PlainView)
+
+
+def test_set_up_steps_stay_on_the_terminal_and_the_log_begins_with_the_drill():
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, height=24)
+    take, left = taken(PICTURE, PICTURE)
+    with view(console, "storm") as shown:
+        shown.step("setting up")
+        shown.say(3.2, "started the emulator")
+        shown.show(take)
+        shown.show(take)
+        shown.say(20.0, "cordoned n1: it goes")
+        shown.say(21.0, "cordoned n1: it goes")
+        shown.say(22.0, "another slice is at work: cluster=harbor")
+    text = out.getvalue()
+    assert "   3.2 s  started the emulator" in text
+    end = text[text.rindex("1 node is going") :]
+    assert end.count("cordoned n1") == 1
+    assert "started" not in end
+    assert "another slice" not in end
+    assert len(left) == 1  # the second came too soon
+
+
+def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_seconds():
+    out = io.StringIO()
+    console = Console(file=out, width=80)
+    take, left = taken(*(replace(PICTURE, seconds=float(i)) for i in range(25)))
+    with view(console, "storm") as shown:
+        shown.step("setting up")
+        for second in range(25):
+            shown.progress(Progress(seconds=float(second), of_seconds=60.0))
+            shown.show(take)
+            shown.say(float(second), "cordoned n1")
+    assert len(left) == 22
+    assert out.getvalue().splitlines() == [
+        "          setting up",
+        "     0.0  1 node is going (web 6/6)",
+        "     0.0  cordoned n1",
+        "     1.0  1 node is going (web 6/6)",
+        "     2.0  1 node is going (web 6/6)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "facts", "said"),
+    [
+        ("acted", {"action": "grow", "target": "asg base by 2", "because": "room for 9"},
+         "grow asg base by 2: room for 9"),
+        ("acted", {"action": "give-back", "target": "Deployment web back to 3", "because": ""},
+         "put Deployment web back to 3"),
+        ("action not done", {"action": "evict", "target": "Pod a", "because": "budget"},
+         "not done: evict Pod a: budget"),
+        ("cordoned", {"node": "n1", "kind": "spot", "because": "it goes"}, "cordoned n1: it goes"),
+        ("notice not ours", {"instance": "i-1", "because": "no tags"},
+         "notice not ours: instance=i-1, because=no tags"),
+        ("swept", {}, "swept"),
+    ],
+)  # fmt: skip
+def test_what_functions_log_reads_as_sentences(message: str, facts: dict[str, object], said: str):
+    assert sentence(message, facts) == said
