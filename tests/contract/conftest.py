@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,8 +15,10 @@ from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
+from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.hollow.cluster import HollowCluster
+from plimsoll.hollow.serve import HollowServer
 from plimsoll.hollow.transport import HollowTransport
 
 from .rights import Rights
@@ -57,15 +60,26 @@ def moto_aws(credentials: None, models: BotocoreSession) -> Iterator[Aws]:
 class Answers:
     """Answers given in AWS's place, for what moto never says; None lets moto answer.
 
-    The last one is given again and again.
+    The last one is given again and again; of two for one operation the newer answers.
     """
 
     def __init__(self, aws: Aws, service: str, operation: str, *answers: object) -> None:
         self.asked: list[dict[str, Any]] = []
         self._answers = list(answers)
-        events = getattr(aws, service).meta.events
-        events.register(f"provide-client-params.{service}.{operation}", self._note)
-        events.register(f"before-call.{service}.{operation}", self._answer)
+        in_charge: dict[str, Answers] = aws.__dict__.setdefault("answers", {})
+        name = f"{service}.{operation}"
+        if name not in in_charge:
+            events = getattr(aws, service).meta.events
+
+            def note(**said: Any) -> None:
+                in_charge[name]._note(**said)
+
+            def answer(**_: object) -> Any:
+                return in_charge[name]._answer()
+
+            events.register(f"provide-client-params.{name}", note)
+            events.register(f"before-call.{name}", answer)
+        in_charge[name] = self
 
     @property
     def calls(self) -> int:
@@ -74,7 +88,7 @@ class Answers:
     def _note(self, params: dict[str, Any], **_: object) -> None:
         self.asked.append(params)
 
-    def _answer(self, **_: object) -> Any:
+    def _answer(self) -> Any:
         answer: Any = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if answer is None:
             return None
@@ -191,14 +205,36 @@ def hollow() -> HollowCluster:
     return HollowCluster(now=T0)
 
 
+class FixedToken:
+    """The one token that a hollow server takes."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def get(self) -> str:
+        return self._token
+
+    def forget(self) -> None:
+        pass
+
+
 @pytest.fixture(params=["in process", "over HTTP"])
-def world(request: pytest.FixtureRequest, hollow: HollowCluster, workers: ThreadWorkers) -> World:
+def world(
+    request: pytest.FixtureRequest, hollow: HollowCluster, workers: ThreadWorkers
+) -> Iterator[World]:
     """One small cluster, reached in process or by the official client over HTTP."""
     clock, warnings = FakeClock(T0), list[str]()
-    if request.param == "in process":
-        transport: Transport = HollowTransport(hollow, clock)
-    else:
-        pytest.skip("hollow HTTP is not there yet")
-    wire = Recorder(transport)
-    api = KubernetesCluster(wire, "shop", clock, workers=workers, warn=warnings.append)
-    return World(api, hollow, wire, clock, warnings)
+    with ExitStack() as opened:
+        if request.param == "in process":
+            transport: Transport = HollowTransport(hollow, clock)
+        else:
+
+            def now() -> datetime:
+                hollow.step(clock.now())
+                return clock.now()
+
+            server = opened.enter_context(HollowServer(hollow, now=now))
+            transport = ClientTransport(server.url, token=FixedToken(server.token))
+        wire = Recorder(transport)
+        api = KubernetesCluster(wire, "shop", clock, workers=workers, warn=warnings.append)
+        yield World(api, hollow, wire, clock, warnings)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.adapters.nodegroups import asg, eks
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.kind import Kind, Warn
-from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
@@ -28,19 +27,17 @@ class AwsNodeGroups:
     """Implements `plimsoll.services.ports.NodeGroups`. Keep one for each cluster: it remembers.
 
     Args:
-        aws: The clients of any region.
-        cluster: The cluster; its name is the one in tags, and in EKS.
+        aws: The clients of the cluster's region.
+        cluster: The name in tags, and in EKS.
         clock: Tells when what is remembered is old.
         warn: Told of what went another way than it should.
     """
 
     def __init__(
-        self, aws: Aws, cluster: Cluster, clock: Clock, *, warn: Warn = lambda _: None
+        self, aws: Aws, cluster: str, clock: Clock, *, warn: Warn = lambda _: None
     ) -> None:
-        self._account = Account(aws.in_region(cluster.region), clock)
-        self._kinds = {
-            name: kind(self._account, cluster.name, warn) for name, kind in KINDS.items()
-        }
+        self._account = Account(aws, clock)
+        self._kinds = {name: kind(self._account, cluster, warn) for name, kind in KINDS.items()}
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
         """Return the groups of the cluster; existing nodes tell what a new one will be like."""

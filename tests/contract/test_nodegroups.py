@@ -1,0 +1,576 @@
+"""Node groups of both kinds, over moto; LaunchInstances, which moto does not know, is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
+from plimsoll.adapters.nodegroups.account import KEPT
+from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.quantities import Resources
+
+from .conftest import REGION, T0, Answers, FakeClock, refused
+
+OWNED = "kubernetes.io/cluster/shop"
+TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
+GIB = 2**30
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(T0)
+
+
+@pytest.fixture
+def warnings() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def groups(moto_aws: Aws, clock: FakeClock, warnings: list[str]) -> AwsNodeGroups:
+    # moto stumbles over a cluster that it does not know; EKS says so.
+    unknown = refused("ResourceNotFoundException", "No cluster found for name: shop.", 404)
+    Answers(moto_aws, "eks", "ListNodegroups", unknown)
+    return AwsNodeGroups(moto_aws, "shop", clock, warn=warnings.append)
+
+
+def template(aws: Aws, name: str = "machines", **data: Any) -> dict[str, str]:
+    data = {"InstanceType": "m5.large", "ImageId": "ami-12c6146b"} | data
+    aws.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)  # type: ignore[arg-type] # typed by name
+    return {"LaunchTemplateName": name, "Version": "$Latest"}
+
+
+def asg(aws: Aws, name: str = "web", tags: Mapping[str, str] | None = None, **more: Any) -> None:
+    arguments: dict[str, Any] = {
+        "AutoScalingGroupName": name,
+        "MinSize": 0,
+        "MaxSize": 10,
+        "DesiredCapacity": 0,
+        "AvailabilityZones": [f"{REGION}a", f"{REGION}b"],
+        "Tags": [
+            {"Key": key, "Value": value, "PropagateAtLaunch": True}
+            for key, value in ({OWNED: "owned"} if tags is None else tags).items()
+        ],
+    } | more
+    if not {"LaunchTemplate", "MixedInstancesPolicy"} & set(more):
+        arguments["LaunchTemplate"] = template(aws, f"lt-{name}")
+    aws.autoscaling.create_auto_scaling_group(**arguments)
+
+
+def node(name: str, instance: str | None, **more: Any) -> Node:
+    known: dict[str, Any] = {
+        "labels": {
+            "kubernetes.io/hostname": name,
+            "topology.kubernetes.io/zone": f"{REGION}a",
+            "node.kubernetes.io/instance-type": "m5.large",
+            "team": "shop",
+        },
+        "allocatable": Resources(cpu=1900, memory=7 * GIB, pods=29),
+        "created": T0,
+    }
+    return Node(name=name, uid=name, resource_version="1", instance=instance, **(known | more))
+
+
+def only(groups: AwsNodeGroups, *nodes: Node) -> NodeGroup:
+    (group,) = groups.list(nodes)
+    return group
+
+
+def desired(aws: Aws, name: str = "web") -> int:
+    (found,) = aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])[
+        "AutoScalingGroups"
+    ]
+    return found["DesiredCapacity"]
+
+
+# Which groups there are
+
+
+def test_groups_are_found_by_either_tag_and_no_others(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    asg(moto_aws, "owned")
+    asg(moto_aws, "scaled", {"k8s.io/cluster-autoscaler/shop": "owned"})
+    asg(moto_aws, "other", {"kubernetes.io/cluster/other": "owned"})
+    asg(moto_aws, "managed", {OWNED: "owned", "eks:nodegroup-name": "x"})
+    asg(moto_aws, "untagged", {})
+    assert [(g.kind, g.name) for g in groups.list([])] == [("asg", "owned"), ("asg", "scaled")]
+
+
+def test_groups_are_read_page_by_page(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    launch = template(moto_aws)
+    for i in range(60):
+        asg(moto_aws, f"g{i:02}", LaunchTemplate=launch)
+    assert len(groups.list([])) == 60
+
+
+def test_a_group_says_its_sizes_zones_and_instances(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    asg(moto_aws, DesiredCapacity=3, MinSize=1)
+    group = only(groups)
+    assert (group.desired, group.min_size, group.max_size, group.room) == (3, 1, 10, 7)
+    assert group.zones == (f"{REGION}a", f"{REGION}b")
+    assert len(group.instances) == 3
+    assert group.instance_types == ("m5.large",)
+    assert (group.capacity, group.launchable) == ("on-demand", True)
+
+
+def test_instances_on_their_way_out_are_not_the_groups_any_more(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    states = ("InService", "Pending:Wait", "Terminating:Wait", "Standby", "Warmed:Stopped")
+    found = {
+        "AutoScalingGroupName": "web",
+        "MinSize": 0,
+        "MaxSize": 9,
+        "DesiredCapacity": 2,
+        "AvailabilityZones": ["z"],
+        "Instances": [{"InstanceId": f"i-{s}", "LifecycleState": s} for s in states],
+    }
+    Answers(moto_aws, "autoscaling", "DescribeAutoScalingGroups", {"AutoScalingGroups": [found]})
+    assert only(groups).instances == {"i-InService", "i-Pending:Wait"}
+
+
+def mixed(launch: dict[str, str], *types: str, **distribution: Any) -> dict[str, Any]:
+    return {
+        "LaunchTemplate": {
+            "LaunchTemplateSpecification": launch,
+            "Overrides": [{"InstanceType": t} for t in types],
+        },
+        "InstancesDistribution": distribution,
+    }
+
+
+@pytest.mark.parametrize(
+    ("distribution", "capacity"),
+    [
+        ({"OnDemandPercentageAboveBaseCapacity": 0}, "spot"),
+        ({"OnDemandPercentageAboveBaseCapacity": 50}, "spot"),
+        ({"OnDemandPercentageAboveBaseCapacity": 100}, "on-demand"),
+        ({}, "on-demand"),
+    ],
+)
+def test_a_mix_is_on_demand_only_when_all_of_it_is(
+    moto_aws: Aws, groups: AwsNodeGroups, distribution: dict[str, int], capacity: str
+) -> None:
+    policy = mixed(template(moto_aws), "m5.large", "c5.large", **distribution)
+    asg(moto_aws, MixedInstancesPolicy=policy)
+    group = only(groups)
+    assert (group.capacity, group.launchable) == (capacity, False)
+    assert group.instance_types == ("m5.large", "c5.large")
+
+
+def test_a_launch_template_may_ask_for_spot(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    launch = template(moto_aws, InstanceMarketOptions={"MarketType": "spot"})
+    asg(moto_aws, LaunchTemplate=launch)
+    assert only(groups).capacity == "spot"
+
+
+def test_a_tag_tells_the_capacity_where_the_template_cannot_be_read(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws, tags={OWNED: "owned", f"{TEMPLATE}/label/karpenter.sh/capacity-type": "spot"})
+    Answers(moto_aws, "ec2", "DescribeLaunchTemplateVersions", refused("UnauthorizedOperation"))
+    assert only(groups).capacity == "spot"
+
+
+def test_a_launch_template_is_read_once_in_a_while(
+    moto_aws: Aws, groups: AwsNodeGroups, clock: FakeClock
+) -> None:
+    asg(moto_aws)
+    asked = Answers(moto_aws, "ec2", "DescribeLaunchTemplateVersions", None)
+    groups.list([])
+    groups.list([])
+    assert asked.calls == 1
+    clock.sleep(KEPT.total_seconds())
+    groups.list([])
+    assert asked.calls == 2
+
+
+def test_a_group_that_may_not_launch_is_full(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    asg(moto_aws, DesiredCapacity=2)
+    moto_aws.autoscaling.suspend_processes(AutoScalingGroupName="web", ScalingProcesses=["Launch"])
+    assert only(groups).room == 0
+
+
+# What a new node will be like
+
+
+def test_a_new_node_is_like_the_old_ones_but_for_name_zone_and_state(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws, DesiredCapacity=2)
+    first, second = sorted(only(groups).instances)
+    mine = Taint(key="dedicated", value="shop")
+    passing = (
+        Taint(key="plimsoll.dev/interruption", value="spot-interruption"),
+        Taint(key="node.kubernetes.io/not-ready", effect="NoExecute"),
+    )
+    small = Resources(cpu=1500, memory=6 * GIB, pods=29)
+    group = only(
+        groups,
+        node("a", first, taints=(mine, *passing), created=T0 + timedelta(hours=1)),
+        node("b", second, taints=(mine,), allocatable=small),
+        node("stranger", "i-stranger", allocatable=Resources(cpu=1, memory=1, pods=1)),
+    )
+    assert group.template is not None
+    assert group.template.labels == {
+        "node.kubernetes.io/instance-type": "m5.large",
+        "team": "shop",
+    }
+    assert group.template.taints == (mine,)
+    assert group.template.allocatable == small
+
+
+def test_tags_and_the_instance_type_tell_of_a_group_without_nodes(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    tags = {
+        OWNED: "owned",
+        f"{TEMPLATE}/label/team": "shop",
+        f"{TEMPLATE}/taint/dedicated": "shop:NoSchedule",
+        f"{TEMPLATE}/resources/ephemeral-storage": "20Gi",
+    }
+    asg(moto_aws, tags=tags)
+    told = only(groups).template
+    assert told is not None
+    assert told.labels == {
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/capacity": "on-demand",
+        "node.kubernetes.io/instance-type": "m5.large",
+        "team": "shop",
+    }
+    assert told.taints == (Taint(key="dedicated", value="shop", effect="NoSchedule"),)
+    # m5.large: 2 cores, 8 GiB, 3 interfaces with 10 addresses each.
+    assert (told.allocatable.cpu, told.allocatable.pods) == (1930, 29)
+    assert 6.5 * GIB < told.allocatable.memory < 7 * GIB
+    assert told.allocatable.extended == (("ephemeral-storage", 20 * GIB),)
+
+
+def test_tags_alone_are_enough_when_they_name_cpu_and_memory(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    tags = {
+        OWNED: "owned",
+        f"{TEMPLATE}/resources/cpu": "4",
+        f"{TEMPLATE}/resources/memory": "16Gi",
+    }
+    asg(moto_aws, tags=tags)
+    Answers(moto_aws, "ec2", "DescribeInstanceTypes", refused("UnauthorizedOperation"))
+    told = only(groups).template
+    assert told is not None
+    assert (told.allocatable.cpu, told.allocatable.memory) == (4000, 16 * GIB)
+
+
+def test_nothing_to_go_by_is_no_template(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    asg(moto_aws)
+    Answers(moto_aws, "ec2", "DescribeInstanceTypes", refused("UnauthorizedOperation"))
+    assert only(groups).template is None
+
+
+def test_of_several_instance_types_the_smallest_is_counted_on(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws, MixedInstancesPolicy=mixed(template(moto_aws), "m5.xlarge", "c5.large"))
+    told = only(groups).template
+    assert told is not None
+    assert told.allocatable.cpu == 1930
+    assert told.allocatable.memory < 4 * GIB
+    assert "node.kubernetes.io/instance-type" not in told.labels
+
+
+def test_a_weighted_group_is_never_chosen(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    policy = mixed(template(moto_aws), "m5.large")
+    policy["LaunchTemplate"]["Overrides"][0]["WeightedCapacity"] = "2"
+    asg(moto_aws, MixedInstancesPolicy=policy)
+    assert only(groups).template is None
+
+
+# Growing an Auto Scaling group
+
+
+def launched(*ids: str, errors: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "AutoScalingGroupName": "web",
+        "Instances": [{"InstanceIds": list(ids)}] if ids else [],
+        "Errors": [{"ErrorCode": code, "ErrorMessage": "no"} for code in errors],
+    }
+
+
+def test_instances_are_launched_at_once_in_the_zone_that_was_chosen(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws)
+    asked = Answers(moto_aws, "autoscaling", "LaunchInstances", launched("i-1", "i-2"))
+    assert groups.grow(only(groups), 2, f"{REGION}b", "token") == 2
+    assert asked.asked == [
+        {
+            "AutoScalingGroupName": "web",
+            "RequestedCapacity": 2,
+            "ClientToken": "token",
+            "AvailabilityZones": [f"{REGION}b"],
+            "RetryStrategy": "none",
+        }
+    ]
+    assert desired(moto_aws) == 0
+
+
+def test_a_zone_that_is_left_open_is_the_same_for_the_same_token(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws)
+    asked = Answers(moto_aws, "autoscaling", "LaunchInstances", launched("i-1"))
+    group = only(groups)
+    for token in ("one", "one", "two", "three", "four", "five"):
+        groups.grow(group, 1, None, token)
+    zones = [a["AvailabilityZones"] for a in asked.asked]
+    assert zones[0] == zones[1]
+    assert len({tuple(z) for z in zones}) == 2
+
+
+def test_what_was_launched_is_promised_and_no_more(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    asg(moto_aws)
+    answer = launched("i-1", errors=("InsufficientInstanceCapacity",))
+    Answers(moto_aws, "autoscaling", "LaunchInstances", answer)
+    assert groups.grow(only(groups), 3, None, "token") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (launched(errors=("InsufficientInstanceCapacity",)), Refused),
+        (launched(errors=("RequestThrottled",)), Throttled),
+        (launched(), Refused),
+        (refused("Throttling"), Throttled),
+        (refused("LimitExceeded"), Refused),
+        (refused("IdempotentParameterMismatch"), Refused),
+        (refused("ResourceContention", status=409), Conflict),
+        (refused("InternalFailure", status=500), Temporary),
+    ],
+)
+def test_a_refused_launch_is_named_and_not_asked_for_in_another_way(
+    moto_aws: Aws, groups: AwsNodeGroups, answer: dict[str, Any], error: type[Exception]
+) -> None:
+    asg(moto_aws)
+    Answers(moto_aws, "autoscaling", "LaunchInstances", answer)
+    with pytest.raises(error, match="launch 1 instances of web"):
+        groups.grow(only(groups), 1, None, "token")
+    assert desired(moto_aws) == 0
+
+
+def test_an_endpoint_that_knows_no_launches_is_asked_once(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws)
+    asked = Answers(moto_aws, "autoscaling", "LaunchInstances", refused("InvalidAction"))
+    assert groups.grow(only(groups), 1, None, "one") == 1
+    assert groups.grow(only(groups), 1, None, "two") == 1
+    assert (desired(moto_aws), asked.calls) == (2, 1)
+
+
+def test_a_group_that_cannot_launch_this_way_is_raised(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws)
+    asked = Answers(moto_aws, "autoscaling", "LaunchInstances", refused("ValidationError"))
+    for token in ("one", "two"):
+        groups.grow(only(groups), 1, None, token)
+    assert (desired(moto_aws), asked.calls) == (2, 2)
+
+
+def test_a_missing_right_to_launch_costs_no_capacity_and_is_told(
+    moto_aws: Aws, groups: AwsNodeGroups, warnings: list[str]
+) -> None:
+    asg(moto_aws)
+    Answers(moto_aws, "autoscaling", "LaunchInstances", refused("AccessDenied"))
+    assert groups.grow(only(groups), 2, None, "token") == 2
+    assert desired(moto_aws) == 2
+    assert len(warnings) == 1
+    assert "LaunchInstances" in warnings[0]
+
+
+def raised(moto_aws: Aws, groups: AwsNodeGroups, **more: Any) -> NodeGroup:
+    """A group that can only be grown by its desired capacity."""
+    asg(moto_aws, MixedInstancesPolicy=mixed(template(moto_aws), "m5.large"), **more)
+    return only(groups)
+
+
+def test_the_same_ask_twice_is_one(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    group = raised(moto_aws, groups, DesiredCapacity=1)
+    assert groups.grow(group, 2, None, "token") == 2
+    assert groups.grow(group, 2, None, "token") == 2
+    assert desired(moto_aws) == 3
+    assert groups.grow(only(groups), 1, None, "another") == 1
+    assert desired(moto_aws) == 4
+
+
+def test_what_others_raised_higher_is_never_lowered(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    group = raised(moto_aws, groups)
+    moto_aws.autoscaling.set_desired_capacity(AutoScalingGroupName="web", DesiredCapacity=7)
+    assert groups.grow(group, 2, None, "token") == 2
+    assert desired(moto_aws) == 7
+
+
+def test_a_group_grows_to_its_maximum_and_then_refuses(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    group = raised(moto_aws, groups, DesiredCapacity=9)
+    assert groups.grow(group, 3, None, "token") == 1
+    assert desired(moto_aws) == 10
+    with pytest.raises(Refused, match="asg web is at its maximum of 10"):
+        groups.grow(only(groups), 1, None, "another")
+
+
+def test_a_group_that_is_gone_is_not_found(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    group = raised(moto_aws, groups)
+    moto_aws.autoscaling.delete_auto_scaling_group(AutoScalingGroupName="web")
+    with pytest.raises(NotFound, match="web"):
+        groups.grow(group, 1, None, "token")
+
+
+def test_nothing_is_asked_for_nothing(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    group = raised(moto_aws, groups)
+    assert groups.grow(group, 0, None, "token") == 0
+
+
+def test_an_unknown_kind_is_bad_input(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    group = replace(raised(moto_aws, groups), kind="mainframe")
+    with pytest.raises(BadInput, match="mainframe"):
+        groups.grow(group, 1, None, "token")
+
+
+def test_every_kind_in_the_table_names_itself() -> None:
+    assert set(KINDS) == {"asg", "eks-nodegroup"}
+
+
+# EKS managed node groups
+
+
+def managed(aws: Aws, name: str = "pool", **more: Any) -> None:
+    aws.eks.create_cluster(
+        name="shop",
+        roleArn="arn:aws:iam::123456789012:role/eks",
+        resourcesVpcConfig={"subnetIds": ["subnet-1"]},
+    )
+    Answers(aws, "eks", "ListNodegroups", {"nodegroups": [name]})
+    arguments: dict[str, Any] = {
+        "clusterName": "shop",
+        "nodegroupName": name,
+        "nodeRole": "arn:aws:iam::123456789012:role/node",
+        "subnets": ["subnet-1"],
+        "scalingConfig": {"minSize": 1, "maxSize": 4, "desiredSize": 1},
+        "instanceTypes": ["m5.large"],
+        "capacityType": "SPOT",
+        "labels": {"team": "shop"},
+        "taints": [{"key": "dedicated", "value": "shop", "effect": "NO_SCHEDULE"}],
+    } | more
+    aws.eks.create_nodegroup(**arguments)
+
+
+def size(aws: Aws, name: str = "pool") -> int:
+    group = aws.eks.describe_nodegroup(clusterName="shop", nodegroupName=name)["nodegroup"]
+    return group["scalingConfig"]["desiredSize"]
+
+
+def test_a_cluster_that_eks_does_not_know_has_no_managed_groups(groups: AwsNodeGroups) -> None:
+    assert groups.list([]) == []
+
+
+def test_a_managed_group_tells_what_its_nodes_will_be_like(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    managed(moto_aws)
+    group = only(groups)
+    assert (group.kind, group.name, group.capacity) == ("eks-nodegroup", "pool", "spot")
+    assert (group.desired, group.min_size, group.max_size) == (1, 1, 4)
+    assert not group.launchable
+    assert group.template is not None
+    assert group.template.labels["team"] == "shop"
+    assert group.template.labels["eks.amazonaws.com/nodegroup"] == "pool"
+    assert group.template.labels["eks.amazonaws.com/capacityType"] == "SPOT"
+    assert group.template.taints == (Taint(key="dedicated", value="shop", effect="NoSchedule"),)
+    assert group.template.allocatable.cpu == 1930
+
+
+def test_the_auto_scaling_group_behind_a_managed_one_is_believed(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    managed(moto_aws)
+    described = moto_aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")
+    (behind,) = described["nodegroup"]["resources"]["autoScalingGroups"]
+    tags = {OWNED: "owned", "eks:nodegroup-name": "pool"}
+    asg(moto_aws, behind["name"], tags, DesiredCapacity=3)
+    group = only(groups)
+    assert (group.kind, group.desired, len(group.instances)) == ("eks-nodegroup", 3, 3)
+    assert group.zones == (f"{REGION}a", f"{REGION}b")
+    assert groups.grow(group, 1, None, "token") == 1
+    assert size(moto_aws) == 4
+
+
+def test_a_managed_group_grows_through_eks_under_its_token(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    managed(moto_aws)
+    asked = Answers(moto_aws, "eks", "UpdateNodegroupConfig", None)
+    group = only(groups)
+    assert groups.grow(group, 2, None, "token") == 2
+    assert groups.grow(group, 2, None, "token") == 2
+    assert size(moto_aws) == 3
+    assert asked.asked == [
+        {
+            "clusterName": "shop",
+            "nodegroupName": "pool",
+            "scalingConfig": {"desiredSize": 3},
+            "clientRequestToken": "token",
+        }
+    ]
+
+
+def test_a_managed_group_at_its_maximum_refuses(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    managed(moto_aws, scalingConfig={"minSize": 1, "maxSize": 2, "desiredSize": 2})
+    with pytest.raises(Refused, match="eks-nodegroup pool is at its maximum of 2"):
+        groups.grow(only(groups), 1, None, "token")
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [("ResourceInUseException", Conflict), ("InvalidRequestException", Refused)],
+)
+def test_what_eks_refuses_is_named_for_what_comes_next(
+    moto_aws: Aws, groups: AwsNodeGroups, code: str, error: type[Exception]
+) -> None:
+    managed(moto_aws)
+    Answers(moto_aws, "eks", "UpdateNodegroupConfig", refused(code))
+    with pytest.raises(error, match="raise the desired size of node group pool to 2"):
+        groups.grow(only(groups), 1, None, "token")
+
+
+# Lifecycle actions
+
+
+@pytest.mark.parametrize("token", ["71514b9d-6a40-4b26-8523-05e7ee35fa40", None])
+def test_a_lifecycle_action_is_completed_by_token_or_by_instance(
+    moto_aws: Aws, groups: AwsNodeGroups, token: str | None
+) -> None:
+    asked = Answers(moto_aws, "autoscaling", "CompleteLifecycleAction", {})
+    groups.complete_lifecycle("web", "drain", token, "i-1")
+    expected = {
+        "AutoScalingGroupName": "web",
+        "LifecycleHookName": "drain",
+        "InstanceId": "i-1",
+        "LifecycleActionResult": "CONTINUE",
+    }
+    assert asked.asked == [expected | ({"LifecycleActionToken": token} if token else {})]
+
+
+def test_a_lifecycle_action_that_is_over_is_not_found(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    said = "No active Lifecycle Action found with instance ID i-1"
+    Answers(moto_aws, "autoscaling", "CompleteLifecycleAction", refused("ValidationError", said))
+    with pytest.raises(NotFound, match="No active Lifecycle Action"):
+        groups.complete_lifecycle("web", "drain", None, "i-1")
