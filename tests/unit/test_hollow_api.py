@@ -15,6 +15,7 @@ from tests.hollows import (
     STRATEGIC,
     Play,
     a_deployment,
+    a_node,
     a_pod,
     a_template,
 )
@@ -230,3 +231,49 @@ def test_a_json_patch_operates_in_order_and_stops_at_a_failed_test():
         patched(obj, [{"op": "test", "path": "/list/0", "value": 9}], JSON_PATCH)
     with pytest.raises(Exception, match="does not fit"):
         patched(obj, [{"op": "remove", "path": "/none"}], JSON_PATCH)
+
+
+def test_a_token_of_another_server_is_refused(play: Play):
+    answer = play.call("GET", PODS, **{"limit": "1", "continue": "abc"})
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+
+
+def test_a_collection_is_deleted_by_selector(play: Play):
+    play.apply(a_pod("x"), a_pod("y"))
+    play.wait(20)
+    assert play.call("DELETE", PODS, labelSelector="app=x").status == 200
+    play.wait(10)
+    assert play.names() == {"y"}
+
+
+def test_a_name_may_be_made_by_the_server(play: Play):
+    answer = play.call("POST", PODS, {"metadata": {"generateName": "job-"}, "spec": {}})
+    assert answer.status == 201
+    assert answer.body["metadata"]["name"].startswith("job-")
+
+
+def test_a_scale_is_read_and_replaced_under_its_version(play: Play):
+    play.apply(a_deployment("web", 1))
+    scale = play.get(f"{DEPLOYMENTS}/web/scale")
+    assert scale["spec"] == {"replicas": 1}
+    assert scale["status"]["selector"] == "app=web"
+    more = {**scale, "spec": {"replicas": 2}}
+    assert play.call("PUT", f"{DEPLOYMENTS}/web/scale", more).status == 200
+    assert play.call("PUT", f"{DEPLOYMENTS}/web/scale", more).status == 409
+    less = {"spec": {"replicas": -1}}
+    assert play.call("PATCH", f"{DEPLOYMENTS}/web/scale", less).status == 400
+    assert play.call("GET", f"{NODES}/a/scale").status == 404
+
+
+def test_an_object_in_the_wrong_place_or_shape_is_refused(play: Play):
+    elsewhere = a_pod("x")
+    elsewhere["metadata"]["namespace"] = "kube-system"
+    assert play.call("POST", PODS, elsewhere).status == 400
+    assert play.call("POST", PODS, ["x"]).status == 400
+    assert play.call("POST", PODS, {"metadata": {"name": "Not_A_Name"}}).status == 422
+    assert play.call("POST", "/api/v1/pods", a_pod("x")).status == 405
+    assert play.call("POST", DEPLOYMENTS, a_deployment("web", -1)).status == 422
+    renamed = {**a_node("a"), "metadata": {"name": "b"}}
+    assert play.call("PUT", f"{NODES}/a", renamed).status == 400
+    unknown = a_pod("x", a_template("x", priorityClassName="nobody"))
+    assert play.call("POST", PODS, unknown).status == 422

@@ -169,3 +169,29 @@ def test_the_temporary_pods_of_a_swap_count_in_a_budget(play: Play):
     play.patch(f"{DEPLOYMENTS}/web/scale", {"spec": {"replicas": 2}})
     play.wait(20)
     assert figures(play) == (2, 2, 2, 0)
+
+
+def test_an_eviction_that_was_granted_and_never_seen_is_forgotten_after_two_minutes(play: Play):
+    play.apply(a_deployment("web", 2), a_budget("web", "web", maxUnavailable=1))
+    play.wait(20)
+    name = min(play.names())
+    granted = {"status": {"disruptedPods": {name: "2026-03-01T12:00:20Z"}}}
+    play.patch(f"{BUDGETS}/web/status", granted)
+    play.wait(1)
+    assert figures(play) == (2, 1, 1, 0)
+    play.wait(121)
+    assert figures(play) == (2, 1, 2, 1)
+
+
+def test_a_budget_that_is_deleted_or_changed_guards_no_longer(play: Play):
+    play.apply(a_deployment("web", 2), a_budget("web", "web", maxUnavailable=0))
+    play.wait(20)
+    name = min(play.names())
+    selector = {"spec": {"selector": {"matchLabels": {"app": "other"}}}}
+    play.patch(f"{BUDGETS}/web", selector)
+    play.wait(1)
+    assert figures(play) == (0, 0, 0, 0)
+    assert play.evict(name, dryRun=["All"]).status == 201
+    play.call("DELETE", f"{BUDGETS}/web")
+    play.wait(1)
+    assert play.evict(name).status == 201

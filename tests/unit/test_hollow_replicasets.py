@@ -236,3 +236,34 @@ def test_a_quiet_cluster_has_nothing_due(play: Play):
     play.apply(a_deployment("web", 3))
     play.wait(60)
     assert play.cluster.due is None
+
+
+def test_going_back_to_an_old_template_takes_its_old_set_again(play: Play):
+    play.apply(a_deployment("web", 2))
+    play.wait(20)
+    (first,) = play.cluster.store.all("replicasets")
+    play.patch(
+        f"{DEPLOYMENTS}/web",
+        {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}},
+    )
+    play.wait(60)
+    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"template": {"metadata": {"annotations": None}}}})
+    play.wait(60)
+    sizes = {
+        r["metadata"]["name"]: r["spec"]["replicas"] for r in play.cluster.store.all("replicasets")
+    }
+    assert sizes[first["metadata"]["name"]] == 2
+    assert sorted(sizes.values()) == [0, 2]
+    annotations = play.get(f"{DEPLOYMENTS}/web")["metadata"]["annotations"]
+    assert annotations["deployment.kubernetes.io/revision"] == "3"
+
+
+def test_empty_sets_beyond_the_history_limit_are_forgotten(play: Play):
+    play.apply(a_deployment("web", 1, revisionHistoryLimit=1))
+    for i in range(4):
+        play.patch(
+            f"{DEPLOYMENTS}/web",
+            {"spec": {"template": {"metadata": {"annotations": {"x": str(i)}}}}},
+        )
+        play.wait(60)
+    assert play.cluster.store.count("replicasets") == 2

@@ -166,3 +166,26 @@ def test_an_autoscaler_without_metrics_holds_its_minimum_and_never_takes_it_back
     play.patch(path, {"spec": {"minReplicas": 2}})
     play.wait(60)
     assert len(play.serving()) == 4
+
+
+def test_below_a_partition_nothing_is_updated(play: Play):
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    play.apply(a_stateful_set("db", 3, updateStrategy=strategy))
+    play.wait(60)
+    before = {p["metadata"]["name"]: p["metadata"]["uid"] for p in play.pods()}
+    play.patch(f"{SETS}/db", {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}})
+    play.wait(120)
+    after = {p["metadata"]["name"]: p["metadata"]["uid"] for p in play.pods()}
+    assert {name for name in after if after[name] != before[name]} == {"db-2"}
+
+
+def test_a_set_updated_on_delete_waits_to_be_told(play: Play):
+    play.apply(a_stateful_set("db", 1, updateStrategy={"type": "OnDelete"}))
+    play.wait(20)
+    old = play.get(f"{PODS}/db-0")["metadata"]["uid"]
+    play.patch(f"{SETS}/db", {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}})
+    play.wait(60)
+    assert play.get(f"{PODS}/db-0")["metadata"]["uid"] == old
+    play.delete("db-0")
+    play.wait(60)
+    assert play.get(f"{PODS}/db-0")["metadata"]["annotations"] == {"x": "y"}

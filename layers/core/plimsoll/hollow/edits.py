@@ -25,17 +25,3 @@ def put(obj: Json, path: tuple[str, ...], value: Any) -> Json:
     """Return a copy with the value at the path."""
     key, rest = path[0], path[1:]
     return {**obj, key: put(obj.get(key) or {}, rest, value) if rest else value}
-
-
-def drop(obj: Json, path: tuple[str, ...]) -> Json:
-    """Return a copy without what is at the path; the object itself where nothing is there."""
-    key, rest = path[0], path[1:]
-    if key not in obj:
-        return obj
-    if not rest:
-        return {k: v for k, v in obj.items() if k != key}
-    inner = obj[key]
-    if not isinstance(inner, dict):
-        return obj
-    changed = drop(inner, rest)
-    return obj if changed is inner else {**obj, key: changed}
