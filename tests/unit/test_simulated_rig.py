@@ -4,9 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, override
 
 import pytest
 
@@ -14,6 +14,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.drill.report import as_text
 from plimsoll.drill.rigs import Progress, Quiet
 from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.responders import RESPONDERS, Nobody
 from plimsoll.drill.simulated.rig import run
 
 WEB = """
@@ -321,6 +322,19 @@ def test_whoever_listens_hears_what_happens(tmp_path: Path):
     assert (10.0, "spot-interruption for spot-1 of harbor") in listener.said
     assert any("cordoned" in what for _, what in listener.said)
     assert listener.last == 130.0
+
+
+def test_a_bug_in_a_responder_ends_the_drill_instead_of_hiding_in_a_retry(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+):
+    class Broken(Nobody):
+        @override
+        def notices(self, bodies: Sequence[str]) -> Sequence[object]:
+            raise ValueError("a bug")
+
+    monkeypatch.setitem(RESPONDERS, "none", Broken)
+    with pytest.raises(ValueError, match="a bug"):
+        play(responder="none")
 
 
 def test_the_same_file_and_seed_give_the_same_report_byte_for_byte(tmp_path: Path):

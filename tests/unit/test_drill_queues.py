@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from plimsoll.domain.errors import BadInput, Temporary
+from plimsoll.drill.simulated.queues import NoticesQueue, TicksQueue
+from plimsoll.drill.simulated.time import EPOCH, Invocation, VirtualClock
+
+
+class Function:
+    """Notes when it was called with what, and answers as it is told."""
+
+    def __init__(self, clock: VirtualClock, answer: Callable[[str], object]) -> None:
+        self.clock, self.answer = clock, answer
+        self.calls: list[tuple[float, list[str]]] = []
+
+    def receive(self, bodies: Sequence[str]) -> Sequence[object]:
+        self.calls.append(((self.clock.now() - EPOCH).total_seconds(), list(bodies)))
+        return [self.answer(body) for body in bodies]
+
+
+def notices(answer: Callable[[str], object]) -> tuple[VirtualClock, NoticesQueue, Function]:
+    clock = VirtualClock()
+    function = Function(clock, answer)
+    queue = NoticesQueue(clock, function.receive, notice_seconds=0.3, function_seconds=0.2)
+    return clock, queue, function
+
+
+def test_messages_of_one_instant_come_in_batches_of_ten():
+    clock, queue, function = notices(lambda _: None)
+    for number in range(12):
+        queue.send(str(number))
+    clock.sleep(10)
+    assert [(at, len(bodies)) for at, bodies in function.calls] == [(0.5, 10), (0.5, 2)]
+    assert queue.in_flight == 0
+
+
+def test_a_notice_that_failed_comes_back_within_seconds_and_alone():
+    answers = iter([Temporary("not now"), Temporary("not now"), None])
+    clock, queue, function = notices(lambda body: next(answers) if body == "bad" else None)
+    queue.send("good")
+    queue.send("bad")
+    clock.sleep(60)
+    # At 0.5 both; one second and the way, then two seconds and the way later the bad one again.
+    assert function.calls == [(0.5, ["good", "bad"]), (1.7, ["bad"]), (3.9, ["bad"])]
+    assert queue.in_flight == 0
+
+
+def test_an_error_may_ask_for_its_own_pause():
+    answers = iter([Temporary("busy", retry_after=7), None])
+    clock, queue, function = notices(lambda _: next(answers))
+    queue.send("one")
+    clock.sleep(60)
+    assert [at for at, _ in function.calls] == [0.5, 7.7]
+
+
+def test_what_no_attempt_can_mend_is_set_aside_with_its_reason():
+    clock, queue, function = notices(lambda _: BadInput("no JSON"))
+    queue.send("{")
+    clock.sleep(600)
+    assert len(function.calls) == 1
+    assert [(body, str(why)) for body, why in queue.set_aside] == [("{", "no JSON")]
+    assert queue.in_flight == 0
+
+
+def test_a_notice_that_always_fails_is_set_aside_after_its_last_attempt():
+    clock, queue, function = notices(lambda _: Temporary("never"))
+    queue.send("one")
+    clock.sleep(600)
+    assert len(function.calls) == 14
+    assert function.calls[-1][0] > 120  # the attempts span more than a notice's two minutes
+    assert len(queue.set_aside) == 1
+
+
+def test_a_batch_whose_run_was_killed_comes_back_after_the_visibility_timeout():
+    clock, queue, function = notices(lambda _: None)
+
+    def receive(bodies: Sequence[str]) -> Sequence[object]:
+        answers = function.receive(bodies)
+        clock.called("any")
+        return answers
+
+    queue = NoticesQueue(clock, receive, notice_seconds=0.3, function_seconds=0.2)
+    killed: list[Invocation] = []
+
+    def kill_the_first(invocation: Invocation) -> None:
+        if not killed:
+            killed.append(invocation)
+            invocation.kill()
+
+    clock.on_call = kill_the_first
+    queue.send("one")
+    clock.sleep(60)
+    assert [at for at, _ in function.calls] == [0.5, 30.7]
+    assert queue.in_flight == 0
+
+
+def test_a_tick_comes_after_its_delay_and_with_a_holder_of_its_own():
+    clock = VirtualClock()
+    worked: list[tuple[float, str, str]] = []
+
+    def work(cluster: str, holder: str) -> None:
+        worked.append(((clock.now() - EPOCH).total_seconds(), cluster, holder))
+
+    queue = TicksQueue(clock, work, notice_seconds=0.3, function_seconds=0.2)
+    queue.send("harbor", 10)
+    queue.send("harbor", 0)
+    clock.run_until(EPOCH + timedelta(seconds=60))
+    assert [(at, cluster) for at, cluster, _ in worked] == [(0.5, "harbor"), (10.5, "harbor")]
+    assert len({holder for *_, holder in worked}) == 2
+    assert queue.running == 0
+
+
+def test_a_slice_that_fails_comes_back_twice_and_then_no_more():
+    clock = VirtualClock()
+    worked: list[float] = []
+
+    def work(_cluster: str, _holder: str) -> None:
+        worked.append((clock.now() - EPOCH).total_seconds())
+        raise Temporary("no")
+
+    queue = TicksQueue(clock, work, notice_seconds=0.3, function_seconds=0.2)
+    queue.send("harbor", 0)
+    clock.sleep(600)
+    assert worked == [0.5, 45.7, 90.9]
+    assert [str(error) for error in queue.failed] == ["no"] * 3
