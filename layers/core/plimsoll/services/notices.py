@@ -10,33 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
 from typing import Final
 
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
-from plimsoll.domain.errors import Conflict, PlimsollError, Temporary
-from plimsoll.domain.interruptions import (
-    Effect,
-    Interruption,
-    actionable,
-    marked,
-    merge,
-    of_former_life,
-)
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.notices import InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.reports import Report
+from plimsoll.services.cordons import Cordons, Located
+from plimsoll.services.executor import ActualHands, Executor
 from plimsoll.services.ownership import Ownership
-from plimsoll.services.ports import (
-    Clock,
-    ClusterApi,
-    Clusters,
-    Reports,
-    Telemetry,
-    Ticks,
-    Workers,
-)
+from plimsoll.services.ports import Clock, Clusters, Reports, Telemetry, Ticks, Workers
 from plimsoll.services.rehearsal import Rehearsal
 
 URGENT_TICKS: Final = (*range(0, 120, 10), 130, 150, 180)
@@ -44,8 +28,6 @@ URGENT_TICKS: Final = (*range(0, 120, 10), 130, 150, 180)
 free; those after the deadline put back what was changed for a while."""
 CALM_TICKS: Final = (0, 20, 40)
 """Without a deadline: after these the sweep wakes the cluster every minute."""
-ATTEMPTS: Final = 5
-"""How often a node is read again when somebody else writes to it at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +96,7 @@ class NoticeService:
             self.telemetry.log("notice acknowledged", kind=notice.kind, because=verdict.reason)
             answers[notice] = verdict.reason
         owners = self.ownership.of(merging)
-        by_cluster: dict[str, list[tuple[InstanceNotice, IndexEntry]]] = defaultdict(list)
+        by_cluster: dict[str, list[Located]] = defaultdict(list)
         for notice in merging:
             owner = owners[notice.instance]
             if isinstance(owner, IndexEntry):
@@ -139,111 +121,33 @@ class NoticeService:
                 )
             )
 
-    def _of_cluster(
-        self, name: str, found: Sequence[tuple[InstanceNotice, IndexEntry]]
-    ) -> Mapping[Notice, str | Exception]:
-        cluster = self.ownership.registry.get(name)
-        if cluster is None:
-            self.telemetry.count("NoticesNotOurs", len(found))
-            return {n: f"{name} is not a registered cluster" for n, _ in found}
+    def _of_cluster(self, name: str, found: Sequence[Located]) -> Mapping[Notice, str | Exception]:
         try:
-            return self._cordon_all(cluster, found)
+            cluster = self.ownership.registry.get(name)
+            if cluster is None:
+                self.telemetry.count("NoticesNotOurs", len(found))
+                return {n: f"{name} is not a registered cluster" for n, _ in found}
+            return self._in_cluster(cluster, found)
         except PlimsollError as error:
             return dict.fromkeys((notice for notice, _ in found), error)
 
-    def _cordon_all(
-        self, cluster: Cluster, found: Sequence[tuple[InstanceNotice, IndexEntry]]
+    def _in_cluster(
+        self, cluster: Cluster, found: Sequence[Located]
     ) -> Mapping[Notice, str | Exception]:
         api = self.clusters.open(cluster)
         writing = cluster.mode is Mode.ACT and not self.kill_switch
-        by_instance: dict[str, list[tuple[InstanceNotice, IndexEntry]]] = defaultdict(list)
-        for notice, entry in found:
-            by_instance[notice.instance].append((notice, entry))
-        batches = list(by_instance.values())
-        marks = self.workers.run(
-            [partial(self._mark, api, batch, writing=writing) for batch in batches]
+        hands = ActualHands(cluster=api, capacity=self.rehearsal.groups(cluster))
+        cordons = Cordons(
+            api=api,
+            executor=Executor(
+                hands=hands if writing else None, workers=self.workers, telemetry=self.telemetry
+            ),
+            clock=self.clock,
         )
-        answers: dict[Notice, str | Exception] = {}
-        going: dict[str, Interruption] = {}
-        for batch, mark in zip(batches, marks, strict=True):
-            if isinstance(mark, Exception) and not isinstance(mark, PlimsollError):
-                raise mark
-            if isinstance(mark, Interruption):
-                going[mark.node] = mark
-            said = f"{mark.kind} on {mark.node}" if isinstance(mark, Interruption) else mark
-            answers |= {notice: said for notice, _ in batch}
-        if going and writing:
-            urgent = any(i.deadline is not None for i in going.values())
+        marks = cordons.write(cluster.name, found)
+        if marks.going and writing:
+            urgent = any(i.deadline is not None for i in marks.going.values())
             self.ticks.send(cluster.name, URGENT_TICKS if urgent else CALM_TICKS)
-        elif going:
-            self.rehearsal.report(cluster, api, going)
-        return answers
-
-    def _mark(
-        self,
-        api: ClusterApi,
-        batch: Sequence[tuple[InstanceNotice, IndexEntry]],
-        *,
-        writing: bool,
-    ) -> Interruption | str:
-        """Write what a node's notices say onto it; say so where there is nothing to write."""
-        _, entry = batch[0]
-        for _ in range(ATTEMPTS):
-            node = api.find_node(entry.instance, entry.node or None)
-            if node is None:
-                return f"{entry.instance} has no node in {entry.cluster} (any more)"
-            if node.unreadable is not None:
-                self.telemetry.warn("record not readable", node=node.name, because=node.unreadable)
-                return f"{node.name} is left alone: {node.unreadable}"
-            merged = merged_with(node, batch, self.clock.now())
-            if isinstance(merged, str):
-                return merged
-            if not writing or stands(node, merged):
-                return merged
-            try:
-                self._cordon(api, node, merged, batch)
-            except Conflict:
-                continue
-            return merged
-        raise Temporary(f"somebody else keeps writing to the node of {entry.instance}")
-
-    def _cordon(
-        self,
-        api: ClusterApi,
-        node: Node,
-        merged: Interruption,
-        batch: Sequence[tuple[InstanceNotice, IndexEntry]],
-    ) -> None:
-        reason = actionable(batch[0][0]).reason
-        api.cordon(node, merged)
-        now = self.clock.now()
-        for notice, _ in batch:
-            age = (now - notice.time).total_seconds()
-            self.telemetry.count("NoticeAgeAtCordon", max(0.0, age), "Seconds")
-        self.telemetry.log(
-            "cordoned", node=node.name, instance=merged.instance, kind=merged.kind, because=reason
-        )
-
-
-def merged_with(
-    node: Node, batch: Sequence[tuple[InstanceNotice, IndexEntry]], now: datetime
-) -> Interruption | str:
-    """Merge notices of one instance into what its node says; say why where that is nothing."""
-    merged = node.interruption
-    for notice, entry in batch:
-        former = of_former_life(notice.time, launched=entry.launched)
-        if former is not None:
-            continue
-        effect = actionable(notice).effect
-        if merged is None and effect is Effect.WITHDRAW:
-            continue
-        merged = merge(merged, notice, node=node.name, launched=entry.launched)
-    if merged is None:
-        notice, entry = batch[0]
-        return of_former_life(notice.time, launched=entry.launched) or "nothing to call off"
-    return marked(merged, cordoned=merged.cordoned or now)
-
-
-def stands(node: Node, merged: Interruption) -> bool:
-    """Whether the node says all this already."""
-    return node.unschedulable and node.interruption == merged
+        elif marks.going:
+            self.rehearsal.report(cluster, api, marks.going)
+        return marks.answers

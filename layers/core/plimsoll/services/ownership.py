@@ -49,9 +49,9 @@ class Ownership:
     def _tagged(self, ids: Sequence[str]) -> Mapping[str, Owner]:
         try:
             found = self.instances.describe(ids)
+            return {i: self._by_tags(i, found.get(i)) for i in ids}
         except Temporary as error:
             return dict.fromkeys(ids, error)
-        return {i: self._by_tags(i, found.get(i)) for i in ids}
 
     def _by_tags(self, instance: str, said: Instance | None) -> Owner:
         name = None if said is None else said.cluster_name()

@@ -16,12 +16,10 @@ from plimsoll.domain.interruptions import Interruption, actionable
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, Notice, ZonalShift
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.services.notices import merged_with, stands
+from plimsoll.services.cordons import Located, look
 from plimsoll.services.ownership import Owner
 from plimsoll.services.ports import Clock, ClusterApi
 from plimsoll.services.rehearsal import Rehearsal
-
-type Located = tuple[InstanceNotice, IndexEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,33 +98,22 @@ class Preview:
         for notice, entry in found:
             by_instance[notice.instance].append((notice, entry))
         answers: list[Answer] = []
-        cordons: list[Step] = []
+        steps: list[Step] = []
         going: dict[str, Interruption] = {}
         for batch in by_instance.values():
-            node, merged = self._merged(api, batch)
+            node, merged = look(api, batch, self.clock.now())
             answers += [_answer(notice, cluster, node, merged) for notice, _ in batch]
             if node is None or isinstance(merged, str):
                 continue
             going[node.name] = merged
-            if not stands(node, merged):
+            if node.interruption != merged:
                 reason = actionable(batch[0][0]).reason
                 action = Cordon(node=node, interruption=merged, reason=reason)
-                cordons.append(Step(action=action, nodes=frozenset({node.name})))
+                steps.append(Step(action=action, nodes=frozenset({node.name})))
         if not going:
             return answers, None
         plan = self.rehearsal.plan(cluster, api, going)
-        return answers, replace(plan, steps=(*cordons, *plan.steps))
-
-    def _merged(
-        self, api: ClusterApi, batch: Sequence[Located]
-    ) -> tuple[Node | None, Interruption | str]:
-        _, entry = batch[0]
-        node = api.find_node(entry.instance, entry.node or None)
-        if node is None:
-            return None, f"{entry.instance} has no node in {entry.cluster} (any more)"
-        if node.unreadable is not None:
-            return node, f"{node.name} is left alone: {node.unreadable}"
-        return node, merged_with(node, batch, self.clock.now())
+        return answers, replace(plan, steps=(*steps, *plan.steps))
 
 
 def _answer(
