@@ -147,6 +147,12 @@ def test_functions_run_in_the_emulators_interpreter_so_the_package_tests_are_nee
     assert Path(seen["interpreter"]).parent == stack.checkout.ministack.parent
 
 
+def test_functions_may_do_only_what_their_role_allows(stack):
+    order(stack, "overreach")
+    [seen] = told(stack, 1)
+    assert seen["denied"] == "AccessDeniedException"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's list of sockets")
 def test_it_listens_on_loopback_only(stack):
     port = int(stack.url.rpartition(":")[2])

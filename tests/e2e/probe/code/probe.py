@@ -8,6 +8,7 @@ import sys
 import time
 
 import boto3
+from botocore.exceptions import ClientError
 
 
 def handler(event, context):
@@ -34,6 +35,11 @@ def handler(event, context):
                 interpreter=sys.executable,
                 region=os.environ["AWS_REGION"],
             )
+        elif order == "overreach":
+            try:
+                boto3.client("dynamodb").list_tables()
+            except ClientError as error:
+                tell(denied=error.response["Error"]["Code"])
         else:
             tell(body=body, attempts=attempts)
         if order == "come back soon" and attempts == 1:

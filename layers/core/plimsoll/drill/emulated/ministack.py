@@ -4,7 +4,8 @@ It runs in an environment and a folder of its own and dies with this process, ho
 (`leash`). Surprise: its functions run in the emulator's interpreter, whose packages stand behind
 the layers on the path: a dependency missing from a layer may pass here, and a test on the built
 artefact looks for exactly that. A function that fails to start says so only in the emulator's log:
-`complaints` brings it out.
+`complaints` brings it out. Rights are real: the roles of the template are enforced, but not for the
+services that the fleet answers.
 """
 
 from __future__ import annotations
@@ -206,6 +207,7 @@ class MiniStack(AbstractContextManager["MiniStack"]):
             "MINISTACK_REGION": REGION,
             "MINISTACK_ACCOUNT_ID": ACCOUNT,
             "LAMBDA_EXECUTOR": "local",
+            "AUTH": "true",  # functions may do what their roles allow, and nothing else
             "DOCKER_HOST": f"unix://{self._folder}/no-docker",  # never touch the user's containers
             "S3_DATA_DIR": str(self._folder / "s3"),
             "STATE_DIR": str(self._folder / "state"),
