@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
+from plimsoll.drill.report import Report
 
 WEB = """
 apiVersion: apps/v1
@@ -138,6 +139,26 @@ def test_a_cluster_that_never_becomes_ready_ends_with_2_and_says_what_is_not(fol
     assert result.exit_code == 2
     assert "web of harbor has 10 of 99 replicas Ready" in result.stderr
     assert not (folder / "report.json").exists()
+
+
+def test_a_bug_ends_with_2_and_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    def broken(*_arguments: object, **_options: object) -> Report:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("plimsoll.cli.drill.rig_of", lambda _name: broken)
+    result = drill("drill.yaml")
+    assert result.exit_code == 2
+    assert "ZeroDivisionError" in result.stderr
+    assert "that is a bug of Plimsoll" in result.stderr
+
+
+def test_ctrl_c_ends_as_shells_expect(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_arguments: object, **_options: object) -> Report:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("plimsoll.cli.drill.rig_of", lambda _name: interrupted)
+    result = drill("drill.yaml")
+    assert result.exit_code == 130
 
 
 def test_help_shows_examples_and_the_exit_status():

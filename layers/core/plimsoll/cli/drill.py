@@ -7,6 +7,7 @@ otherwise. Progress and the log of `--verbose` go to standard error.
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,8 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from plimsoll.domain.errors import BadInput
+from plimsoll.cli import Failure
+from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.drill.picture import Picture
 from plimsoll.drill.repertoire import RIGS_TO_COME
 from plimsoll.drill.report import Report, as_text, exit_status
@@ -85,7 +87,9 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     script = read_drill(file)
     chosen = script.scenario.seed if seed is None else seed
     with _listening(verbose=verbose) as listener:
-        report = play(script, responder=responder, seed=chosen, listener=listener)
+        report = _played(
+            rig, lambda: play(script, responder=responder, seed=chosen, listener=listener)
+        )
     if json_to == STDOUT:
         click.echo(as_text(report), nl=False)
     elif json_to is not None:
@@ -94,6 +98,17 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     status = exit_status(report)
     if status:
         raise click.exceptions.Exit(status)
+
+
+def _played(rig: str, play: Callable[[], Report]) -> Report:
+    """Play; a bug ends with its traceback, and not with Python's own status 1."""
+    try:
+        return play()
+    except PlimsollError:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        raise Failure(f"the rig {rig} broke: that is a bug of Plimsoll, see above") from error
 
 
 def show(report: Report, console: Console) -> None:
