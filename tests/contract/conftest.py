@@ -17,6 +17,8 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.errors import Refused
+from plimsoll.drill.emulated.ministack import Checkout, MiniStack
 from plimsoll.hollow.cluster import HollowCluster
 from plimsoll.hollow.serve import HollowServer
 from plimsoll.hollow.transport import HollowTransport
@@ -55,6 +57,17 @@ def moto_aws(credentials: None, models: BotocoreSession) -> Iterator[Aws]:
         fresh.register_component("data_loader", models.get_component("data_loader"))
         aws.session = boto3.Session(region_name=REGION, botocore_session=fresh)
         yield aws
+
+
+@pytest.fixture(scope="session")
+def emulator_endpoint() -> Iterator[str]:
+    """The URL of an emulated AWS, over real HTTP."""
+    try:
+        _ = Checkout.find().ministack
+    except Refused as missing:
+        pytest.skip(str(missing))
+    with MiniStack() as emulator:
+        yield emulator.url
 
 
 class Answers:

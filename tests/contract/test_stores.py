@@ -21,6 +21,7 @@ from plimsoll.adapters.sqs import SqsTicks
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.reports import Report
+from plimsoll.drill.emulated.ministack import ACCOUNT
 from plimsoll.services.ports import NodeIndex, Registry, Reports, Ticks
 
 from .conftest import Answers
@@ -102,6 +103,8 @@ def stores(request: pytest.FixtureRequest) -> Stores:
             return in_aws(request.getfixturevalue("moto_aws"))
         case _:
             request.getfixturevalue("credentials")
+            patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+            patch.setenv("AWS_ACCESS_KEY_ID", ACCOUNT)  # the emulator's root
             url = request.getfixturevalue("emulator_endpoint")
             return in_aws(Aws("eu-west-1", endpoints={"dynamodb": url, "sqs": url}))
 
