@@ -21,7 +21,7 @@ from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.emulated.stack import Stack
 from plimsoll.drill.emulated.walltime import WallTime
 from plimsoll.drill.measure import Measurement
-from plimsoll.drill.picture import picture_of
+from plimsoll.drill.picture import Picture, picture_of
 from plimsoll.drill.repertoire import refuse_unsupported
 from plimsoll.drill.report import Report, build_report
 from plimsoll.drill.rigs import Listener, Progress, Quiet
@@ -209,7 +209,7 @@ class Emulation:
     def _elapsed(self) -> timedelta:
         return timedelta(0) if self._zero is None else self._clock.now() - self._zero
 
-    def _picture(self) -> object:
+    def _picture(self) -> Picture:
         assert self._zero is not None  # noqa: S101 - nobody looks before time 0
         return picture_of(self._stages, self._measurement, self._clock.now(), self._zero)
 
