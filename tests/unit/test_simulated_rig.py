@@ -320,7 +320,7 @@ def test_whoever_listens_hears_what_happens(tmp_path: Path):
     listener = Listener()
     run(read_drill(tmp_path / "drill.yaml"), responder="plimsoll", seed=0, listener=listener)
     assert (10.0, "spot-interruption for spot-1 of harbor") in listener.said
-    assert any("cordoned" in what for _, what in listener.said)
+    assert any("default/web" in what for _, what in listener.said)
     assert listener.last == 130.0
 
 
