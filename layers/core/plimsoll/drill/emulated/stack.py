@@ -13,6 +13,7 @@ from plimsoll.domain.errors import Refused
 from plimsoll.drill.emulated.awsfleet import AwsFleet
 from plimsoll.drill.emulated.ministack import REGION, MiniStack
 from plimsoll.drill.measure import Measurement
+from plimsoll.drill.sentences import sentence
 from plimsoll.drill.simulated.time import EPOCH
 from plimsoll.hollow.serve import HollowServer
 
@@ -108,6 +109,10 @@ def _told(line: str) -> Iterator[str]:
         entry = json.loads(line[start:])
     except ValueError:
         return
-    if isinstance(entry, dict) and entry.get("message") in SHOWN:
-        what = " ".join(str(entry[k]) for k in ("action", "target", "node") if k in entry)
-        yield f"{entry['message']}: {what} ({entry.get('because', '')})"
+    if not isinstance(entry, dict):
+        return
+    if entry.get("level") == "ERROR":
+        error = str(entry.get("exception", "")).rpartition("\n")[2]
+        yield f"error: {entry.get('message')}: {error}"
+    elif entry.get("message") in SHOWN:
+        yield sentence(entry["message"], entry)
