@@ -26,6 +26,7 @@ _FRAME: Final = 3
 _GAP: Final = 2
 _BLOCKS: Final = 8
 """Pods that are drawn one by one; more are counted."""
+_ALARMS: Final = {"error": "bold red", "warning": "yellow"}
 _LATE: Final = 0.5
 """The share of its time from which on a node's end is near."""
 
@@ -280,6 +281,7 @@ def _legend(signs: Signs, width: int) -> Text:
 
 def _log(line: Line) -> Text:
     what, colon, why = line.what.partition(": ")
-    text = Text(f"{line.seconds:6.1f}  {what}{colon}", no_wrap=True, overflow="ellipsis")
+    text = Text(f"{line.seconds:6.1f}  ", no_wrap=True, overflow="ellipsis")
+    text.append(what + colon, style=_ALARMS.get(what, ""))
     text.append(why, style="dim")
     return text
