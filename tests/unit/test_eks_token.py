@@ -111,7 +111,7 @@ def test_a_token_that_was_refused_is_made_anew(aws: Aws) -> None:
 class CountedToken(EksToken):
     made = 0
 
-    def _make(self) -> str:  # type: ignore[explicit-override] # a test's counter
+    def _make(self) -> str:
         self.made += 1
         return super()._make()
 

@@ -181,7 +181,7 @@ def transport(*answers: Any, endpoint: str = "https://api:6443/") -> tuple[Clien
 
 
 def api_exception(status: int, body: str = "{}") -> Exception:
-    return ApiException(http_resp=Response(body, status))  # type: ignore[no-untyped-call] # has no types
+    return ApiException(http_resp=Response(body, status))
 
 
 def test_a_request_carries_token_type_and_time_limits() -> None:
