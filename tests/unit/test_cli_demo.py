@@ -68,7 +68,7 @@ def test_a_simulated_demo_ends_with_a_table_and_a_verdict():
     assert "Plimsoll carried all-spot-at-once as promised" in result.stdout
     assert "the simulated rig" not in result.stdout
     assert "simulated drain (" in result.stderr
-    assert "cordoned spot-m5-1" in result.stderr
+    assert "cordon Node spot-m5-1" in result.stderr
 
 
 def test_the_emulated_rig_is_the_default_and_the_simulated_one_has_to_agree(

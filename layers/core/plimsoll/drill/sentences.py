@@ -11,6 +11,13 @@ from typing import Final
 ROUTINE: Final = frozenset({"another slice is at work"})
 """Messages that are true all the time, and tell a watcher nothing."""
 
+_STEPS: Final = {
+    "acted": "",
+    "action not done": "not done: ",
+    "was gone already": "needless: ",
+    "would act": "would ",
+}
+"""Messages about one action, and how its sentence begins."""
 _VERBS: Final = {"give-back": "put"}
 """Actions whose names do not read well before what they act on: "Deployment x back to 3"."""
 
@@ -23,16 +30,10 @@ def sentence(message: str, facts: Mapping[str, object]) -> str:
         facts: its other fields.
     """
     why = f": {facts['because']}" if facts.get("because") else ""
-    match message:
-        case "acted" if {"action", "target"} <= facts.keys():
-            return f"{_verb(facts)} {facts['target']}{why}"
-        case "action not done" if {"action", "target"} <= facts.keys():
-            return f"not done: {_verb(facts)} {facts['target']}{why}"
-        case "cordoned" if "node" in facts:
-            return f"cordoned {facts['node']}{why}"
-        case _:
-            told = ", ".join(f"{name}={fact}" for name, fact in facts.items())
-            return f"{message}: {told}" if told else message
+    if message in _STEPS and {"action", "target"} <= facts.keys():
+        return f"{_STEPS[message]}{_verb(facts)} {facts['target']}{why}"
+    told = ", ".join(f"{name}={fact}" for name, fact in facts.items())
+    return f"{message}: {told}" if told else message
 
 
 def _verb(facts: Mapping[str, object]) -> str:

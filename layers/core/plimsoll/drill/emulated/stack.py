@@ -17,7 +17,7 @@ from plimsoll.drill.sentences import sentence
 from plimsoll.drill.simulated.time import EPOCH
 from plimsoll.hollow.serve import HollowServer
 
-SHOWN: Final = ("acted", "cordoned", "action not done")
+SHOWN: Final = ("acted", "action not done")
 """Messages of the functions' logs that people want to see while a drill runs."""
 
 
