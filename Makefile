@@ -48,4 +48,7 @@ $(MINISTACK): infra/local/ministack.lock
 	@infra/local/environment.sh .tools/ministack infra/local/ministack.lock
 
 $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
-	.tools/sam/bin/sam build && touch $@
+	.tools/sam/bin/sam build
+	@echo "==> compiling the modules, which Lambda itself could not keep"
+	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/build .aws-sam/build
+	@touch $@

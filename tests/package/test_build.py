@@ -97,6 +97,13 @@ def test_a_cold_start_waits_for_nothing_that_is_needed_later(imported):
     assert not [m for m in at_once if m in LATE]
 
 
+@pytest.mark.parametrize("layer", ["CoreLayer", "KubernetesLayer"])
+def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(built, layer):
+    sources = [p for p in (built / layer).rglob("*.py") if p.parent.name != "__pycache__"]
+    missing = [p for p in sources if not list((p.parent / "__pycache__").glob(f"{p.stem}.*.pyc"))]
+    assert missing == []
+
+
 def test_nothing_that_runs_in_lambda_imports_the_drill_the_hollow_cluster_or_the_command_line(
     imported,
 ):

@@ -86,7 +86,7 @@ def test_only_failed_messages_come_back():
 def test_what_is_reserved_covers_what_queues_may_start():
     for name, function, event in sqs_events():
         reserved = function["ReservedConcurrentExecutions"]["Fn::If"][1]
-        assert event["Properties"]["ScalingConfig"]["MaximumConcurrency"] <= reserved, name
+        assert event["Properties"]["ScalingConfig"]["MaximumConcurrency"] == reserved, name
 
 
 def test_the_last_attempt_is_the_same_for_the_handler_and_for_the_queue():

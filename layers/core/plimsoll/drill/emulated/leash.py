@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 _PR_SET_PDEATHSIG = 1
-_GRACE_SECONDS = 3.0
+_GRACE_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
 
 
