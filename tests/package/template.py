@@ -55,4 +55,7 @@ def statements():
 
 
 def listed(value):
+    """A value that may stand alone, as a list; of a choice, what a stack without drills gets."""
+    if isinstance(value, dict) and "Fn::If" in value:
+        return listed(value["Fn::If"][2])
     return value if isinstance(value, list) else [value]
