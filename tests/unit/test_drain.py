@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.domain.actions import (
     CompleteLifecycle,
+    Discard,
     Evict,
     GiveBack,
     Grow,
@@ -482,3 +483,70 @@ def test_the_report_says_the_lowest_ready_count_and_every_reason():
     (report,) = plan.reports
     assert report.lowest_ready == {"Deployment default/web": 3}
     assert any("replacements come first" in reason for reason in report.reasons)
+
+
+def died(node: Node) -> Node:
+    """Return a node whose record says that its instance is gone."""
+    assert node.interruption is not None
+    return replace(node, interruption=marked(node.interruption, gone=at(30)))
+
+
+def test_pods_that_died_with_their_instance_do_not_count_as_serving_and_are_forgotten():
+    pods = [*pods_of("web", 1, node="spot"), a_pod("web-9", node="od")]
+    plan = plan_drain(
+        looked([died(going("spot")), a_node("od")], pods, [raised(a_deployment(replicas=3), 2)]),
+        at(40),
+    )
+
+    assert [a.pod.name for a in of(plan, Discard)] == ["web-0"]
+    assert of(plan, Scale) == []  # a count put back now would take the replacement
+
+
+def test_a_raised_count_goes_back_once_the_dead_are_forgotten():
+    pods = [a_pod("web-8", node="od", ready=False), a_pod("web-9", node="od")]
+    plan = plan_drain(
+        looked([died(going("spot")), a_node("od")], pods, [raised(a_deployment(replicas=3), 2)]),
+        at(41),
+    )
+
+    assert [(a.replicas, a.temporary) for a in of(plan, Scale)] == [(2, None)]
+
+
+def test_a_pod_of_a_node_object_that_is_no_more_serves_nobody():
+    pods = [a_pod("web-5", node="vanished"), *pods_of("web", 1, node="spot")]
+    plan = plan_drain(
+        looked(
+            [going("spot"), a_node("od")], pods, [replace(a_deployment(replicas=2), scaler="x")]
+        ),
+        at(1),
+    )
+
+    assert plan.reports[0].lowest_ready == {"Deployment default/web": 1}
+    assert of(plan, Evict) == []
+
+
+def test_a_budget_that_allows_nothing_now_is_waited_for_without_asking():
+    workload = replace(a_deployment(replicas=4), scaler="web")
+    seen = looked(
+        [going("spot"), a_node("od")],
+        pods_of("web", 4, node="spot"),
+        [workload],
+        budgets=[a_budget("web", minAvailable=1, allowed=0)],
+    )
+
+    plan = plan_drain(seen, at(1))
+    assert of(plan, Evict) == []
+    assert "PodDisruptionBudget web allows no disruption now" in plan.waiting["spot"][0]
+
+
+def test_two_budgets_over_a_pod_are_named():
+    seen = looked(
+        [going("spot"), a_node("od")],
+        sets_of("db", ["spot", "spot"]),
+        [a_stateful_set(replicas=2)],
+        budgets=[a_budget(n, selector={}, minAvailable=1, allowed=1) for n in ("one", "two")],
+    )
+
+    plan = plan_drain(seen, at(1))
+    assert of(plan, Evict) == []
+    assert "several budgets cover: one, two" in plan.waiting["spot"][0]

@@ -10,6 +10,7 @@ import pytest
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import BadInput, Permanent, Temporary
 from plimsoll.domain.names import INTERRUPTION, TEMPORARY
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.services.notices import CALM_TICKS, URGENT_TICKS, Handled
 from tests.builders import a_group
@@ -277,3 +278,58 @@ def test_bad_input_names_the_field(world):
 
     assert isinstance(bad, BadInput)
     assert "instance-id" in str(bad)
+
+
+def test_the_sweep_does_not_say_again_what_an_event_told(world):
+    instance = world.join("spot", capacity="spot")
+    handled(world, world.spot_event(instance))
+    world.sleep(1)
+    version = world.node("spot").resource_version
+    world.aws.silent = [
+        SpotInterruption(
+            instance=instance,
+            time=world.time,
+            account="111122223333",
+            region="us-east-1",
+            id="found under another id",
+            action="terminate",
+        )
+    ]
+
+    world.sweep.run()
+
+    assert world.node("spot").resource_version == version
+
+
+def test_a_node_that_somebody_else_writes_to_is_read_again(world):
+    instance = world.join("spot", capacity="spot")
+    real = world.api.cordon
+    meddled: list[Node] = []
+
+    def meddle(node, interruption):
+        if len(meddled) < 2:
+            meddled.append(node)
+            world.api.record(node, interruption)
+        real(node, interruption)
+
+    world.api.cordon = meddle
+    handled(world, world.spot_event(instance))
+
+    assert len(meddled) == 2
+    assert world.node("spot").unschedulable
+
+
+def test_a_registry_that_is_away_makes_only_its_own_notices_come_back(world):
+    instance = world.join("spot", capacity="spot")
+    world.sweep.run()
+
+    def away(name):
+        raise Temporary("the table is away")
+
+    world.registry.get = away
+
+    ours, unknown = world.notices.receive(
+        [world.spot_event(instance), '{"source": "aws.ec2", "detail-type": "Other", "detail": {}}']
+    )
+    assert isinstance(ours, Temporary)
+    assert isinstance(unknown, Handled)

@@ -19,7 +19,7 @@ from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.replace.case import Case, Doomed
 from plimsoll.domain.selectors import matches
 from plimsoll.domain.temporary import TemporaryReplicas
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.workloads import Budget, Workload
 
 _STAYS_PUT = {"DaemonSet", "Node"}
 """Owners whose pods belong to the node and end with it: daemons, and mirrors of static pods."""
@@ -68,13 +68,19 @@ def ignored(pod: Pod, workload: Workload | None) -> bool:
     return any(marks.get(IGNORE) == "true" for marks in marked)
 
 
+def is_gone(seen: Observation, node: Node) -> bool:
+    """Whether a node's instance is proven gone: by an event on record, or by EC2."""
+    recorded = node.interruption is not None and node.interruption.gone is not None
+    return recorded or node.instance in seen.gone
+
+
 def cases_of(seen: Observation, going: Going, now: datetime) -> list[Case]:
     """Return every workload that has pods to move, or a change of ours to restore."""
     found: dict[Ref, list[Doomed]] = defaultdict(list)
     for node in going.nodes:
         interruption = going.interruption[node.name]
-        if interruption.gone or interruption.withdrawn or node.instance in seen.gone:
-            continue  # nothing can leave any more, or nothing has to
+        if interruption.withdrawn or is_gone(seen, node):
+            continue  # nothing has to leave, or nothing can any more
         for pod in seen.on_node.get(node.name, ()):
             ref = _ref(seen, pod)
             if pod.deleting is None and leaves(pod) and not ignored(pod, seen.workload.get(ref)):
@@ -98,19 +104,30 @@ def _case(seen: Observation, going: Going, ref: Ref, doomed: list[Doomed], now: 
         replicas = workload.replicas
         if temporary is not None and replicas == temporary.set_to:
             replicas = temporary.restore
+    budgets = _budgets(seen, ref, pods)
     return Case(
         ref=ref,
         workload=workload,
         pods=pods,
         doomed=tuple(sorted(doomed, key=lambda d: d.pod.name)),
         on_going_nodes=frozenset(p.uid for p in pods if p.node in going.names),
+        dead=frozenset(p.uid for p in pods if _dead(seen, p)),
         replicas=replicas,
-        floor=_floor(seen, ref, workload, pods, replicas),
+        floor=_floor(ref, workload, budgets, replicas),
+        budgets=budgets,
         temporary=temporary,
         unreadable=unreadable,
         claims=seen.claims,
         now=now,
     )
+
+
+def _dead(seen: Observation, pod: Pod) -> bool:
+    """Whether a pod ended with its node, whatever the API server still says of it."""
+    if pod.node is None:
+        return False
+    node = seen.node.get(pod.node)
+    return node is None or is_gone(seen, node)
 
 
 def _note(workload: Workload | None) -> tuple[TemporaryReplicas | None, str | None]:
@@ -123,14 +140,16 @@ def _note(workload: Workload | None) -> tuple[TemporaryReplicas | None, str | No
         return None, str(error)
 
 
-def _floor(
-    seen: Observation,
-    ref: Ref,
-    workload: Workload | None,
-    pods: tuple[Pod, ...],
-    replicas: int,
-) -> int:
+def _budgets(seen: Observation, ref: Ref, pods: tuple[Pod, ...]) -> tuple[Budget, ...]:
     labels = pods[0].labels if pods else {}
+    return tuple(
+        budget
+        for budget in seen.budgets
+        if budget.ref.namespace == ref.namespace and matches(budget.selector, labels)
+    )
+
+
+def _floor(ref: Ref, workload: Workload | None, budgets: tuple[Budget, ...], replicas: int) -> int:
     keeps = max(
         (
             budget_keeps(
@@ -138,8 +157,7 @@ def _floor(
                 min_available=budget.min_available,
                 max_unavailable=budget.max_unavailable,
             )
-            for budget in seen.budgets
-            if budget.ref.namespace == ref.namespace and matches(budget.selector, labels)
+            for budget in budgets
         ),
         default=0,
     )

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from plimsoll.domain.actions import Action, CompleteLifecycle, OutOfService, Record, Release
-from plimsoll.domain.cases import Going, ignored, leaves
+from plimsoll.domain.actions import (
+    Action,
+    CompleteLifecycle,
+    Discard,
+    OutOfService,
+    Record,
+    Release,
+)
+from plimsoll.domain.cases import Going, ignored, is_gone, leaves
 from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
@@ -28,10 +35,14 @@ def _closing(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
     if interruption.withdrawn:
         yield Release(node=node, reason="everything that was announced has been called off")
         return
-    gone = interruption.gone is not None or node.instance in seen.gone
+    gone = is_gone(seen, node)
     if gone and seen.attached.get(node.name) and "out-of-service" not in _taints(node):
         yield OutOfService(node=node, reason="its instance is gone and volumes hang on it")
-    empty = not left_on(seen, node)
+    left = left_on(seen, node)
+    if gone:
+        for pod in left:
+            yield Discard(pod=pod, reason=f"it died with {node.instance}, and is counted still")
+    empty = not left
     reached = marked(
         interruption,
         emptied=now if empty and interruption.emptied is None and not gone else None,
@@ -77,7 +88,7 @@ def report_of(seen: Observation, node: Node, cases: Sequence[Case], told: Iterab
     interruption = node.interruption
     assert interruption is not None  # noqa: S101 - nodes that are going have one
     here = [c for c in cases if any(d.pod.node == node.name for d in c.doomed)]
-    gone = interruption.gone is not None or node.instance in seen.gone
+    gone = is_gone(seen, node)
     return Report(
         interruption=interruption.identity,
         cluster=seen.cluster,

@@ -7,7 +7,7 @@ that cannot be reached does not keep the others from being swept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,6 +16,15 @@ from typing import Final
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import (
+    Notice,
+    StateChange,
+    TestNotification,
+    Unknown,
+    ZonalShift,
+)
+from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from plimsoll.services.notices import CALM_TICKS, NoticeService
@@ -113,8 +122,8 @@ class SweepService:
 
     def _find_silent(self, seen: Observation) -> None:
         """Handle what no event told: the same path as an event's, so it merges with a late one."""
-        ids = [n.instance for n in seen.nodes if n.instance is not None]
-        found = self.instances.going(ids)
+        nodes = {n.instance: n for n in seen.nodes if n.instance is not None}
+        found = [n for n in self.instances.going(list(nodes)) if not _told(n, nodes)]
         if found:
             self.telemetry.count("NoticesFoundBySweep", len(found))
             for answer in self.notices.handle(found):
@@ -132,3 +141,17 @@ class SweepService:
 
     def _open_reports(self, cluster: Cluster) -> Sequence[Report]:
         return [r for r in self.reports.list(cluster.name) if r.closed is None]
+
+
+def _told(notice: Notice, nodes: Mapping[str, Node]) -> bool:
+    """Whether the node's record has a notice of this kind already, under whatever id."""
+    match notice:
+        case ZonalShift() | TestNotification() | Unknown():
+            return False
+        case _:
+            record = nodes[notice.instance].interruption if notice.instance in nodes else None
+    if record is None:
+        return False
+    if isinstance(notice, StateChange) and notice.state in GONE:
+        return record.gone is not None
+    return any(known.kind == notice.kind for known in record.standing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plimsoll.domain.actions.base import Wave
 from plimsoll.domain.actions.complete import CompleteLifecycle
 from plimsoll.domain.actions.cordon import Cordon
+from plimsoll.domain.actions.discard import Discard
 from plimsoll.domain.actions.evict import Evict
 from plimsoll.domain.actions.give_back import GiveBack
 from plimsoll.domain.actions.grow import Grow
@@ -15,7 +16,16 @@ from plimsoll.domain.actions.release import Release
 from plimsoll.domain.actions.scale import Scale
 
 type Action = (
-    Cordon | Release | Grow | Scale | Evict | GiveBack | OutOfService | Record | CompleteLifecycle
+    Cordon
+    | Release
+    | Grow
+    | Scale
+    | Evict
+    | Discard
+    | GiveBack
+    | OutOfService
+    | Record
+    | CompleteLifecycle
 )
 
 __all__ = [
@@ -24,6 +34,7 @@ __all__ = [
     "ClusterHands",
     "CompleteLifecycle",
     "Cordon",
+    "Discard",
     "Evict",
     "GiveBack",
     "Grow",

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.temporary import TemporaryReplicas
-from plimsoll.domain.workloads import Claim, Workload
+from plimsoll.domain.workloads import Budget, Claim, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +54,14 @@ class Case:
     """Those not yet told to stop."""
     on_going_nodes: frozenset[str]
     """Uids of all its pods on nodes that are going, stopping ones too."""
+    dead: frozenset[str] = frozenset()
+    """Uids of pods whose instance is gone: the API server may count them, Ready even."""
     replicas: int
     """What the owner declared, without our temporary change."""
     floor: int
     """The ready floor."""
+    budgets: tuple[Budget, ...] = ()
+    """The PodDisruptionBudgets that cover its pods."""
     temporary: TemporaryReplicas | None = None
     unreadable: str | None = None
     """Why our note on the workload could not be read: then its count is not touched."""
@@ -67,13 +71,15 @@ class Case:
     @cached_property
     def serving(self) -> int:
         """Ready pods anywhere, the doomed ones too: they still serve."""
-        return sum(p.serving for p in self.pods)
+        return sum(self.serves(p) for p in self.pods)
 
     @cached_property
     def staying(self) -> tuple[Pod, ...]:
         """Pods that are not going: bound elsewhere or still without a node."""
         return tuple(
-            p for p in self.pods if p.deleting is None and p.uid not in self.on_going_nodes
+            p
+            for p in self.pods
+            if p.deleting is None and p.uid not in self.on_going_nodes | self.dead
         )
 
     @cached_property
@@ -89,7 +95,30 @@ class Case:
     @cached_property
     def unsettled(self) -> tuple[Pod, ...]:
         """Pods that do not serve: starting, stopping or sick."""
-        return tuple(p for p in self.pods if not p.serving)
+        return tuple(p for p in self.pods if not self.serves(p))
+
+    @cached_property
+    def allowed(self) -> int | None:
+        """How many Ready pods its budgets let go now; None where there is no budget.
+
+        The eviction API refuses every pod that two budgets cover, whatever they allow. Source:
+        https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+        """
+        if len(self.budgets) > 1:
+            return 0
+        return self.budgets[0].disruptions_allowed if self.budgets else None
+
+    @cached_property
+    def blocked(self) -> str:
+        """Say why its budgets allow nothing now."""
+        names = ", ".join(budget.ref.name for budget in self.budgets)
+        if len(self.budgets) > 1:
+            return f"the eviction API refuses pods that several budgets cover: {names}"
+        return f"its PodDisruptionBudget {names} allows no disruption now"
+
+    def serves(self, pod: Pod) -> bool:
+        """Whether a pod of it is Ready, not told to stop, and alive."""
+        return pod.serving and pod.uid not in self.dead
 
     @cached_property
     def holds_volume(self) -> bool:

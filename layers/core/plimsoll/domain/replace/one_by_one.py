@@ -39,6 +39,8 @@ def _steps(case: Case, room: Room) -> Steps:
             continue
         if one.pod.serving and case.serving - 1 < case.floor:
             return Steps(waiting=f"its ready floor of {case.floor} does not allow one less")
+        if one.pod.serving and case.allowed == 0:
+            return Steps(waiting=case.blocked)
         return Steps(
             actions=(
                 Evict(

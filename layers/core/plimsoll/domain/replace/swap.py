@@ -32,6 +32,8 @@ def _steps(case: Case, room: Room) -> Steps:
     if note is not None and case.workload.replicas != note.set_to:
         return Steps(actions=(_let_go(case),))
     if case.staying_ready >= case.replicas:
+        if case.dead:
+            return Steps(waiting="pods that died with their instance are forgotten first")
         return _finish(case)
     return _begin(case, room)
 
@@ -68,10 +70,12 @@ def _finish(case: Case) -> Steps:
     if note is None and not sick and all(_cheapest(d.pod) for d in case.doomed):
         return Steps(waiting="its ReplicaSet is about to take the doomed pods")
     why = f"{sick[0].name} is not Ready and would go first" if sick else "its count is its own"
+    if case.allowed == 0:
+        return Steps(waiting=case.blocked)
     return Steps(
         actions=tuple(
             Evict(pod=d.pod, reason=f"{case.staying_ready} are Ready elsewhere; {why}")
-            for d in case.doomed
+            for d in case.doomed[: case.allowed]
         )
     )
 
@@ -82,8 +86,8 @@ def _cheapest(pod: Pod) -> bool:
 
 def restore(case: Case) -> Action | None:
     """Put a raised count back once nothing of the workload stands on a node that is going."""
-    if case.workload is None or case.temporary is None or case.doomed:
-        return None
+    if case.workload is None or case.temporary is None or case.doomed or case.dead:
+        return None  # a pod that is dead but counted would stay, and a replacement go
     if case.workload.replicas != case.temporary.set_to:
         return _let_go(case)
     return Scale(

@@ -30,19 +30,22 @@ def _why(case: Case) -> str | None:
 
 def _steps(case: Case, room: Room) -> Steps:
     spare = case.serving - case.floor
+    allowed = case.allowed
     actions = []
     waiting = None
     for one in sorted(case.doomed, key=lambda d: (d.pod.serving, d.pod.name)):
-        if one.pod.serving and spare <= 0:
-            room.kept = room.move(one.pod) is not None or room.kept
-            waiting = f"its ready floor of {case.floor} does not allow one less than {case.serving}"
-            continue
         place = room.move(one.pod)
+        if one.pod.serving and (spare <= 0 or allowed == 0):
+            room.kept = place is not None or room.kept
+            floor = f"its ready floor of {case.floor} does not allow one less than {case.serving}"
+            waiting = floor if spare <= 0 else case.blocked
+            continue
         if place is None:
             waiting = "waits for room for a replacement"
             continue
         if one.pod.serving:
             spare -= 1
+            allowed = None if allowed is None else allowed - 1
         actions.append(
             Evict(
                 pod=one.pod,

@@ -1,0 +1,36 @@
+"""Forget a pod that died with its instance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from plimsoll.domain.actions.base import Wave
+from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.pods import Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """Delete a pod at once, because its instance is proven gone.
+
+    Nothing runs there any more, yet the API server counts it, Ready for most of a minute, and a
+    StatefulSet waits for it to make its name anew. Never for an instance that may still run: two
+    pods of one name could then write to one volume. Source:
+    https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
+    """
+
+    verb: ClassVar[str] = "discard"
+    wave: ClassVar[Wave] = Wave.LEAVE
+
+    pod: Pod
+    reason: str
+
+    @property
+    def target(self) -> str:
+        """The pod."""
+        return f"Pod {self.pod}"
+
+    def perform(self, hands: Hands) -> None:
+        """Delete it without a grace period."""
+        hands.cluster.delete(self.pod, 0)
