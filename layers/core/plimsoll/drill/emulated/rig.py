@@ -108,7 +108,7 @@ class Emulation:
         with self._step("started MiniStack"):
             ministack = self._exits.enter_context(MiniStack(endpoints=aws.endpoints))
         with self._step("deployed the built template with sam deploy"):
-            ministack.deploy(AcceptDrills="true")
+            ministack.deploy(AcceptDrills="true", Size="small")
         stack = Stack(ministack, aws)
         if self._responder == "plimsoll":
             for name, stage in self._stages.items():
@@ -116,6 +116,9 @@ class Emulation:
                 stack.register(name, server)
             with self._step("registered the clusters and swept once"):
                 stack.sweep()
+            with self._step("started the functions' workers"):
+                ministack.warm("NoticesFunction", 3)
+                ministack.warm("DrainsFunction", 2)
         bus = self._exits.enter_context(Bus(ministack.client("events"), self._clock))
         return stack, bus
 
