@@ -5,31 +5,18 @@ A managed node group of EKS stands on an Auto Scaling group of another name, as 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.names import ZONE
+from plimsoll.drill.emulated import autoscaling_terms as terms
 from plimsoll.drill.emulated.awswire import Answer, AwsError, Parameters
-from plimsoll.drill.events import ACCOUNT, HOOK, identity
-from plimsoll.drill.fleet import Fleet, Group
-from plimsoll.drill.machines import Machine, node_labels, region_of
+from plimsoll.drill.events import ACCOUNT, HOOK
+from plimsoll.drill.fleet import Fleet
+from plimsoll.drill.machines import region_of
 
-_LIFE: Final = {"pending": "Pending", "running": "InService"}
 _HOOK_SECONDS: Final = 300
-_NODE: Final = "k8s.io/cluster-autoscaler/node-template/"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A group under the name that Auto Scaling knows it by."""
-
-    name: str
-    fleet: Fleet
-    group: Group
 
 
 class AutoScaling:
@@ -37,7 +24,7 @@ class AutoScaling:
 
     def __init__(self, fleets: Sequence[Fleet], clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._groups = {named.name: named for named in _named(fleets)}
+        self._groups = {named.name: named for named in terms.named_groups(fleets)}
         self._asked: dict[str, tuple[Parameters, Mapping[str, Any]]] = {}
 
     def name_of(self, cluster: str, group: str) -> str:
@@ -71,7 +58,7 @@ class AutoScaling:
             self._group(n)
             for n in self._groups.values()
             if (not wanted or n.name in wanted)
-            and all(_passes(_tags(n), f) for f in parameters.get("Filters", []))
+            and all(terms.passes(terms.tags_of(n), f) for f in parameters.get("Filters", []))
         ]
         return {"AutoScalingGroups": found}
 
@@ -79,7 +66,7 @@ class AutoScaling:
         wanted = parameters.get("InstanceIds")
         return {
             "AutoScalingInstances": [
-                {**_instance(m), "AutoScalingGroupName": n.name}
+                {**terms.instance(m), "AutoScalingGroupName": n.name}
                 for n in self._groups.values()
                 for m in n.group.alive
                 if not wanted or m.id in wanted
@@ -89,7 +76,7 @@ class AutoScaling:
     def _template_versions(self, parameters: Parameters) -> Mapping[str, Any]:
         wanted = {parameters.get("LaunchTemplateId"), parameters.get("LaunchTemplateName")}
         for named in self._groups.values():
-            template = _template(named)
+            template = terms.template(named)
             if wanted & {template["LaunchTemplateId"], template["LaunchTemplateName"]}:
                 spec = named.group.spec
                 data: dict[str, Any] = {"InstanceType": spec.instance_type}
@@ -118,10 +105,12 @@ class AutoScaling:
     def _activities(self, parameters: Parameters) -> Mapping[str, Any]:
         named = self._find(parameters)
         until = named.group.refused_until
-        starting = [_started(named, m) for m in reversed(named.group.machines)]
+        starting = [terms.started(named, m) for m in reversed(named.group.machines)]
         if until is not None and self._clock() < until:
             missing = named.group.desired - len(named.group.alive)
-            starting = [_failed(named, self._clock()) for _ in range(max(0, missing))] + starting
+            starting = [
+                terms.failed(named, self._clock()) for _ in range(max(0, missing))
+            ] + starting
         return {"Activities": starting}
 
     def _set_desired(self, parameters: Parameters) -> Mapping[str, Any]:
@@ -152,7 +141,7 @@ class AutoScaling:
         self._asked[token] = (parameters, answer)
         return answer
 
-    def _launched(self, named: Named, parameters: Parameters) -> Mapping[str, Any]:
+    def _launched(self, named: terms.Named, parameters: Parameters) -> Mapping[str, Any]:
         zones = parameters.get("AvailabilityZones") or [None]
         if len(zones) > 1:
             raise AwsError("ValidationError", "Only one Availability Zone may be given.")
@@ -188,7 +177,7 @@ class AutoScaling:
         named = self._find(parameters)
         token, instance = parameters.get("LifecycleActionToken"), parameters.get("InstanceId")
         for machine in named.group.alive:
-            if machine.id == instance or (token and token in _tokens(machine)):
+            if machine.id == instance or (token and token in terms.tokens(machine)):
                 named.fleet.end(machine.id, self._clock())
                 return {}
         raise AwsError(
@@ -202,16 +191,18 @@ class AutoScaling:
             for machine in named.group.alive:
                 if machine.id == parameters["InstanceId"]:
                     named.fleet.end(machine.id, self._clock())
-                    return {"Activity": _activity(named, machine.id, self._clock(), "InProgress")}
+                    return {
+                        "Activity": terms.activity(named, machine.id, self._clock(), "InProgress")
+                    }
         raise AwsError("ValidationError", f"Instance Id not found - {parameters['InstanceId']}")
 
-    def _find(self, parameters: Parameters) -> Named:
+    def _find(self, parameters: Parameters) -> terms.Named:
         name = parameters["AutoScalingGroupName"]
         if name not in self._groups:
             raise AwsError("ValidationError", f"AutoScalingGroup name not found - {name}")
         return self._groups[name]
 
-    def _group(self, named: Named) -> Mapping[str, Any]:
+    def _group(self, named: terms.Named) -> Mapping[str, Any]:
         spec = named.group.spec
         return {
             "AutoScalingGroupName": named.name,
@@ -219,7 +210,7 @@ class AutoScaling:
                 f"arn:aws:autoscaling:{region_of(spec.zones[0])}:{ACCOUNT}:autoScalingGroup:"
                 f"{named.fleet.cluster}:autoScalingGroupName/{named.name}"
             ),
-            "LaunchTemplate": _template(named),
+            "LaunchTemplate": terms.template(named),
             "MinSize": 0,
             "MaxSize": spec.max,
             "DesiredCapacity": named.group.desired,
@@ -230,7 +221,8 @@ class AutoScaling:
             if named.group.machines
             else self._clock(),
             "Instances": [
-                {**_instance(m), "LaunchTemplate": _template(named)} for m in named.group.alive
+                {**terms.instance(m), "LaunchTemplate": terms.template(named)}
+                for m in named.group.alive
             ],
             "Tags": [
                 {
@@ -240,103 +232,6 @@ class AutoScaling:
                     "ResourceType": "auto-scaling-group",
                     "PropagateAtLaunch": True,
                 }
-                for key, value in _tags(named).items()
+                for key, value in terms.tags_of(named).items()
             ],
         }
-
-
-def _named(fleets: Sequence[Fleet]) -> Iterator[Named]:
-    names = Counter(name for fleet in fleets for name in fleet.groups)
-    for fleet in fleets:
-        for name, group in fleet.groups.items():
-            known = name if names[name] == 1 else f"{fleet.cluster}-{name}"
-            match group.spec.kind:
-                case "asg":
-                    yield Named(name=known, fleet=fleet, group=group)
-                case "eks-nodegroup":
-                    yield Named(name=f"eks-{known}", fleet=fleet, group=group)
-                case "static":
-                    continue
-
-
-def _tags(named: Named) -> Mapping[str, str]:
-    cluster, spec = named.fleet.cluster, named.group.spec
-    tags = {
-        f"kubernetes.io/cluster/{cluster}": "owned",
-        f"k8s.io/cluster-autoscaler/{cluster}": "owned",
-        "k8s.io/cluster-autoscaler/enabled": "true",
-        # What a node will be, for groups that have none:
-        **{f"{_NODE}resources/{k}": str(v) for k, v in spec.allocatable.items()},
-        **{
-            f"{_NODE}label/{k}": v for k, v in node_labels(spec, spec.zones[0]).items() if k != ZONE
-        },
-        **{
-            f"{_NODE}taint/{t['key']}": f"{t.get('value', '')}:{t.get('effect', 'NoSchedule')}"
-            for t in spec.taints
-        },
-    }
-    if spec.kind == "eks-nodegroup":
-        tags |= {"eks:cluster-name": cluster, "eks:nodegroup-name": spec.name}
-    return tags
-
-
-def _passes(tags: Mapping[str, str], wanted: Parameters) -> bool:
-    name, values = wanted["Name"], wanted.get("Values", [])
-    if name == "tag-key":
-        return any(key in tags for key in values)
-    if name == "tag-value":
-        return any(value in tags.values() for value in values)
-    if name.startswith("tag:"):
-        return tags.get(name.removeprefix("tag:")) in values
-    raise AwsError("ValidationError", f"the drill's fleet knows no filter '{name}'")
-
-
-def _instance(machine: Machine) -> dict[str, Any]:
-    return {
-        "InstanceId": machine.id,
-        "InstanceType": machine.group.instance_type,
-        "AvailabilityZone": machine.zone,
-        "LifecycleState": _LIFE[machine.state],
-        "HealthStatus": "Healthy",
-        "ProtectedFromScaleIn": False,
-    }
-
-
-def _template(named: Named) -> dict[str, str]:
-    return {
-        "LaunchTemplateId": f"lt-{named.name}",
-        "LaunchTemplateName": named.name,
-        "Version": "1",
-    }
-
-
-def _tokens(machine: Machine) -> Iterator[str]:
-    """Yield the tokens of the lifecycle actions that events told of."""
-    for kind, told in machine.notices:
-        if kind == "lifecycle-terminate":
-            yield identity(machine, "token", told.replace(microsecond=0))
-
-
-def _started(named: Named, machine: Machine) -> dict[str, Any]:
-    status = "InProgress" if machine.state == "pending" else "Successful"
-    return _activity(named, machine.id, machine.launched, status)
-
-
-def _failed(named: Named, now: datetime) -> dict[str, Any]:
-    words = (
-        f"Could not launch instances. InsufficientInstanceCapacity - We currently do not have "
-        f"sufficient {named.group.spec.instance_type} capacity. Launching EC2 instance failed."
-    )
-    return {**_activity(named, "refused", now, "Failed"), "StatusMessage": words}
-
-
-def _activity(named: Named, what: str, start: datetime, status: str) -> dict[str, Any]:
-    return {
-        "ActivityId": f"{named.name}-{what}",
-        "AutoScalingGroupName": named.name,
-        "Description": f"Instance {what}",
-        "Cause": "a drill",
-        "StartTime": start,
-        "StatusCode": status,
-        "Progress": 100 if status == "Successful" else 0,
-    }
