@@ -88,6 +88,9 @@ class FixedGroups:
     def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
         raise AssertionError("a command completed a lifecycle action")
 
+    def renew(self, instance: str) -> None:
+        raise AssertionError("a preview must not write")
+
 
 class NoInstances:
     """An EC2 that knows no instance."""

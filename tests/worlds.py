@@ -61,6 +61,7 @@ class Aws:
     """What `going` finds."""
     asked: list[tuple[str, int]] = field(default_factory=list)
     completed: list[str] = field(default_factory=list)
+    renewed: list[str] = field(default_factory=list)
     described: list[str] = field(default_factory=list)
     fails: Exception | None = None
 
@@ -78,6 +79,9 @@ class Aws:
 
     def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
         self.completed.append(instance)
+
+    def renew(self, instance: str) -> None:
+        self.renewed.append(instance)
 
     def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
         self._fail()

@@ -574,3 +574,31 @@ def test_a_lifecycle_action_that_is_over_is_not_found(moto_aws: Aws, groups: Aws
     Answers(moto_aws, "autoscaling", "CompleteLifecycleAction", refused("ValidationError", said))
     with pytest.raises(NotFound, match="No active Lifecycle Action"):
         groups.complete_lifecycle("web", "drain", None, "i-1")
+
+
+# Renewing
+
+
+@pytest.mark.parametrize(("said", "may"), [("true", True), ("false", False), (None, False)])
+def test_only_the_owners_tag_lets_a_group_be_renewed(
+    moto_aws: Aws, groups: AwsNodeGroups, said: str | None, *, may: bool
+) -> None:
+    asg(moto_aws, tags={OWNED: "owned"} | ({"plimsoll.dev/renew": said} if said else {}))
+    assert only(groups).renew is may
+
+
+def test_a_renewed_instance_is_replaced_by_its_group(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    asg(moto_aws, DesiredCapacity=2)
+    before = only(groups).instances
+    gone = min(before)
+
+    groups.renew(gone)
+
+    after = only(groups).instances
+    assert gone not in after
+    assert len(after) == desired(moto_aws) == 2
+
+
+def test_an_instance_of_no_group_cannot_be_renewed(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    with pytest.raises(NotFound):
+        groups.renew("i-0123456789abcdef0")

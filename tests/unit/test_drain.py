@@ -16,6 +16,7 @@ from plimsoll.domain.actions import (
     OutOfService,
     Record,
     Release,
+    Renew,
     Scale,
 )
 from plimsoll.domain.actions.give_back import CHEAPEST
@@ -550,3 +551,50 @@ def test_two_budgets_over_a_pod_are_named():
     plan = plan_drain(seen, at(1))
     assert of(plan, Evict) == []
     assert "several budgets cover: one, two" in plan.waiting["spot"][0]
+
+
+def test_an_empty_node_is_renewed_where_its_owner_lets_us():
+    node = going("spot", kind="rebalance-recommendation", ends=None)
+    group = replace(
+        a_group("spot", capacity="spot", desired=1),
+        instances=frozenset({node.instance or ""}),
+        renew=True,
+    )
+
+    assert of(plan_drain(looked([node], []), at(60)), Renew) == []
+    (renewed,) = of(plan_drain(looked([node], [], groups=[group]), at(60)), Renew)
+    assert renewed.interruption.phase == "closed"
+    with_pod = looked([node], pods_of("web", 1, node="spot"), groups=[group])
+    assert of(plan_drain(with_pod, at(60)), Renew) == []
+
+
+def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
+    pods = [
+        *pods_of("low", 1, node="spot", cpu="9", priority=1),
+        *pods_of("high", 1, node="spot", cpu="9", priority=9),
+    ]
+    workloads = [a_deployment("low", replicas=1), a_deployment("high", replicas=1)]
+    plan = plan_drain(looked([going("spot"), a_node("od")], pods, workloads), at(1))
+
+    given_up = [words for words in plan.waiting["spot"] if words.startswith("no room for")]
+    assert [words.split(" (")[0] for words in given_up] == [
+        "no room for default/high-0",
+        "no room for default/low-0",
+    ]
+
+
+def test_the_report_says_when_capacity_was_asked_for_and_when_all_was_replaced():
+    pods = pods_of("web", 1, node="spot", cpu="4")
+    asked = plan_drain(
+        looked([going("spot")], pods, [a_deployment(replicas=1)], groups=[a_group("base")]), at(1)
+    )
+    assert asked.reports[0].capacity_asked == at(1)
+    assert asked.reports[0].replaced is None
+
+    new = a_pod("web-9", node="od")
+    done = plan_drain(
+        looked([going("spot"), a_node("od")], [*pods, new], [raised(a_deployment(replicas=2), 1)]),
+        at(50),
+    )
+    assert done.reports[0].replaced == at(50)
+    assert asked.reports[0].merged(done.reports[0]).capacity_asked == at(1)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.clusters import Mode
-from plimsoll.domain.errors import BadInput, Permanent, Temporary
+from plimsoll.domain.errors import BadInput, Permanent, Temporary, Throttled
 from plimsoll.domain.names import INTERRUPTION, TEMPORARY
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
@@ -333,3 +333,17 @@ def test_a_registry_that_is_away_makes_only_its_own_notices_come_back(world):
     )
     assert isinstance(ours, Temporary)
     assert isinstance(unknown, Handled)
+
+
+def test_an_api_that_asks_for_patience_is_left_alone_that_long(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1))
+    world.join("od")
+    handled(world, world.spot_event(instance))
+
+    def busy(workload, replicas, temporary):
+        raise Throttled("too many requests", retry_after=15)
+
+    world.api.scale = busy
+
+    assert world.drains.slice("harbor", "me", seconds=14) == 1

@@ -27,7 +27,7 @@ from plimsoll.cli.options import (
 )
 from plimsoll.cli.world import Deployed, Said, World, world_of
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
-from plimsoll.domain.errors import BadInput, PlimsollError
+from plimsoll.domain.errors import BadInput, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
@@ -191,13 +191,17 @@ class _NoGroups:
         """Return none."""
         return ()
 
-    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:  # noqa: ARG002 - the port's
         """Refuse: a preview writes nothing."""
-        raise NotImplementedError
+        raise Refused("a preview writes nothing")
 
-    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:  # noqa: ARG002 - the port's
         """Refuse: a preview writes nothing."""
-        raise NotImplementedError
+        raise Refused("a preview writes nothing")
+
+    def renew(self, instance: str) -> None:  # noqa: ARG002 - the port's
+        """Refuse: a preview writes nothing."""
+        raise Refused("a preview writes nothing")
 
 
 def _no_groups(_cluster: Cluster) -> NodeGroups:

@@ -12,6 +12,7 @@ from plimsoll.domain.actions import (
     OutOfService,
     Record,
     Release,
+    Renew,
 )
 from plimsoll.domain.cases import Going, ignored, is_gone, leaves
 from plimsoll.domain.interruptions import Interruption, marked
@@ -55,6 +56,12 @@ def _closing(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
             interruption=marked(reached, closed=now),
             reason="it is drained and need not wait any longer",
         )
+    elif reached.closed and interruption.closed is None and _renews(seen, node):
+        yield Renew(
+            node=node,
+            interruption=reached,
+            reason="it is empty, and its group may be renewed before it is taken away",
+        )
     elif reached != interruption:
         said = "its instance is gone" if gone else "no pod is left on it that must leave"
         yield Record(node=node, interruption=reached, reason=said)
@@ -63,6 +70,10 @@ def _closing(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
 def _finished(interruption: Interruption, *, empty: bool) -> bool:
     """Without a deadline an empty node is the end; with one, the instance still has to go."""
     return empty and interruption.deadline is None
+
+
+def _renews(seen: Observation, node: Node) -> bool:
+    return any(g.renew and node.instance in g.instances for g in seen.groups)
 
 
 def _taints(node: Node) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
@@ -17,6 +18,15 @@ from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.case import Case
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What to ask for, and who cannot be helped by any group."""
+
+    grows: tuple[Grow, ...] = ()
+    given_up: tuple[str, ...] = ()
+    """In words, by priority: pods that no node and no group can take."""
+
+
 def plan_capacity(  # noqa: PLR0913 - the whole world of the decision, each part named
     seen: Observation,
     going: Going,
@@ -25,29 +35,37 @@ def plan_capacity(  # noqa: PLR0913 - the whole world of the decision, each part
     *,
     avoid: Mapping[tuple[str, str | None], datetime],
     now: datetime,
-) -> Iterator[Grow]:
-    """Yield what to ask for so that every replacement has a node.
+) -> Demand:
+    """Return what to ask for so that every replacement has a node.
 
     Groups with a node that is going under a deadline are left out: what is reclaimed together
     would be reclaimed again.
     """
     if not going.nodes:
-        return
+        return Demand()
     homeless = [*_pending_without_room(seen, board), *_replacements(cases)]
     groups = [g for g in seen.groups if not _interrupted(g, going)]
     plan = plan_growth(
         board, homeless, groups, upcoming=_upcoming(seen, groups), avoid=avoid, now=now
     )
     by_name = {g.name: g for g in groups}
-    for growth in plan.growths:
-        group = by_name[growth.group]
-        yield Grow(
-            group=group,
-            add=growth.add,
-            zone=growth.zone,
-            token=token(seen.cluster, group, growth.zone, growth.add),
-            reason=growth.reason,
-        )
+    lost = [pod for pod in homeless if pod.uid in plan.unplaceable]
+    return Demand(
+        grows=tuple(
+            Grow(
+                group=by_name[growth.group],
+                add=growth.add,
+                zone=growth.zone,
+                token=token(seen.cluster, by_name[growth.group], growth.zone, growth.add),
+                reason=growth.reason,
+            )
+            for growth in plan.growths
+        ),
+        given_up=tuple(
+            f"no room for {pod} (priority {pod.priority}): {plan.unplaceable[pod.uid]}"
+            for pod in sorted(lost, key=lambda p: (-p.priority, str(p)))
+        ),
+    )
 
 
 def token(cluster: str, group: NodeGroup, zone: str | None, add: int) -> str:

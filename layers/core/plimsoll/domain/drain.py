@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from dataclasses import replace as copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Action, Evict
@@ -17,6 +16,7 @@ from plimsoll.domain.cases import Going, cases_of
 from plimsoll.domain.closing import closing_steps, report_of
 from plimsoll.domain.demand import plan_capacity
 from plimsoll.domain.fit import Board
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace import Case, Doomed, Room, way_of
@@ -41,8 +41,11 @@ def plan_drain(
     cases = cases_of(seen, going, now)
     draft = _Draft(seen=seen, going=going)
     board = _board(seen, going)
-    for growth in plan_capacity(seen, going, cases, board, avoid=avoid or {}, now=now):
-        draft.add(growth, going.names)
+    demand = plan_capacity(seen, going, cases, board, avoid=avoid or {}, now=now)
+    for grow in demand.grows:
+        draft.add(grow, going.names)
+    for words in demand.given_up:
+        draft.wait(words, going.names)
     room = Room(board=board)
     for case in cases:
         _plan_late(case, draft, room, now)
@@ -54,7 +57,14 @@ def plan_drain(
     return Plan(
         steps=tuple(steps),
         waiting={node: tuple(texts) for node, texts in sorted(draft.waiting.items())},
-        reports=tuple(report_of(seen, node, cases, draft.told(node.name)) for node in going.nodes),
+        reports=tuple(
+            replace(
+                report_of(seen, node, cases, draft.told(node.name)),
+                capacity_asked=now if demand.grows else None,
+                replaced=now if _replaced(node, cases) else None,
+            )
+            for node in going.nodes
+        ),
         busy=bool(steps) or _under_way(cases, going),
     )
 
@@ -77,11 +87,12 @@ class _Draft:
 
     def told(self, node: str) -> Iterator[str]:
         yield from (str(step) for step in self.steps if node in step.nodes)
+        yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
 
 
 def _board(seen: Observation, going: Going) -> Board:
     """Nodes that are going take nothing, cordoned or not; what is Pending has its place first."""
-    nodes = (copy(n, unschedulable=True) if n.name in going.names else n for n in seen.nodes)
+    nodes = (replace(n, unschedulable=True) if n.name in going.names else n for n in seen.nodes)
     board = Board(nodes, seen.pods, seen.claims)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
     pending = [p for p in seen.pods if p.pending]
@@ -99,6 +110,12 @@ def _urgency(case: Case) -> tuple[bool, int, int, str]:
     return way.surges, case.staying_ready - case.floor, -priority, str(case.ref)
 
 
+def _replaced(node: Node, cases: Iterable[Case]) -> bool:
+    """Whether everything that stood here and can run twice is Ready elsewhere in full."""
+    here = [c for c in cases if c.workload and any(p.node == node.name for p in c.pods)]
+    return bool(here) and all(case.staying_ready >= case.replicas for case in here)
+
+
 def _under_way(cases: Iterable[Case], going: Going) -> bool:
     if any(i.deadline and i.phase == "open" for i in going.interruption.values()):
         return True
@@ -106,7 +123,7 @@ def _under_way(cases: Iterable[Case], going: Going) -> bool:
 
 
 def _without_late(case: Case, now: datetime) -> Case:
-    return copy(case, doomed=tuple(d for d in case.doomed if not d.late(now)))
+    return replace(case, doomed=tuple(d for d in case.doomed if not d.late(now)))
 
 
 def _plan_late(case: Case, draft: _Draft, room: Room, now: datetime) -> None:

@@ -38,6 +38,8 @@ class NodeGroup:
     """None when nothing tells what a new node would be: such a group is never chosen."""
     launchable: bool = False
     """Whether LaunchInstances may be tried (launch template, no mixed-instances policy)."""
+    renew: bool = False
+    """Its owner lets us replace instances that AWS advises to replace."""
 
     @property
     def room(self) -> int:

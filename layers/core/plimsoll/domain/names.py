@@ -15,6 +15,9 @@ TEMPORARY: Final = "plimsoll.dev/temporary"
 IGNORE: Final = "plimsoll.dev/ignore"
 """On a workload or pod, label or annotation: leave it alone when "true"."""
 
+RENEW: Final = "plimsoll.dev/renew"
+"""On a node group, tag: an instance that is drained on advice is replaced when "true"."""
+
 NAMESPACE: Final = "plimsoll"
 LEASE: Final = "drains"
 

@@ -28,6 +28,8 @@ class Report:
     deadline: datetime | None = None
     cordoned: datetime | None = None
     capacity_asked: datetime | None = None
+    replaced: datetime | None = None
+    """When everything that stood there and can run twice was first Ready elsewhere in full."""
     emptied: datetime | None = None
     gone: datetime | None = None
     closed: datetime | None = None
@@ -48,6 +50,7 @@ class Report:
             deadline=_first(self.deadline, other.deadline),
             cordoned=_first(self.cordoned, other.cordoned),
             capacity_asked=_first(self.capacity_asked, other.capacity_asked),
+            replaced=_first(self.replaced, other.replaced),
             emptied=_first(self.emptied, other.emptied),
             gone=_first(self.gone, other.gone),
             closed=_first(self.closed, other.closed),

@@ -113,7 +113,7 @@ class DrainService:
                 outcomes = executor.carry_out(plan, between=lambda: _renew(api, holder))
                 self._learn(memory, outcomes)
                 spent = (self.clock.now() - began).total_seconds()
-                pause = max(PAUSE_SECONDS, spent)
+                pause = max(PAUSE_SECONDS, spent, _asked_for_patience(outcomes))
                 over = self.clock.now() + timedelta(seconds=pause) >= until
                 if over or not plan.busy:
                     return looks
@@ -181,6 +181,12 @@ class DrainService:
 def _renew(api: ClusterApi, holder: str) -> None:
     if not api.acquire(holder, LEASE_SECONDS):
         raise Temporary("the lease went to another slice")
+
+
+def _asked_for_patience(outcomes: Sequence[Outcome]) -> float:
+    """Return how long an API that protects itself wants to be left alone, in seconds."""
+    errors = [o.error for o in outcomes if isinstance(o.error, Temporary)]
+    return max((error.retry_after or 0.0 for error in errors), default=0.0)
 
 
 def _past(deadline: datetime | None, now: datetime) -> bool:

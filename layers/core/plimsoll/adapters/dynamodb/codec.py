@@ -25,7 +25,16 @@ KEEP_NODES: Final = timedelta(days=1)
 """How long an index entry outlives the last time that the sweep saw its node."""
 KEEP_REPORTS: Final = timedelta(days=90)
 
-_TIMES: Final = ("noticed", "deadline", "cordoned", "capacity_asked", "emptied", "gone", "closed")
+_TIMES: Final = (
+    "noticed",
+    "deadline",
+    "cordoned",
+    "capacity_asked",
+    "replaced",
+    "emptied",
+    "gone",
+    "closed",
+)
 
 
 def time_to_text(time: datetime) -> str:

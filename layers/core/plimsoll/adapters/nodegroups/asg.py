@@ -15,7 +15,7 @@ from plimsoll.adapters.nodegroups import templates
 from plimsoll.adapters.nodegroups.kind import Warn, target_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused, Throttled
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.names import CAPACITY_LABELS
+from plimsoll.domain.names import CAPACITY_LABELS, RENEW
 from plimsoll.domain.nodes import Node
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ class AutoScalingGroups:
             # A weighted group counts units, not nodes: what a unit is, nobody can say beforehand.
             template=None if weighted else told,
             launchable=bool(group.get("LaunchTemplate")),
+            renew=tags.get(RENEW) == "true",
         )
 
     def _launch_template(self, group: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -242,3 +243,23 @@ def _overrides(group: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     mixed = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
     overrides: Sequence[Mapping[str, Any]] = mixed.get("Overrides", ())
     return overrides
+
+
+def renew(account: Account, instance: str) -> None:
+    """Terminate an instance; its group keeps its desired capacity and launches another.
+
+    Raises:
+        NotFound: it is gone, or belongs to no group.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
+
+    what = f"terminate {instance} so that its group launches another"
+    with translated(what):
+        try:
+            account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
+                InstanceId=instance, ShouldDecrementDesiredCapacity=False
+            )
+        except ClientError as error:
+            if code_of(error) == "ValidationError":
+                raise NotFound(str(translate(error, what))) from error
+            raise

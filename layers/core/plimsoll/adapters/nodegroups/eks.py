@@ -15,6 +15,7 @@ from plimsoll.adapters.nodegroups.asg import instances_of, tags_of
 from plimsoll.adapters.nodegroups.kind import Warn, target_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.names import RENEW
 from plimsoll.domain.nodes import Node, Taint
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class ManagedNodeGroups:
             instances=instances,
             instance_types=tuple(group.get("instanceTypes") or ()),
             template=templates.from_nodes(mine) or self._template(group, owned),
+            renew=(group.get("tags") or {}).get(RENEW) == "true",
         )
 
     def _template(

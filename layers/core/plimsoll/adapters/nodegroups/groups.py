@@ -67,3 +67,11 @@ class AwsNodeGroups:
             NotFound: the action is over, or hook, group or instance are gone.
         """
         asg.complete_lifecycle(self._account, group, hook, token, instance)
+
+    def renew(self, instance: str) -> None:
+        """Terminate an instance; its group keeps its desired capacity and launches another.
+
+        Raises:
+            NotFound: it is gone, or belongs to no group.
+        """
+        asg.renew(self._account, instance)

@@ -13,6 +13,7 @@ from plimsoll.domain.actions.hands import CapacityHands, ClusterHands, Hands
 from plimsoll.domain.actions.out_of_service import OutOfService
 from plimsoll.domain.actions.record import Record
 from plimsoll.domain.actions.release import Release
+from plimsoll.domain.actions.renew import Renew
 from plimsoll.domain.actions.scale import Scale
 
 type Action = (
@@ -25,6 +26,7 @@ type Action = (
     | GiveBack
     | OutOfService
     | Record
+    | Renew
     | CompleteLifecycle
 )
 
@@ -42,6 +44,7 @@ __all__ = [
     "OutOfService",
     "Record",
     "Release",
+    "Renew",
     "Scale",
     "Wave",
 ]

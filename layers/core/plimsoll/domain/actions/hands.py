@@ -63,6 +63,9 @@ class CapacityHands(Protocol):
         Without a token the action is found by its instance.
         """
 
+    def renew(self, instance: str) -> None:
+        """Terminate an instance; its group keeps its desired capacity and launches another."""
+
 
 class Hands(Protocol):
     """All that an action can touch."""

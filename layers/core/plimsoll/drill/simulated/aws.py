@@ -66,6 +66,14 @@ class SimulatedNodeGroups:
         )
         self._clock.touch(self._fleet)
 
+    def renew(self, instance: str) -> None:
+        """Terminate an instance; its group keeps its desired capacity and launches another."""
+        self._wire.to_aws(
+            "autoscaling:TerminateInstanceInAutoScalingGroup",
+            lambda: self._fleet.end(instance, self._clock.now()),
+        )
+        self._clock.touch(self._fleet)
+
     def _grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
         key = (group.name, token)
         if key not in self._promised:

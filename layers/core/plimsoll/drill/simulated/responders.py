@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol, override
 
-from plimsoll.adapters.kubernetes import KubernetesCluster, calls
-from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
-from plimsoll.domain.notices import InstanceNotice, parse
-from plimsoll.domain.objects import parse_pod
-from plimsoll.domain.pods import OwnerKind, Pod
+from plimsoll.drill import commondrain
+from plimsoll.drill.commondrain import noticed
 from plimsoll.drill.machines import Machine, region_of
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.simulated.aws import SimulatedInstances, SimulatedNodeGroups
@@ -36,9 +33,6 @@ from plimsoll.services.ownership import Ownership
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.rehearsal import Rehearsal
 from plimsoll.services.sweep import SweepService
-
-EVICTION_RETRY: Final = 5.0
-"""Seconds until a blocked eviction is tried again, as `kubectl drain` does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +91,14 @@ class CommonDrain(Nobody):
         super().__init__(world)
         self._world = world
         self._draining: set[str] = set()
-        # `kubectl drain` evicts every pod in a goroutine of its own.
         self._workers = GreenletWorkers(world.clock, parallel=10_000)
 
     @override
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Start the drain of every instance that has its first notice."""
         for body in bodies:
-            for notice in parse(body, received=self._world.clock.now(), drills=True):
-                if isinstance(notice, InstanceNotice.__value__):
-                    self._start(notice.instance)
+            for instance in noticed(body, self._world.clock.now()):
+                self._start(instance)
         return super().notices(bodies)
 
     def _start(self, instance: str) -> None:
@@ -118,31 +110,13 @@ class CommonDrain(Nobody):
                 self._world.clock.spawn(self._world.clock.now(), drain, f"drain {machine.node}")
 
     def _drain(self, stage: Stage, machine: Machine) -> None:
-        transport = _transport(self._world, stage, "drain")
-        requests = Requests(transport=transport, cluster=stage.name)
-        api = KubernetesCluster(transport, stage.name, self._world.clock, workers=self._workers)
-        cordon = partial(
-            requests.send,
-            calls.PATCH_NODE,
-            name=machine.node,
-            body={"spec": {"unschedulable": True}},
+        drain = commondrain.CommonDrain(
+            _transport(self._world, stage, "drain"),
+            stage.name,
+            self._world.clock,
+            workers=self._workers,
         )
-        on_node = f"spec.nodeName={machine.node}"
-        self._insist(machine, cordon)
-        found = self._insist(machine, partial(requests.list, calls.LIST_PODS, fields=on_node))
-        pods = [pod for pod in map(parse_pod, found or ()) if _leaves(pod)]
-        self._workers.run([partial(self._insist, machine, partial(api.evict, pod)) for pod in pods])
-
-    def _insist[T](self, machine: Machine, call: Callable[[], T]) -> T | None:
-        """Repeat a call until it works, its aim is reached anyhow, or the instance is gone."""
-        while machine.gone is None:
-            try:
-                return call()
-            except (NotFound, Conflict):
-                return None
-            except PlimsollError:
-                self._world.clock.sleep(EVICTION_RETRY)
-        return None
+        drain.drain(machine.node, over=lambda: machine.gone is not None)
 
 
 class Plimsoll:
@@ -264,9 +238,3 @@ def _registered(stage: Stage) -> Cluster:
         region=region_of(stage.spec.node_groups[0].zones[0]),
         added=EPOCH,
     )
-
-
-def _leaves(pod: Pod) -> bool:
-    """Whether a common drain evicts it."""
-    daemon = pod.owner is not None and pod.owner.kind == OwnerKind.DAEMON_SET
-    return not (pod.mirror or daemon or pod.finished or pod.deleting is not None)

@@ -1,0 +1,38 @@
+"""Replace an instance before it is taken away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from plimsoll.domain.actions.base import Wave
+from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.nodes import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renew:
+    """Terminate an empty instance whose group then launches another, and close its interruption.
+
+    Only after a recommendation without a deadline, and only in groups whose owner marked them with
+    the tag `plimsoll.dev/renew: "true"`: a recommended instance often lives on for hours.
+    """
+
+    verb: ClassVar[str] = "renew"
+    wave: ClassVar[Wave] = Wave.CLOSE
+
+    node: Node
+    interruption: Interruption
+    """With its closing mark."""
+    reason: str
+
+    @property
+    def target(self) -> str:
+        """The node and its instance."""
+        return f"Node {self.node.name} ({self.interruption.instance})"
+
+    def perform(self, hands: Hands) -> None:
+        """Terminate it, then write down that it is finished: the other way round it could stay."""
+        hands.capacity.renew(self.interruption.instance)
+        hands.cluster.record(self.node, self.interruption)
