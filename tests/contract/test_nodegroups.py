@@ -600,5 +600,8 @@ def test_a_renewed_instance_is_replaced_by_its_group(moto_aws: Aws, groups: AwsN
 
 
 def test_an_instance_of_no_group_cannot_be_renewed(moto_aws: Aws, groups: AwsNodeGroups) -> None:
-    with pytest.raises(NotFound):
+    unknown = refused("ValidationError", "Instance Id not found - No managed instance found")
+    Answers(moto_aws, "autoscaling", "TerminateInstanceInAutoScalingGroup", unknown)
+
+    with pytest.raises(NotFound, match="No managed instance"):
         groups.renew("i-0123456789abcdef0")
