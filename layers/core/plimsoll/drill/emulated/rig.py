@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.domain.errors import BadInput, Refused
+from plimsoll.domain.errors import Refused
 from plimsoll.drill.emulated.awsfleet import AwsFleet
 from plimsoll.drill.emulated.bus import Bus
+from plimsoll.drill.emulated.commondrain import CommonDrain
 from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.emulated.stack import Stack
 from plimsoll.drill.emulated.walltime import WallTime
@@ -45,10 +46,6 @@ def run(drill: Script, *, responder: str, seed: int, listener: Listener | None =
         Refused: something that the rig starts is missing or did not start.
     """
     refuse_unsupported(drill.scenario, "emulated")
-    if responder == "drain":
-        raise BadInput(
-            "the responder drain is not built for the rig emulated; play it with --rig simulated"
-        )
     with ExitStack() as exits:
         emulation = Emulation(
             drill, responder=responder, seed=seed, listener=listener or Quiet(), exits=exits
@@ -75,6 +72,7 @@ class Emulation:
         self._exits = exits
         self._began = time.monotonic()
         self._zero: datetime | None = None
+        self._drain: CommonDrain | None = None
         self._time = WallTime(SystemClock())
         self._clock = self._time.clock
         self._measurement = Measurement()
@@ -110,9 +108,16 @@ class Emulation:
         with self._step("deployed the built template with sam deploy"):
             ministack.deploy(AcceptDrills="true", Size="small")
         stack = Stack(ministack, aws)
+        servers = {
+            name: self._exits.enter_context(self._serve(stage))
+            for name, stage in self._stages.items()
+        }
+        if self._responder == "drain":
+            self._drain = self._exits.enter_context(
+                CommonDrain(ministack, self._stages, servers, SystemClock())
+            )
         if self._responder == "plimsoll":
-            for name, stage in self._stages.items():
-                server = self._exits.enter_context(self._serve(stage))
+            for name, server in servers.items():
                 stack.register(name, server)
             with self._step("registered the clusters and swept once"):
                 stack.sweep()
@@ -177,7 +182,8 @@ class Emulation:
         self._calm = calm
 
     def _raise_errors(self, timeline: Timeline, bus: Bus) -> None:
-        for error in (*timeline.errors, bus.error, self._time.error):
+        drain = None if self._drain is None else self._drain.error
+        for error in (*timeline.errors, bus.error, self._time.error, drain):
             if error is not None:
                 raise error
 

@@ -13,7 +13,6 @@ from typing import Final, Protocol, override
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.drill import commondrain
-from plimsoll.drill.commondrain import noticed
 from plimsoll.drill.machines import Machine, region_of
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.simulated.aws import SimulatedInstances, SimulatedNodeGroups
@@ -97,7 +96,7 @@ class CommonDrain(Nobody):
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Start the drain of every instance that has its first notice."""
         for body in bodies:
-            for instance in noticed(body, self._world.clock.now()):
+            for instance in commondrain.noticed(body, self._world.clock.now()):
                 self._start(instance)
         return super().notices(bodies)
 
@@ -226,7 +225,12 @@ class _Clusters:
 
 def _transport(world: World, stage: Stage, user: str) -> SimulatedTransport:
     return SimulatedTransport(
-        cluster=stage.cluster, name=stage.name, user=user, wire=world.wire, clock=world.clock
+        cluster=stage.cluster,
+        name=stage.name,
+        user=user,
+        wire=world.wire,
+        clock=world.clock,
+        lag=stage.lag,
     )
 
 
