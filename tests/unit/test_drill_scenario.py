@@ -365,15 +365,29 @@ def test_whatever_is_damaged_the_scenario_reads_or_says_what_is_wrong(tmp_path_f
     assert all(place.startswith(str(file)) for place in said)
 
 
-@pytest.mark.parametrize("rig", sorted(RIGS))
-def test_faults_that_are_not_built_are_refused_by_name_and_place(tmp_path, rig):
-    scenario = read(tmp_path, GOOD)
+@pytest.mark.parametrize(
+    ("fault", "rig", "named"),
+    [
+        ("api-server-slow, latency: 1s", "emulated", "the fault api-server-slow"),
+        ("function-killed, function: drains", "emulated", "the fault function-killed"),
+        ("aws-throttled, service: ec2", "emulated", "the fault aws-throttled"),
+        ("function-killed, function: placement", "simulated", "the function placement"),
+        ("aws-throttled, service: s3", "simulated", "the service s3"),
+    ],
+)
+def test_faults_that_a_rig_cannot_play_are_refused_by_name_and_place(tmp_path, fault, rig, named):
+    text = changed("insufficient-capacity, nodes: {group: base}", fault)
+    scenario = read(tmp_path, text)
     (problem,) = unsupported(scenario, rig)
-    assert "insufficient-capacity" in str(problem)
-    assert rig in str(problem)
+    assert f"{named}, which the rig {rig}" in str(problem)
     assert f"drill.yaml:{line_of(GOOD, 'insufficient')}" in str(problem)
     with pytest.raises(BadInput):
         refuse_unsupported(scenario, rig)
+
+
+@pytest.mark.parametrize("rig", sorted(RIGS))
+def test_faults_of_the_world_are_played_on_every_rig(tmp_path, rig):
+    assert unsupported(read(tmp_path, GOOD), rig) == []
 
 
 def test_rivals_and_rigs_that_are_not_built_are_refused_by_name(tmp_path):

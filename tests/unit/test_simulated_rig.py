@@ -295,14 +295,6 @@ def test_a_cluster_that_never_becomes_ready_is_refused_with_what_is_not(play: Pl
         play(web=WEB.replace("replicas: 1", "replicas: 40"), responder="none")
 
 
-def test_what_the_rig_cannot_play_is_refused_by_name(play: Play):
-    with pytest.raises(BadInput, match="aws-throttled"):
-        play(
-            with_timeline("{at: 1s, fault: aws-throttled, for: 5s, service: ec2}"),
-            responder="none",
-        )
-
-
 def test_whoever_listens_hears_what_happens(tmp_path: Path):
     class Listener(Quiet):
         def __init__(self) -> None:

@@ -169,8 +169,9 @@ class Fleet:
             return []
 
     def refuse(self, name: str, until: datetime) -> None:
-        """Let EC2 have no capacity for a group until then."""
-        self.group(name).refused_until = until
+        """Let EC2 have no capacity for a group until then, or until later if that was said."""
+        group = self.group(name)
+        group.refused_until = max(until, group.refused_until or until)
 
     def end(self, instance: str, at: datetime) -> None:
         """Let a machine vanish at that time, unless it goes sooner.

@@ -1,6 +1,6 @@
 """What can be played today, by rig. What cannot is refused by name before anything starts.
 
-To enable a kind or a fault, add its line here, once the rig plays it.
+To enable a kind, a fault or a rival, add it here, once the rig plays it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,31 @@ class Repertoire:
     """What one rig can play."""
 
     faults: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+    """Those that `function-killed` can kill."""
+    services: frozenset[str] = frozenset()
+    """Those of AWS that `aws-throttled` can throttle."""
     rivals: frozenset[str] = frozenset()
 
 
+_ANYWHERE = frozenset(
+    {
+        "api-server-down",
+        "insufficient-capacity",
+        "notices-delayed",
+        "notices-duplicated",
+        "notices-lost",
+    }
+)
+"""Faults of the world: whoever drives the model of it can play them."""
+
 RIGS: Mapping[str, Repertoire] = {
-    "simulated": Repertoire(faults=frozenset({"api-server-down", "notices-duplicated"})),
-    "emulated": Repertoire(faults=frozenset({"api-server-down", "notices-duplicated"})),
+    "simulated": Repertoire(
+        faults=_ANYWHERE | {"api-server-slow", "aws-throttled", "function-killed"},
+        functions=frozenset({"drains", "notices", "sweep"}),
+        services=frozenset({"autoscaling", "dynamodb", "ec2", "eks", "sqs"}),
+    ),
+    "emulated": Repertoire(faults=_ANYWHERE),
 }
 """The rigs that are built."""
 
@@ -84,10 +103,22 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
                     cure="Take it out of rivals",
                 )
     for entry in scenario.timeline:
-        if isinstance(entry, FaultEntry) and entry.fault not in can.faults:
+        if isinstance(entry, FaultEntry):
+            yield from _unsupported_fault(entry, rig, can)
+
+
+def _unsupported_fault(entry: FaultEntry, rig: str, can: Repertoire) -> Iterator[Problem]:
+    wanted = [
+        ("fault", entry.fault, can.faults, "Take it out of the timeline, or choose another rig"),
+        ("function", entry.function, can.functions, "Name another function"),
+        ("service", entry.service, can.services, "Name another service"),
+    ]
+    for what, name, known, cure in wanted:
+        if name is not None and name not in known:
             yield Problem(
                 place=entry.place,
-                found=f"the fault {entry.fault}, which the rig {rig} cannot play yet",
-                allowed=listed(sorted(can.faults)),
-                cure="Take it out of the timeline, or choose another rig",
+                found=f"the {what} {name}, which the rig {rig} cannot play yet",
+                allowed=listed(sorted(known)),
+                cure=cure,
             )
+            return

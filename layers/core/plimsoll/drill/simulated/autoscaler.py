@@ -40,6 +40,7 @@ class ClusterAutoscaler:
             user="cluster-autoscaler",
             wire=Wire(clock, api_seconds),
             clock=clock,
+            lag=stage.lag,
         )
         self._api = KubernetesCluster(transport, stage.name, clock, workers=GreenletWorkers(clock))
 

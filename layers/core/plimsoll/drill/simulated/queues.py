@@ -91,7 +91,7 @@ class NoticesQueue:
             results.extend(self._receive([message.body for message in batch]))
 
         def done(invocation: Invocation) -> None:
-            if len(results) != len(batch):  # killed, or failed as a whole
+            if invocation.killed or len(results) != len(batch):  # or failed as a whole
                 for message in batch:
                     self._again(message, invocation.error, NOTICES_VISIBILITY)
                 return

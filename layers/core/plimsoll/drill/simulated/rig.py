@@ -26,6 +26,7 @@ from plimsoll.drill.simulated.stage import Stage
 from plimsoll.drill.simulated.telemetry import DrillTelemetry
 from plimsoll.drill.simulated.time import Invocation, VirtualClock
 from plimsoll.drill.simulated.timeline import Timeline
+from plimsoll.drill.simulated.trouble import Trouble
 from plimsoll.drill.simulated.wire import Wire
 from plimsoll.drill.warmup import warm_up
 
@@ -91,6 +92,7 @@ class Simulation:
         self.measurement = Measurement()
         self._listener = listener or Quiet()
         self._zero = self.clock.now()
+        self.trouble = Trouble(seed)
         api_seconds = scenario.latency.api.total_seconds()
         self.stages = {
             spec.name: Stage(spec, seed=seed, clock=self.clock, measurement=self.measurement)
@@ -106,7 +108,7 @@ class Simulation:
             World(
                 clock=self.clock,
                 stages=self.stages,
-                wire=Wire(self.clock, api_seconds, self.measurement),
+                wire=Wire(self.clock, api_seconds, self.measurement, self.trouble),
                 telemetry=self.telemetry,
                 ticks=self._tick,
             )
@@ -120,6 +122,7 @@ class Simulation:
             queue=self.notices,
             measurement=self.measurement,
             say=self._say,
+            trouble=self.trouble,
             doubled=self.mischief.doubled,
         )
         self._autoscalers = [
@@ -144,7 +147,8 @@ class Simulation:
         warm_up(self.clock, self.measurement)
         self._zero = self.clock.now()
         self.measurement.begin(self._zero)
-        self.clock.on_call = self.mischief.on_call
+        self.clock.on_call = self._called
+        self.clock.on_end = self.trouble.ended
         self.timeline.play(self._zero)
         first = self._zero + SWEEP_PHASE
         self.clock.at(first, lambda: self._every(SWEEP, "sweep", self.responder.sweep))
@@ -207,6 +211,11 @@ class Simulation:
         self._say(f"warning: {invocation.name} failed: {type(error).__name__}: {error}")
         if error is not None and not isinstance(error, PlimsollError):
             self._bugs.append(error)
+
+    def _called(self, invocation: Invocation) -> None:
+        self.trouble.called(invocation)
+        if self.mischief.on_call is not None:
+            self.mischief.on_call(invocation)
 
     def _slice(self, cluster: str, holder: str) -> object:
         return self.responder.slice(cluster, holder)

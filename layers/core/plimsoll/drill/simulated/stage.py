@@ -13,7 +13,7 @@ from plimsoll.drill.fleet import Fleet, Group
 from plimsoll.drill.machines import Machine, node_object
 from plimsoll.drill.manifests import WORKLOADS, Manifest
 from plimsoll.drill.measure import Measurement
-from plimsoll.drill.scenario import ClusterSpec, ScaleEntry
+from plimsoll.drill.scenario import ClusterSpec, ScaleEntry, Selector
 from plimsoll.drill.simulated.time import VirtualClock
 from plimsoll.hollow.cluster import HollowCluster
 from plimsoll.hollow.refusals import RefusedError
@@ -34,6 +34,7 @@ class Stage:
         self._clock = clock
         self._measurement = measurement
         self._outages = 0
+        self._lags: list[float] = []
         self._waiting: list[Machine] = []
         self.cluster = HollowCluster(
             now=now,
@@ -123,6 +124,24 @@ class Stage:
             if machine.gone is None:
                 self.joined(machine, now)
         self._clock.touch(self.cluster)
+
+    def slow_down(self, seconds: float) -> None:
+        """Let every answer of the API server be late; the worst of several counts."""
+        self._lags.append(seconds)
+
+    def speed_up(self, seconds: float) -> None:
+        """Let one slowness end."""
+        self._lags.remove(seconds)
+
+    def lag(self) -> float:
+        """Return by how many seconds answers are late."""
+        return max(self._lags, default=0.0)
+
+    def refuse_capacity(self, selector: Selector, until: datetime) -> None:
+        """Let EC2 have no capacity for the groups that a selector takes."""
+        for group in self.spec.node_groups:
+            if selector.takes_group(self.name, group):
+                self.fleet.refuse(group.name, until)
 
     def unfinished(self) -> Iterator[str]:
         """Yield in words what the measurement cannot see, and what must be over in the end."""

@@ -80,6 +80,8 @@ class VirtualClock:
     def __init__(self, start: datetime = EPOCH) -> None:
         self.on_call: Callable[[Invocation], None] | None = None
         """Called after each API call that an invocation made; it may kill the invocation."""
+        self.on_end: Callable[[Invocation], None] | None = None
+        """Called when an invocation has done its work, before `done` hears; it may kill it yet."""
         self.on_error: Callable[[Invocation], None] | None = None
         """Called when an invocation has ended with an exception."""
         self._now = start
@@ -126,6 +128,8 @@ class VirtualClock:
             try:
                 invocation.check()
                 run()
+                if self.on_end is not None:
+                    self.on_end(invocation)
             except Exception as error:  # noqa: BLE001 - a failed run is an outcome, as in Lambda
                 invocation.error = error
             except greenlet.GreenletExit:

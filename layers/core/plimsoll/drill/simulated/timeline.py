@@ -25,6 +25,7 @@ from plimsoll.drill.scenario import (
 from plimsoll.drill.script import Script
 from plimsoll.drill.simulated.stage import Stage
 from plimsoll.drill.simulated.time import VirtualClock
+from plimsoll.drill.simulated.trouble import Trouble
 
 OWNER_RETRY = timedelta(seconds=1)
 """How soon the owner tries again while the API server is down."""
@@ -48,11 +49,14 @@ class Timeline:
     queue: Way
     measurement: Measurement
     say: Callable[[str], None]
+    trouble: Trouble | None = None
+    """Who makes trouble for functions and AWS; None where the rig cannot."""
     doubled: bool = False
     """Whether every notice comes twice, fault or no fault."""
     errors: list[Exception] = field(default_factory=list)
     """What the cluster refused to its owner: the scenario is wrong."""
-    _doubling: list[FaultEntry] = field(default_factory=list)
+    _disturbing: list[FaultEntry] = field(default_factory=list)
+    """Faults that notices meet just now."""
     _sent: int = 0
     _unplayed: int = 0
 
@@ -100,15 +104,25 @@ class Timeline:
     def _fault(self, entry: FaultEntry) -> None:
         now = self.clock.now()
         self.say(f"fault {entry.fault} begins")
+        hit = [s for s in self.stages.values() if entry.cluster in {None, s.name}]
         match entry.fault:
             case "api-server-down":
-                hit = [s for s in self.stages.values() if entry.cluster in {None, s.name}]
                 for stage in hit:
                     stage.take_api_away()
                     self.clock.at(now + entry.lasts, stage.bring_api_back)
-            case "notices-duplicated":
-                self._doubling.append(entry)
-                self.clock.at(now + entry.lasts, partial(self._doubling.remove, entry))
+            case "api-server-slow":
+                late = entry.latency.total_seconds()
+                for stage in hit:
+                    stage.slow_down(late)
+                    self.clock.at(now + entry.lasts, partial(stage.speed_up, late))
+            case "insufficient-capacity":
+                for stage in self.stages.values():
+                    stage.refuse_capacity(entry.nodes, now + entry.lasts)
+            case "notices-lost" | "notices-delayed" | "notices-duplicated":
+                self._disturbing.append(entry)
+                self.clock.at(now + entry.lasts, partial(self._disturbing.remove, entry))
+            case "function-killed" | "aws-throttled" if self.trouble is not None:
+                self.trouble.begin(entry, now)
             case _:  # refused before anything started
                 raise NotImplementedError(entry.fault)
         self.clock.at(now + entry.lasts, partial(self.say, f"fault {entry.fault} ends"))
@@ -137,16 +151,23 @@ class Timeline:
             self.clock.touch(stage.fleet)
 
     def _send(self, body: str) -> None:
-        """Put an event on its way; while notices are doubled, with a copy, and out of order."""
+        """Put an event on its way, through whatever notices meet just now.
+
+        A lost one never arrives, late ones arrive late, and doubled ones with a copy, out of order.
+        """
         self._sent += 1
         draw = random.Random(f"{self.seed}/notices/{self._sent}")  # noqa: S311 - a drill, no secret
+        met = [fault for fault in self._disturbing if draw.random() < fault.fraction]
+        if any(fault.fault == "notices-lost" for fault in met):
+            self.say("a notice is lost")
+            return
         delays = [0.0]
-        chances = [(fault.fraction, fault.delay.total_seconds()) for fault in self._doubling]
-        for fraction, most in [*chances, *([(1.0, 2.0)] if self.doubled else [])]:
-            if draw.random() < fraction:
-                delays = [draw.uniform(0, most) for _ in (*delays, 0)]
+        spans = [f.delay.total_seconds() for f in met if f.fault == "notices-duplicated"]
+        for most in [*spans, *([2.0] if self.doubled else [])]:
+            delays = [draw.uniform(0, most) for _ in (*delays, 0)]
+        late = sum(f.delay.total_seconds() for f in met if f.fault == "notices-delayed")
         for delay in delays:
-            self.queue.send(body, delay_seconds=delay)
+            self.queue.send(body, delay_seconds=late + delay)
 
 
 def select(

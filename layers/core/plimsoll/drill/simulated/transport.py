@@ -7,7 +7,7 @@ it: `Temporary`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from plimsoll.adapters.kubernetes.transport import Answer
@@ -27,6 +27,8 @@ class SimulatedTransport:
     """The program's user agent: field managers are named after it."""
     wire: Wire
     clock: VirtualClock
+    lag: Callable[[], float]
+    """By how many seconds answers are late just now."""
 
     def call(
         self,
@@ -40,7 +42,7 @@ class SimulatedTransport:
         """Send a request and return its answer, whatever its status.
 
         Raises:
-            Temporary: the API server is down.
+            Temporary: the API server is down, or too slow.
         """
         sent = None if body is None else json.loads(json.dumps(body))
 
@@ -62,4 +64,4 @@ class SimulatedTransport:
             headers = {name.lower(): value for name, value in answer.headers.items()}
             return Answer(status=answer.status, body=answer.body, headers=headers)
 
-        return self.wire.to_kubernetes(method, path, act)
+        return self.wire.to_kubernetes(method, path, act, lag_seconds=self.lag())

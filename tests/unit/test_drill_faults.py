@@ -1,0 +1,212 @@
+"""What breaks in a simulated drill: each fault does what it says, for as long as it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.drill.report import as_text
+from plimsoll.drill.rigs import Quiet
+from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.rig import run
+
+WEB = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: first}
+value: 1000
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - {name: web, image: example/web, resources: {requests: {cpu: 500m}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: platform}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: platform}}
+  template:
+    metadata: {labels: {app: platform}}
+    spec:
+      priorityClassName: first
+      nodeSelector: {node.kubernetes.io/capacity: on-demand}
+      containers:
+        - {name: platform, image: example/platform, resources: {requests: {cpu: 400m}}}
+"""
+
+DRILL = """
+apiVersion: plimsoll.dev/v1
+kind: Drill
+metadata: {name: faults}
+spec:
+  horizon: 8m
+  clusters:
+    - name: harbor
+      nodeGroups:
+        - {name: base, kind: asg, capacity: on-demand, instanceType: m6i.large, zones: [us-east-1a],
+           size: 1, max: 3, startup: 40s, allocatable: {cpu: BASE, memory: 4Gi, pods: 10}}
+        - {name: spot, kind: asg, capacity: spot, instanceType: m5.xlarge, zones: [us-east-1a],
+           size: 1, startup: 10m, allocatable: {cpu: "8", memory: 32Gi, pods: 10}}
+      manifests: [web.yaml]
+  timeline:
+    - {at: 10s, notice: spot-interruption, nodes: {capacity: spot}}
+"""
+"""web stands on the large spot node; whether there is room for it elsewhere is up to BASE."""
+
+NO_ROOM = "600m"
+"""platform is all that stands there, and a replacement of web needs another node."""
+
+type Play = Callable[..., dict[str, Any]]
+
+
+class Log(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, str]] = []
+
+    def say(self, seconds: float, what: str) -> None:
+        self.lines.append((seconds, what))
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+def play(tmp_path: Path, log: Log) -> Play:
+    """Play a drill with these faults and return its report."""
+
+    def of(
+        *faults: str, responder: str = "plimsoll", base: str = "1", drill: str = DRILL
+    ) -> dict[str, Any]:
+        text = drill.replace("BASE", base) + "".join(f"    - {fault}\n" for fault in faults)
+        (tmp_path / "web.yaml").write_text(WEB)
+        (tmp_path / "drill.yaml").write_text(text)
+        script = read_drill(tmp_path / "drill.yaml")
+        report = run(script, responder=responder, seed=3, listener=log)
+        whole: dict[str, Any] = json.loads(as_text(report))
+        return whole
+
+    return of
+
+
+def node(report: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = report["nodes"][0]
+    return row
+
+
+def test_a_slow_api_server_takes_longer_for_each_answer(play: Play):
+    report = play("{at: 5s, fault: api-server-slow, latency: 2s, for: 5m}", responder="drain")
+    # 300 ms, 200 ms and 20 ms as always, and 2 s more for the cordon.
+    assert node(report)["cordoned"] == 12.52
+    fast = play("{at: 1s, fault: api-server-slow, latency: 2s, for: 5s}", responder="drain")
+    assert node(fast)["cordoned"] == 10.52
+
+
+def test_an_api_server_slower_than_the_client_waits_does_what_it_is_told_all_the_same(play: Play):
+    report = play("{at: 5s, fault: api-server-slow, latency: 20s, for: 40s}", responder="drain")
+    assert node(report)["cordoned"] == 15.5  # the client gave up after 5 s; the cordon was done
+    assert report["totals"]["pods_killed"] == 0
+
+
+def test_plimsoll_empties_a_node_over_a_slow_api_server(play: Play):
+    report = play("{at: 5s, fault: api-server-slow, latency: 1s, for: 5m}")
+    assert report["totals"]["pods_killed"] == 0
+    assert report["totals"]["ready_replica_seconds_lost"] == 0
+
+
+def test_no_capacity_means_the_clouds_own_refusal_until_the_fault_is_over(play: Play, log: Log):
+    report = play(
+        "{at: 5s, fault: insufficient-capacity, nodes: {group: base}, for: 40s}", base=NO_ROOM
+    )
+    base = next(row for row in report["capacity"] if row["group"] == "base")
+    assert base["first_asked"] < 12
+    assert report["api"]["aws"]["autoscaling:LaunchInstances"] > 1
+    assert any("InsufficientInstanceCapacity" in line for _, line in log.lines)
+
+
+def test_no_capacity_hits_only_the_groups_that_are_meant(play: Play, log: Log):
+    play("{at: 5s, fault: insufficient-capacity, nodes: {group: spot}, for: 5m}", base=NO_ROOM)
+    asked = [line for _, line in log.lines if "InsufficientInstanceCapacity" in line]
+    assert asked == []
+
+
+def test_a_lost_notice_never_arrives_and_a_handler_of_events_alone_never_knows(play: Play):
+    report = play("{at: 5s, fault: notices-lost, for: 10s}", responder="drain")
+    assert node(report)["cordoned"] is None
+    assert report["totals"]["pods_killed"] == 1
+
+
+def test_plimsoll_learns_of_a_lost_notice_from_ec2_itself(play: Play):
+    report = play("{at: 5s, fault: notices-lost, for: 10s}")
+    assert 37 <= node(report)["cordoned"] < 40  # the first sweep
+    assert report["totals"]["pods_killed"] == 0
+
+
+def test_notices_outside_the_time_of_the_fault_come_as_ever(play: Play):
+    assert node(play("{at: 11s, fault: notices-lost, for: 10s}"))["cordoned"] < 11
+    assert node(play("{at: 1s, fault: notices-lost, for: 9s}"))["cordoned"] < 11
+
+
+def test_a_late_notice_is_late_by_its_delay(play: Play):
+    report = play("{at: 5s, fault: notices-delayed, delay: 20s, for: 10s}", responder="drain")
+    assert node(report)["noticed"] == 10.0
+    assert node(report)["cordoned"] == 30.52
+
+
+def test_a_fraction_of_the_notices_is_hit(play: Play):
+    drill = DRILL.replace("size: 1, startup: 10m", "size: 8, startup: 10m")
+    report = play(
+        "{at: 5s, fault: notices-lost, fraction: 0.5, for: 10s}", responder="drain", drill=drill
+    )
+    assert 0 < report["totals"]["nodes_cordoned"] < 8
+
+
+@pytest.mark.parametrize("function", ["notices", "drains", "sweep"])
+def test_a_killed_function_does_nothing_after_its_death_and_its_work_is_done_later(
+    play: Play, log: Log, function: str
+):
+    report = play(f"{{at: 5s, fault: function-killed, function: {function}, for: 20s}}")
+    assert report["settled"]
+    assert report["totals"]["pods_killed"] == 0
+    again = play(f"{{at: 5s, fault: function-killed, function: {function}, for: 20s}}")
+    assert again == report
+
+
+def test_every_run_that_starts_in_the_time_dies_even_one_of_few_calls(play: Play):
+    report = play("{at: 5s, fault: function-killed, function: notices, for: 5m}", responder="drain")
+    calm = play(responder="drain")
+    # Each run dies, so its notice comes back every 30 s; the drain that the first began goes on.
+    assert node(report)["cordoned"] == node(calm)["cordoned"]
+    assert report["seconds"] > calm["seconds"]
+
+
+def test_throttled_calls_are_tried_again_as_the_real_client_does_and_then_fail(play: Play):
+    report = play("{at: 5s, fault: aws-throttled, service: autoscaling, for: 30s}", base=NO_ROOM)
+    calm = play(base=NO_ROOM)
+    calls = "autoscaling:DescribeAutoScalingGroups"
+    assert report["api"]["aws"][calls] >= calm["api"]["aws"][calls] + 2
+    grown = [
+        next(row for row in r["capacity"] if row["group"] == "base")["first_asked"]
+        for r in (calm, report)
+    ]
+    assert grown[0] < 12
+    assert grown[1] > 35
+
+
+def test_throttling_of_another_service_is_not_felt(play: Play):
+    slow = play("{at: 5s, fault: aws-throttled, service: eks, for: 30s}", base=NO_ROOM)
+    assert slow["api"]["aws"] == play(base=NO_ROOM)["api"]["aws"]
