@@ -30,6 +30,7 @@ MOST_SECONDS: Final = 30
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
     """Handle a batch of notices, and name those that must come back."""
     records = event["Records"]
+    logger.info("batch received", extra={"notices": len(records)})
     failed = []
     for record, answer in zip(records, _answers([r["body"] for r in records]), strict=True):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, override
 
 from plimsoll.adapters.aws import Aws
@@ -86,13 +87,18 @@ class Stack:
             for _ in range(times):
                 measurement.aws_call(operation)
 
+    @property
+    def log(self) -> Path:
+        """Where the emulator logs, with the output of every function in it."""
+        return self._ministack.log
+
     def complaints(self) -> Sequence[str]:
         """Return what the emulator's log says of functions that failed."""
         return self._ministack.complaints()
 
     def news(self) -> Iterator[str]:
         """Yield in words what the functions logged since the last call."""
-        with self._ministack.log.open(errors="replace") as log:
+        with self.log.open(errors="replace") as log:
             log.seek(self._read)
             text = log.read()
         whole, _, rest = text.rpartition("\n")

@@ -1,0 +1,201 @@
+"""How long the function `notices` takes from nothing to its first patch, as it was built.
+
+Each run is a fresh process: interpreter, imports from the built artefact, boto3 and its clients,
+the Kubernetes client, a GET and a PATCH of one node over HTTP to a hollow cluster, DynamoDB and
+Secrets Manager on the emulator. The clock stops when the hollow cluster has the PATCH. As a bound, a
+process that imports urllib3 and sends such a PATCH. Run it from the repository, after `make build`:
+
+    .venv/bin/python benchmarks/cold_start.py [--runs 15]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.drill.durations import Span
+from plimsoll.drill.emulated.awsfleet import AwsFleet
+from plimsoll.drill.emulated.ministack import ACCOUNT, REGION, Checkout, MiniStack
+from plimsoll.drill.emulated.stack import Stack
+from plimsoll.drill.events import event_of
+from plimsoll.drill.fleet import Fleet
+from plimsoll.drill.machines import Machine, node_object
+from plimsoll.drill.scenario import NodeGroupSpec
+from plimsoll.hollow.cluster import HollowCluster
+from plimsoll.hollow.serve import HollowServer
+
+HERE = Path(__file__).parent
+STARTUP = timedelta(seconds=70)
+NOTICE = timedelta(seconds=120)
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A deployed stack, its cluster, and a node for every run."""
+
+    stack: MiniStack
+    server: HollowServer
+    machines: list[Machine]
+    patches: list[float]
+    """When the cluster got a PATCH, on the monotonic clock."""
+
+
+@contextmanager
+def world(nodes: int) -> Iterator[World]:
+    clock = SystemClock()
+    now = clock.now()
+    group = NodeGroupSpec(
+        name="spot",
+        kind="asg",
+        capacity="spot",
+        instance_type="m5.2xlarge",
+        zones=("us-east-1a",),
+        size=nodes,
+        max=nodes,
+        startup=Span(least=STARTUP, most=STARTUP),
+        allocatable={"cpu": "7910m", "memory": "29Gi", "pods": "58"},
+    )
+    fleet = Fleet("harbor", [group], seed=0, now=now)
+    fleet.step(now)
+    cluster = HollowCluster(now=now)
+    machines = list(fleet.alive())
+    for machine in machines:
+        cluster.join(node_object(machine), now=now)
+    patches: list[float] = []
+
+    def called(verb: str) -> None:
+        if verb == "PATCH":
+            patches.append(time.monotonic())
+
+    with ExitStack() as exits:
+        lock = RLock()
+        server = exits.enter_context(HollowServer(cluster, lock=lock, called=called))
+        aws = exits.enter_context(AwsFleet([fleet], clock=clock.now, lock=lock))
+        ministack = exits.enter_context(MiniStack(endpoints=aws.endpoints))
+        ministack.deploy(AcceptDrills="true", Size="small")
+        stack = Stack(ministack, aws)
+        stack.register("harbor", server)
+        stack.sweep()
+        yield World(stack=ministack, server=server, machines=machines, patches=patches)
+
+
+def environment(world: World) -> dict[str, str]:
+    """Return the environment of the deployed function, with the built artefact on its path."""
+    functions = world.stack.client("lambda")
+    name = world.stack.outputs["NoticesFunction"]
+    variables = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+    built = Checkout.find().template.parent
+    path = ("NoticesFunction", "CoreLayer/python", "KubernetesLayer/python")
+    return {
+        **variables,
+        **{f"AWS_ENDPOINT_URL_{key}": url for key, url in world.stack.endpoints.items()},
+        "AWS_ENDPOINT_URL": world.stack.url,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": ACCOUNT,
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_LAMBDA_FUNCTION_NAME": name,
+        "PYTHONPATH": os.pathsep.join(str(built / part) for part in path),
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+    }
+
+
+def event(machine: Machine) -> str:
+    now = SystemClock().now()
+    body = event_of("spot-interruption", machine, now, goes=now + NOTICE)
+    record = {
+        "messageId": "1",
+        "receiptHandle": "1",
+        "body": json.dumps(body),
+        "attributes": {"ApproximateReceiveCount": "1"},
+    }
+    return json.dumps({"Records": [record]})
+
+
+def cold(world: World, machine: Machine, variables: Mapping[str, str]) -> dict[str, float]:
+    """Run the function once in a fresh process, and return its parts in seconds."""
+    world.patches.clear()
+    command = [sys.executable, str(HERE / "cold_runtime.py"), event(machine)]
+    began = time.monotonic()
+    done = subprocess.run(command, env=dict(variables), capture_output=True, text=True, check=False)
+    if done.returncode or not world.patches:
+        raise SystemExit(f"the function did not patch:\n{done.stdout}{done.stderr}")
+    told: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])
+    if ".aws-sam" not in told["file"]:
+        raise SystemExit(f"{told['file']} is not the built artefact")
+    moments, spent = told["moments"], told["spent"]
+    aws = sum(seconds for part, seconds in spent.items() if part.startswith("AWS "))
+    parts = {
+        "interpreter": moments["began"] - began,
+        "imports of the function": moments["imported"] - moments["began"],
+        "boto3 and its clients": spent["clients"],
+        "calls to AWS": aws,
+        "Kubernetes client": spent["kubernetes"],
+        "GET of the node": spent["GET cluster"],
+        "PATCH, until the cluster has it": world.patches[0] - moments["PATCH"],
+    }
+    total = world.patches[0] - began
+    return {"process start to PATCH": total, **parts, "the rest": total - sum(parts.values())}
+
+
+def bare(world: World, machine: Machine) -> float:
+    world.patches.clear()
+    command = [sys.executable, str(HERE / "bare.py"), world.server.url, world.server.token, "1"]
+    began = time.monotonic()
+    subprocess.run([*command, machine.node], check=True)
+    return world.patches[0] - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=15)
+    chosen = parser.parse_args()
+    load = os.getloadavg()[0]
+    with world(2 * chosen.runs + 1) as here:
+        variables = environment(here)
+        first, *machines = here.machines
+        cold(here, first, variables)  # reads the files into the page cache
+        colds = [cold(here, machine, variables) for machine in machines[: chosen.runs]]
+        bares = [bare(here, machine) for machine in machines[chosen.runs :]]
+    table = Table(title="notices, from nothing to its first patch")
+    for heading in ("part", "median", "fastest", "slowest"):
+        table.add_column(heading, justify="left" if heading == "part" else "right")
+    for number, part in enumerate(colds[0]):
+        figures = [run[part] for run in colds]
+        table.add_row(f"{'  ' if number else ''}{part}", *spread(figures), end_section=not number)
+    table.add_section()
+    table.add_row("bound: urllib3 and one PATCH", *spread(bares))
+    console = Console(width=120)
+    console.print(
+        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
+        f"load {load:.2f} before; Python {platform.python_version()}, boto3 {version('boto3')}, "
+        f"kubernetes {version('kubernetes')}, plimsoll {version('plimsoll')}; {chosen.runs} runs"
+    )
+    console.print(table)
+
+
+def spread(figures: list[float]) -> list[str]:
+    return [f"{f * 1000:,.0f} ms" for f in (statistics.median(figures), min(figures), max(figures))]
+
+
+if __name__ == "__main__":
+    main()
