@@ -140,9 +140,8 @@ def test_the_same_name_in_another_namespace_or_kind_is_no_repetition(tmp_path):
     ("old", "new", "parts"),
     [
         ("kind: Deployment", "kind: Deploymint", [":2: kind", "Write Deployment"]),
-        ("kind: Deployment", "kind: Job", [":2: kind", "a Job, which no rig plays yet"]),
-        ("kind: Deployment", "kind: Pod", ["a Pod, which no rig plays yet"]),
-        ("kind: Deployment", "kind: HorizontalPodAutoscaler", ["which no rig plays yet"]),
+        ("kind: Deployment", "kind: Job", [":1: apiVersion", "Write apiVersion: batch/v1"]),
+        ("    spec:\n", "    spec:\n      restartPolicy: Never\n", ["restartPolicy: Always"]),
         ("kind: Deployment", "kind: Ingress", ["which no drill reads", "Take it out"]),
         ("kind: Deployment", "kinds: Deployment", ["kind: found nothing", "Write the kind"]),
         ("apps/v1", "apps/v1beta1", [":1: apiVersion", "Write apiVersion: apps/v1"]),

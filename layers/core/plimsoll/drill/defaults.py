@@ -5,6 +5,7 @@ Sources:
     https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/stateful-set-v1/
     https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/
     https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+    https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/ (a limit without
     a request is the request too)
 """
@@ -34,6 +35,8 @@ SPEC_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "updateStrategy": _ROLLING,
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
     },
+    "Job": {"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False},
+    "HorizontalPodAutoscaler": {"minReplicas": 1},
     "DaemonSet": {"minReadySeconds": 0, "revisionHistoryLimit": 10, "updateStrategy": _ROLLING},
     "Service": {"type": "ClusterIP"},
     "PersistentVolumeClaim": {"volumeMode": "Filesystem"},
@@ -67,6 +70,11 @@ def fill(kind: str, body: dict[str, Any]) -> None:
     spec = body.get("spec")
     if spec is None:
         return
+    if kind == "Pod":
+        fill_pod(body)
+    if kind == "Job" and "completions" not in spec:
+        # Without it a Job is done when one pod says so. Here none ever does: all go on side by side.
+        spec["completions"] = spec.get("parallelism", 1)
     _fill(spec, SPEC_DEFAULTS.get(kind, {}))
     if kind in ROLLING_DEFAULTS:
         name, settings = ROLLING_DEFAULTS[kind]

@@ -9,6 +9,7 @@ from plimsoll.drill.durations import words
 from plimsoll.drill.figures import Figures, Totals, WorkloadFigures
 from plimsoll.drill.problems import listed
 from plimsoll.drill.scenario import Bounds, Expect
+from plimsoll.drill.tally import COUNTED
 
 JUDGED = "plimsoll"
 """The responder that expectations are about; others are measured only."""
@@ -62,7 +63,9 @@ def _failures(expect: Expect, figures: Figures) -> Iterator[str]:
         if bounds is None:
             continue
         yield from _over(bounds, row, f"{row.kind} {name} of {row.cluster}: ")
-        if bounds.min_ready is not None and row.min_ready < bounds.min_ready:
+        if bounds.min_ready is not None and (
+            row.kind in COUNTED and row.min_ready < bounds.min_ready
+        ):
             yield (
                 f"{row.kind} {name} of {row.cluster}: minReady is {row.min_ready}, "
                 f"expected at least {bounds.min_ready}"

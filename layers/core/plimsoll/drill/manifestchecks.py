@@ -9,7 +9,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.floors import resolve
 from plimsoll.drill.durations import EXAMPLES, parse_duration
 from plimsoll.drill.labels import selects
-from plimsoll.drill.problems import Problems, listed, rename, shown
+from plimsoll.drill.problems import FieldPath, Problems, listed, rename, shown
 from plimsoll.drill.yamlfiles import Document
 
 STARTUP: Final = "drill.plimsoll.dev/startup"
@@ -23,8 +23,12 @@ def check_object(kind: str, document: Document, problems: Problems) -> bool:
     before = len(problems)
     spec: Mapping[str, Any] = document.value.get("spec") or {}
     if "template" in spec:
-        _selector(kind, document, problems)
-        _template(document, problems)
+        if kind != "Job":  # the API server makes a Job's selector
+            _selector(kind, document, problems)
+        _pod(("spec", "template"), document, problems)
+        _restarts(kind, document, problems)
+    elif kind == "Pod":
+        _pod((), document, problems)
     more = _MORE_CHECKS.get(kind)
     if more is not None:
         more(document, problems)
@@ -51,9 +55,23 @@ def _selector(kind: str, document: Document, problems: Problems) -> None:
         )
 
 
-def _template(document: Document, problems: Problems) -> None:
-    template = document.value["spec"]["template"]
-    base = ("spec", "template")
+def _restarts(kind: str, document: Document, problems: Problems) -> None:
+    """Jobs end, and all others do not. Source: the validation of each kind's pod template."""
+    policy = document.value["spec"]["template"]["spec"].get("restartPolicy")
+    allowed = ("OnFailure", "Never") if kind == "Job" else ("Always", None)
+    if policy not in allowed:
+        names = [name for name in allowed if name]
+        problems.add(
+            document.place("spec", "template", "spec", "restartPolicy"),
+            found="nothing" if policy is None else shown(policy),
+            allowed=f"{listed(names)} in a {kind}",
+            cure=f"Write restartPolicy: {names[-1]}",
+        )
+
+
+def _pod(base: FieldPath, document: Document, problems: Problems) -> None:
+    """Check a pod, or the template of one, that stands at `base`."""
+    template = document.part(*base).value
     for i, container in enumerate(template["spec"]["containers"]):
         names = [c["name"] for c in template["spec"]["containers"][:i]]
         if container["name"] in names:
@@ -65,7 +83,9 @@ def _template(document: Document, problems: Problems) -> None:
             )
     for key, value in template.get("metadata", {}).get("annotations", {}).items():
         if key.startswith(_PREFIX):
-            _behaviour(key, value, document, problems)
+            _behaviour((*base, "metadata", "annotations", key), value, document, problems)
+    if not base:
+        return
     for key in document.value["metadata"].get("annotations", {}):
         if key.startswith(_PREFIX):
             problems.add(
@@ -76,8 +96,8 @@ def _template(document: Document, problems: Problems) -> None:
             )
 
 
-def _behaviour(key: str, value: str, document: Document, problems: Problems) -> None:
-    place = document.place("spec", "template", "metadata", "annotations", key)
+def _behaviour(path: FieldPath, value: str, document: Document, problems: Problems) -> None:
+    key, place = str(path[-1]), document.place(*path)
     known = [STARTUP, STOP, NEVER_READY]
     if key not in known:
         problems.add(
@@ -132,6 +152,18 @@ def _budget(document: Document, problems: Problems) -> None:
         )
 
 
+def _autoscaler(document: Document, problems: Problems) -> None:
+    spec = document.value["spec"]
+    least, most = spec.get("minReplicas", 1), spec["maxReplicas"]
+    if least > most:
+        problems.add(
+            document.place("spec", "minReplicas"),
+            found=f"minReplicas {least} over maxReplicas {most}",
+            allowed=f"at most {most}",
+            cure="Raise maxReplicas or lower minReplicas",
+        )
+
+
 def _claims(document: Document, problems: Problems) -> None:
     seen: set[str] = set()
     for i, claim in enumerate(document.value["spec"].get("volumeClaimTemplates", ())):
@@ -148,6 +180,7 @@ def _claims(document: Document, problems: Problems) -> None:
 
 _MORE_CHECKS: Mapping[str, Callable[[Document, Problems], None]] = {
     "Deployment": _strategy,
+    "HorizontalPodAutoscaler": _autoscaler,
     "PodDisruptionBudget": _budget,
     "StatefulSet": _claims,
 }

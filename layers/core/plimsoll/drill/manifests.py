@@ -16,13 +16,14 @@ from typing import Any, override
 from plimsoll.drill.defaults import fill
 from plimsoll.drill.manifestchecks import check_object
 from plimsoll.drill.problems import Place, Problems, listed, rename, shown
-from plimsoll.drill.repertoire import KINDS, KINDS_TO_COME
+from plimsoll.drill.repertoire import KINDS
 from plimsoll.drill.schemas import check_shape, validator
 from plimsoll.drill.yamlfiles import Document, read_documents
 
 SCHEMA = "kinds.json"
 CLUSTER_SCOPED = frozenset({"Namespace", "PriorityClass", "PersistentVolume", "StorageClass"})
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
+"""What can be scaled, and is measured."""
 _NAMESPACES_OF_KUBERNETES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 
 
@@ -47,6 +48,14 @@ class Manifest:
     def place(self) -> Place:
         """Where it stands."""
         return self.document.place()
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """The object as `kubectl apply` sends it: a count that it does not say is left alone."""
+        spec = self.body.get("spec", {})
+        if "replicas" not in spec or "replicas" in self.document.value["spec"]:
+            return self.body
+        return {**self.body, "spec": {k: v for k, v in spec.items() if k != "replicas"}}
 
     @override
     def __str__(self) -> str:
@@ -136,10 +145,7 @@ def _manifest(document: Document, problems: Problems) -> Manifest | None:
 
 
 def _unknown_kind(document: Document, kind: Any, problems: Problems) -> None:
-    if kind in KINDS_TO_COME:
-        found = f"a {kind}, which no rig plays yet"
-        cure = "Take it out of the manifests of the drill"
-    elif isinstance(kind, str):
+    if isinstance(kind, str):
         found = f"the kind {shown(kind)}, which no drill reads"
         cure = rename(kind, KINDS, "Take it out of the manifests of the drill")
     else:

@@ -18,21 +18,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.domain import names
+from plimsoll.drill.declared import Declared
 from plimsoll.drill.durations import parse_duration
 from plimsoll.drill.figures import Figures, figures
 from plimsoll.drill.labels import selects
 from plimsoll.drill.ledgers import GroupLedger, NodeLedger
 from plimsoll.drill.manifestchecks import STOP
 from plimsoll.drill.scenario import ScaleEntry
-from plimsoll.drill.tally import (
-    Budget,
-    PodTally,
-    Tally,
-    WorkloadId,
-    budget_of,
-    left_by_eviction,
-    tally_of,
-)
+from plimsoll.drill.tally import PodTally, Tally, WorkloadId, left_by_eviction
 
 JITTER = timedelta(milliseconds=250)
 """On wall-clock rigs a stop is seen this much early or late; no grace period is that short."""
@@ -51,8 +44,7 @@ class Measurement:
 
     def __init__(self) -> None:
         self.started: datetime | None = None
-        self.tallies: dict[WorkloadId, Tally] = {}
-        self.budgets: dict[tuple[str, str, str], Budget] = {}
+        self._declared = Declared()
         self.nodes: dict[str, NodeLedger] = {}
         """By instance id: a node name may come back."""
         self.groups: dict[tuple[str, str], GroupLedger] = {}
@@ -62,6 +54,11 @@ class Measurement:
         self._pods: dict[str, _Pods] = {}
         self._instance_at: dict[tuple[str, str], str] = {}
         self._stop: dict[str, timedelta] = {}
+
+    @property
+    def tallies(self) -> Mapping[WorkloadId, Tally]:
+        """The account of each workload."""
+        return self._declared.tallies
 
     # What the scenario declares.
 
@@ -75,38 +72,16 @@ class Measurement:
         self._stop[cluster] = stop
 
     def declare(self, now: datetime, cluster: str, objects: Iterable[Mapping[str, Any]]) -> None:
-        """Take in what manifests declare: workloads and budgets; the rest is passed over.
+        """Take in what manifests declare: workloads, budgets, autoscalers; the rest is passed over.
 
         Call it for the manifests at the start, and again for each `apply` of the timeline. A
         responder's changes are never declared.
         """
-        for body in objects:
-            budget = budget_of(cluster, body)
-            if budget is not None:
-                self.budgets[cluster, budget.namespace, budget.name] = budget
-            tally = tally_of(cluster, body)
-            if tally is None:
-                continue
-            known = self.tallies.get(tally.id)
-            if known is None:
-                self.tallies[tally.id] = tally
-                tally.since = now if self.started is not None else None
-            else:
-                known.redeclare(now, tally)
-        self._set_floors(now)
+        self._declared.declare(now, cluster, objects, measured=self.started is not None)
 
     def scale(self, now: datetime, entry: ScaleEntry) -> None:
         """Take in that the owner declares another count."""
-        workload = (entry.cluster, entry.namespace, entry.kind, entry.name)
-        self.tallies[workload].scale(now, entry.replicas)
-        self._set_floors(now)
-
-    def _set_floors(self, now: datetime) -> None:
-        """Floors depend on budgets, and a budget's share on all workloads that it covers."""
-        for tally in self.tallies.values():
-            budgets = [b for b in self.budgets.values() if b.covers(tally)]
-            covered = [(b, [t for t in self.tallies.values() if b.covers(t)]) for b in budgets]
-            tally.set_floor(now, covered)
+        self._declared.scale(now, entry)
 
     def begin(self, now: datetime) -> None:
         """Start to measure: every workload is fully Ready, this is time 0."""
@@ -311,15 +286,20 @@ class Measurement:
     # What comes out.
 
     def not_ready(self) -> list[str]:
-        """Return in words which workloads are not fully Ready at their declared count."""
-        return [text for tally in self.tallies.values() if (text := tally.lacking())]
+        """Return in words which workloads are not fully Ready at their declared count.
+
+        Jobs and bare Pods are waited for before time 0, and not any more after it.
+        """
+        waited_for = (t for t in self.tallies.values() if t.counted or self.started is None)
+        return [text for tally in waited_for if (text := tally.lacking())]
 
     def restless(self) -> list[str]:
         """Return in words what still moves: pods, and interruptions that have a deadline."""
         words = self.not_ready()
         for cluster, pods in self._pods.items():
-            pending = sum(pod.pending for pod in pods.known.values())
-            leaving = sum(pod.leaving_since is not None for pod in pods.known.values())
+            known = [pod for pod in pods.known.values() if not pod.ignored]
+            pending = sum(pod.pending for pod in known)
+            leaving = sum(pod.leaving_since is not None for pod in known)
             words += [f"{pending} pods of {cluster} are Pending"] if pending else []
             words += [f"{leaving} pods of {cluster} are Terminating"] if leaving else []
         words += [

@@ -16,6 +16,9 @@ KINDS: Mapping[str, str] = {
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",
     "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "Pod": "v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
     "PodDisruptionBudget": "policy/v1",
     "Service": "v1",
     "PersistentVolumeClaim": "v1",
@@ -26,9 +29,6 @@ KINDS: Mapping[str, str] = {
     "PriorityClass": "scheduling.k8s.io/v1",
 }
 """Kinds that manifests may hold, and the API version of each."""
-
-KINDS_TO_COME: frozenset[str] = frozenset({"Job", "Pod", "HorizontalPodAutoscaler"})
-"""Kinds of the scenario format that no rig plays yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

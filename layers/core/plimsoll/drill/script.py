@@ -13,9 +13,10 @@ from typing import Any
 
 from plimsoll.domain.quantities import Resources
 from plimsoll.drill.manifests import WORKLOADS, Manifest, read_manifests
-from plimsoll.drill.problems import Problems, listed, rename, shown
+from plimsoll.drill.problems import FieldPath, Problems, listed, rename, shown
 from plimsoll.drill.reading import read_scenario
 from plimsoll.drill.scenario import ApplyEntry, ClusterSpec, ScaleEntry, Scenario
+from plimsoll.drill.tally import COUNTED, LISTED
 
 _SYSTEM_PRIORITIES = frozenset({"system-node-critical", "system-cluster-critical"})
 
@@ -77,8 +78,9 @@ def _check(drill: Script, problems: Problems) -> None:
         for manifest in both:
             _check_pods(manifest, both, cluster, problems)
         _check_changes(start, later, problems)
+        _check_autoscalers(both, problems)
         workloads = [m for m in both if m.kind in WORKLOADS]
-        everywhere |= {f"{m.namespace}/{m.name}" for m in workloads}
+        everywhere |= {f"{m.namespace}/{m.name}" for m in both if m.kind in COUNTED | LISTED}
         for entry in scenario.timeline:
             if isinstance(entry, ScaleEntry) and entry.cluster == cluster.name:
                 _check_scale(entry, workloads, problems)
@@ -113,7 +115,7 @@ def _check_changes(
         old = before.get(manifest.key)
         if old is None or "template" not in manifest.body.get("spec", {}):
             continue
-        if old.body["spec"]["selector"] != manifest.body["spec"]["selector"]:
+        if old.body["spec"].get("selector") != manifest.body["spec"].get("selector"):
             problems.add(
                 manifest.document.place("spec", "selector"),
                 found=f"another selector than at {old.place}",
@@ -122,14 +124,31 @@ def _check_changes(
             )
 
 
+def _check_autoscalers(objects: Sequence[Manifest], problems: Problems) -> None:
+    known = {(m.kind, m.namespace, m.name) for m in objects if m.kind in WORKLOADS}
+    for manifest in objects:
+        if manifest.kind != "HorizontalPodAutoscaler":
+            continue
+        target = manifest.body["spec"]["scaleTargetRef"]
+        if (target["kind"], manifest.namespace, target["name"]) not in known:
+            there = {name for kind, space, name in known if space == manifest.namespace}
+            problems.add(
+                manifest.document.place("spec", "scaleTargetRef"),
+                found=f"the unknown {target['kind']} {manifest.namespace}/{target['name']}",
+                allowed=listed(sorted(there)) or "workloads of its namespace",
+                cure=rename(target["name"], there, "Name a workload of the manifests"),
+            )
+
+
 def _check_pods(
     manifest: Manifest, objects: Sequence[Manifest], cluster: ClusterSpec, problems: Problems
 ) -> None:
-    template: Mapping[str, Any] | None = manifest.body.get("spec", {}).get("template")
-    if template is None:
+    whole = manifest.body.get("spec", {})
+    template: Mapping[str, Any] | None = whole.get("template")
+    if template is None and manifest.kind != "Pod":
         return
-    spec = template["spec"]
-    path = ("spec", "template", "spec")
+    spec = whole if template is None else template["spec"]
+    path: FieldPath = ("spec",) if template is None else ("spec", "template", "spec")
     priorities = {m.name for m in objects if m.kind == "PriorityClass"} | _SYSTEM_PRIORITIES
     wanted = spec.get("priorityClassName")
     if wanted and wanted not in priorities:
@@ -153,12 +172,16 @@ def _check_pods(
                 allowed=listed(sorted(claims)) or "claims of the manifests",
                 cure=rename(claim, claims, "Add a PersistentVolumeClaim to the manifests"),
             )
-    if manifest.kind in WORKLOADS:
-        _check_size(manifest, spec, cluster, problems)
+    if manifest.kind != "DaemonSet":
+        _check_size(manifest, spec, path, cluster, problems)
 
 
 def _check_size(
-    manifest: Manifest, spec: Mapping[str, Any], cluster: ClusterSpec, problems: Problems
+    manifest: Manifest,
+    spec: Mapping[str, Any],
+    path: FieldPath,
+    cluster: ClusterSpec,
+    problems: Problems,
 ) -> None:
     asked = Resources(pods=1)
     for container in spec["containers"]:
@@ -171,7 +194,7 @@ def _check_size(
         }
         rooms_shown = [f"{g.name} {dict(g.allocatable)}" for g in cluster.node_groups]
         problems.add(
-            manifest.document.place("spec", "template", "spec", "containers"),
+            manifest.document.place(*path, "containers"),
             found=f"a pod that asks for {requests}" if requests else shown(requests),
             allowed=f"what a node of some group has: {listed(rooms_shown)}",
             cure="Lower the requests, or add a group of larger nodes",

@@ -112,8 +112,10 @@ class Tally:
     selector: Mapping[str, Any]
     labels: Mapping[str, str]
     """Of its pods."""
+    declared: int
+    """As its manifest or the timeline last said."""
     replicas: int
-    """As last declared."""
+    """The same, within what its autoscaler holds."""
     strategy: str
     max_unavailable: int | str
     max_surge: int | str
@@ -164,14 +166,14 @@ class Tally:
             )
         self._bind()
 
-    def scale(self, now: datetime, replicas: int) -> None:
-        """Take in another declared count; `set_floor` has to follow."""
+    def count(self, now: datetime, replicas: int) -> None:
+        """Take in another count to be held to; `set_floor` has to follow."""
         self.advance(now)
         self.replicas = replicas
 
     def redeclare(self, now: datetime, newer: Tally) -> None:
-        """Take in another declaration of the same workload; `set_floor` has to follow."""
-        self.scale(now, newer.replicas)
+        """Take in another declaration, but for the count; `count` and `set_floor` have to follow."""
+        self.advance(now)
         self.selector, self.labels = newer.selector, newer.labels
         self.strategy = newer.strategy
         self.max_unavailable, self.max_surge = newer.max_unavailable, newer.max_surge
@@ -218,7 +220,7 @@ class Tally:
 
     def look(self) -> None:
         """Note the ready count as one that was seen to last."""
-        if self.since is not None and self.bound > 0:
+        if self.since is not None and self.counted and self.bound > 0:
             ready = len(self.ready)
             self.min_ready = ready if self.min_ready is None else min(self.min_ready, ready)
 
@@ -234,51 +236,13 @@ class Tally:
 
     def lacking(self) -> str | None:
         """Return in words what it lacks to be fully Ready, if it lacks something."""
-        if not self.counted or len(self.ready) >= self.replicas:
+        if len(self.ready) >= self.replicas:
             return None
         cluster, namespace, kind, name = self.id
         return (
             f"{kind} {namespace}/{name} of {cluster} has {len(self.ready)} of "
             f"{self.replicas} replicas Ready"
         )
-
-
-def tally_of(cluster: str, body: Mapping[str, Any]) -> Tally | None:
-    """Return the account to keep of an object, or None where none is kept."""
-    kind, metadata = body["kind"], body["metadata"]
-    if kind not in COUNTED | LISTED:
-        return None
-    spec = body["spec"]
-    rolling: Mapping[str, Any] = {}
-    strategy = "RollingUpdate"
-    if kind == "Deployment":
-        strategy = spec.get("strategy", {}).get("type", strategy)
-        rolling = spec.get("strategy", {}).get("rollingUpdate") or {}
-    template = spec.get("template", {})
-    return Tally(
-        id=(cluster, metadata.get("namespace", "default"), kind, metadata["name"]),
-        selector=spec.get("selector", {}),
-        labels=template.get("metadata", {}).get("labels", {}),
-        replicas=spec.get("replicas", spec.get("parallelism", 1)),
-        strategy=strategy,
-        max_unavailable=rolling.get("maxUnavailable", "25%"),
-        max_surge=rolling.get("maxSurge", "25%"),
-    )
-
-
-def budget_of(cluster: str, body: Mapping[str, Any]) -> Budget | None:
-    """Return a PodDisruptionBudget, or None where the object is something else."""
-    if body["kind"] != "PodDisruptionBudget":
-        return None
-    spec = body["spec"]
-    return Budget(
-        cluster=cluster,
-        namespace=body["metadata"].get("namespace", "default"),
-        name=body["metadata"]["name"],
-        selector=spec.get("selector"),
-        min_available=spec.get("minAvailable"),
-        max_unavailable=spec.get("maxUnavailable"),
-    )
 
 
 def left_by_eviction(pod: Mapping[str, Any]) -> bool:

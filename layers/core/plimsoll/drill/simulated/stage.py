@@ -75,10 +75,10 @@ class Stage:
             ConnectionRefusedError: the API server is down.
         """
         now = self._clock.now()
-        self._measurement.declare(now, self.name, [manifest.body for manifest in objects])
+        self._measurement.declare(now, self.name, [manifest.sent for manifest in objects])
         for manifest in objects:
             try:
-                self.cluster.apply([manifest.body], now=now)
+                self.cluster.apply([manifest.sent], now=now)
             except RefusedError as refused:
                 raise BadInput(f"{manifest.place}: {manifest} was refused: {refused}") from refused
         self._clock.touch(self.cluster)

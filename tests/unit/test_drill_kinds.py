@@ -1,0 +1,272 @@
+"""Jobs, bare Pods and autoscalers in a drill: who counts where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.drill.problems import BadScenario
+from plimsoll.drill.report import as_text
+from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.rig import run
+
+DRILL = """
+apiVersion: plimsoll.dev/v1
+kind: Drill
+metadata: {name: kinds}
+spec:
+  horizon: 6m
+  clusters:
+    - name: harbor
+      nodeGroups:
+        - {name: base, kind: static, capacity: on-demand, instanceType: m6i.large, zones: [us-east-1a],
+           size: 1, allocatable: {cpu: "4", memory: 8Gi, pods: 10}}
+        - {name: spot, kind: static, capacity: spot, instanceType: m5.xlarge, zones: [us-east-1a],
+           size: 1, allocatable: {cpu: "4", memory: 8Gi, pods: 20}}
+      manifests: [all.yaml]
+  timeline:
+"""
+
+NOTHING = "{at: 1s, notice: state-change, state: running, nodes: {group: base}}"
+NOTICE = "{at: 10s, notice: spot-interruption, nodes: {capacity: spot}}"
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - {name: web, image: example/web, resources: {requests: {cpu: 100m}}}
+"""
+
+SCALER = """
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 3
+  maxReplicas: 5
+"""
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: report}
+spec:
+  parallelism: 2
+  template:
+    metadata: {annotations: {drill.plimsoll.dev/stop: 40s}}
+    spec:
+      restartPolicy: Never
+      nodeSelector: {node.kubernetes.io/capacity: spot}
+      containers:
+        - {name: report, image: example/report, resources: {requests: {cpu: 100m}}}
+"""
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: debug
+  labels: {app: debug}
+spec:
+  nodeSelector: {node.kubernetes.io/capacity: spot}
+  containers:
+    - {name: debug, image: example/debug}
+"""
+
+MIRROR = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: proxy
+  annotations: {kubernetes.io/config.mirror: abc}
+spec:
+  nodeName: spot-1
+  containers:
+    - {name: proxy, image: example/proxy}
+"""
+
+AGENT = """
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      tolerations: [{operator: Exists}]
+      containers:
+        - {name: agent, image: example/agent, resources: {requests: {cpu: CPU}}}
+"""
+
+type Play = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Play a drill of these objects, with these entries, and return its report."""
+
+    def of(
+        *objects: str,
+        timeline: tuple[str, ...] = (NOTICE,),
+        responder: str = "none",
+        more: str = "",
+    ) -> dict[str, Any]:
+        (tmp_path / "all.yaml").write_text("---".join(objects))
+        (tmp_path / "more.yaml").write_text(more)
+        text = DRILL + "".join(f"    - {entry}\n" for entry in timeline or (NOTHING,))
+        (tmp_path / "drill.yaml").write_text(text)
+        script = read_drill(tmp_path / "drill.yaml")
+        report: dict[str, Any] = json.loads(as_text(run(script, responder=responder, seed=1)))
+        return report
+
+    return of
+
+
+def row(report: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(r for r in report["workloads"] if r["name"] == name)
+    return found
+
+
+FELT = ("min_ready", "ready_floor", "seconds_below_floor", "seconds_below_replicas",
+        "ready_replica_seconds_lost", "seconds_at_zero", "replaced_first")  # fmt: skip
+
+
+@pytest.mark.parametrize("responder", ["none", "drain", "plimsoll"])
+def test_jobs_and_bare_pods_count_in_the_figures_of_pods_only(play: Play, responder: str):
+    report = play(WEB, JOB, POD, responder=responder)
+    for name, kind, replicas in (("report", "Job", 2), ("debug", "Pod", 1)):
+        found = row(report, name)
+        assert (found["kind"], found["replicas"]) == (kind, replicas)
+        assert [found[field] for field in FELT] == [0] * len(FELT)
+    assert report["totals"]["workloads_at_zero"] == 0
+
+
+def test_pods_of_a_job_and_bare_pods_that_die_with_their_node_are_counted(play: Play):
+    report = play(JOB, POD)
+    assert row(report, "report")["pods_killed"] == 2
+    assert row(report, "debug")["pods_killed"] == 1
+    assert report["totals"]["pods_killed"] == 3
+    assert report["nodes"][0]["pods_killed"] == 3
+
+
+def test_a_drain_evicts_the_pods_of_a_job_and_bare_pods(play: Play):
+    report = play(JOB, POD, responder="drain")
+    assert row(report, "report")["pods_evicted"] == 2
+    assert row(report, "debug")["pods_evicted"] == 1
+    assert report["totals"]["pods_killed"] == 0
+    # The Job's pods need 40 s, and get the 30 s of their grace period.
+    assert report["totals"]["pods_cut_short"] == 0
+    assert report["nodes"][0]["empty"] == pytest.approx(40.57, abs=0.1)
+
+
+def test_pods_of_daemon_sets_and_mirror_pods_count_nowhere(play: Play):
+    report = play(WEB, AGENT.replace("CPU", "100m"), MIRROR)
+    assert [r["name"] for r in report["workloads"]] == ["web"]
+    (node,) = report["nodes"]
+    assert node["pods_killed"] == report["totals"]["pods_killed"] <= 1
+
+
+def test_a_node_with_nothing_but_its_own_pods_is_empty(play: Play):
+    report = play(AGENT.replace("CPU", "100m"), MIRROR, responder="drain")
+    (node,) = report["nodes"]
+    assert node["empty"] == node["noticed"]
+    assert node["pods_killed"] == 0
+    assert report["api"]["kubernetes"].get("POST", 0) == 0
+
+
+def test_a_daemon_pod_that_fits_nowhere_does_not_keep_a_drill_from_settling(play: Play):
+    report = play(WEB, AGENT.replace("CPU", "64"))
+    assert report["settled"]
+
+
+def test_an_autoscaler_holds_its_minimum_which_is_what_is_declared(play: Play):
+    report = play(WEB, SCALER, timeline=())
+    assert row(report, "web")["replicas"] == 3
+    assert row(report, "web")["min_ready"] == 3
+    # 25 % of three pods may be missing in a rollout, rounded down: none.
+    assert row(report, "web")["ready_floor"] == 3
+
+
+@pytest.mark.parametrize(("asked", "held"), [(1, 3), (4, 4), (9, 5), (0, 0)])
+def test_an_owners_scaling_stays_within_what_the_autoscaler_holds(
+    play: Play, asked: int, held: int
+):
+    scale = f"{{at: 5s, scale: {{kind: Deployment, name: web, replicas: {asked}}}}}"
+    report = play(WEB, SCALER, timeline=(scale,))
+    assert row(report, "web")["replicas"] == held
+    assert report["settled"]
+
+
+def test_a_raised_minimum_binds_once_it_was_reached(play: Play):
+    report = play(
+        WEB, SCALER,
+        timeline=("{at: 5s, apply: more.yaml}",),
+        more=SCALER.replace("minReplicas: 3", "minReplicas: 4"),
+    )  # fmt: skip
+    found = row(report, "web")
+    assert (found["replicas"], found["min_ready"], found["seconds_below_replicas"]) == (4, 3, 0)
+    assert 20 <= report["seconds"] <= 40  # the autoscaler looks every 15 s
+
+
+def test_a_manifest_without_replicas_leaves_the_count_to_others(play: Play):
+    rollout = WEB.replace("example/web", "example/web:2")
+    report = play(WEB, SCALER, timeline=("{at: 5s, apply: more.yaml}",), more=rollout)
+    found = row(report, "web")
+    assert (found["replicas"], found["min_ready"], found["seconds_below_replicas"]) == (3, 3, 0)
+    again = play(
+        WEB,
+        timeline=(
+            "{at: 5s, scale: {kind: Deployment, name: web, replicas: 4}}",
+            "{at: 60s, apply: more.yaml}",
+        ),
+        more=rollout,
+    )
+    assert row(again, "web")["replicas"] == 4
+
+
+@pytest.mark.parametrize(
+    ("objects", "words"),
+    [
+        ((WEB, SCALER.replace("name: web}\n  min", "name: wob}\n  min")), "Write web"),
+        ((WEB, SCALER.replace("minReplicas: 3", "minReplicas: 6")), "6 over maxReplicas 5"),
+        ((WEB, SCALER.replace("kind: Deployment", "kind: DaemonSet")), "Deployment, StatefulSet"),
+        ((JOB.replace("Never", "Always"),), "OnFailure, Never in a Job"),
+        ((JOB.replace("      restartPolicy: Never\n", ""),), "Write restartPolicy: Never"),
+        ((JOB.replace("stop: 40s", "stop: soon"),), "template.metadata.annotations"),
+        ((POD.replace("labels: {app: debug}", "annotations: {drill.plimsoll.dev/stop: x}"),),
+         'metadata.annotations["drill.plimsoll.dev/stop"]: found "x"'),
+        ((POD.replace("image: example/debug", "image: x, resources: {requests: {cpu: 64}}"),), "a pod that asks for"),
+        ((POD.replace("  containers", "  priorityClassName: top\n  containers"),), "Add a Priority"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(play: Play, objects: tuple[str, ...], words: str):
+    with pytest.raises(BadScenario) as refused:
+        play(*objects)
+    assert words in str(refused.value)
+
+
+def test_expectations_may_name_jobs_and_pods_and_ask_no_readiness_of_them(
+    play: Play, tmp_path: Path
+):
+    expect = """
+  expect:
+    workloads:
+      "*": {minReady: 1, podsKilled: 0}
+      default/report: {podsKilled: 2}
+"""
+    (tmp_path / "all.yaml").write_text(f"{WEB}---{JOB}---{POD}")
+    (tmp_path / "drill.yaml").write_text(f"{DRILL}    - {NOTICE}\n{expect}")
+    report = run(read_drill(tmp_path / "drill.yaml"), responder="plimsoll", seed=1)
+    assert not [line for line in report["expect"]["failures"] if "minReady" in line]
