@@ -347,3 +347,35 @@ def test_an_api_that_asks_for_patience_is_left_alone_that_long(world):
     world.api.scale = busy
 
     assert world.drains.slice("harbor", "me", seconds=14) == 1
+
+
+def test_the_sweep_writes_an_index_entry_again_only_when_it_changed_or_is_old(world):
+    instance = world.join("od")
+    written: list[list[str]] = []
+    real = world.index.put
+
+    def put(entries):
+        written.append([entry.instance for entry in entries])
+        real(entries)
+
+    world.index.put = put
+    world.sweep.run()
+    world.sleep(60)
+    world.sweep.run()
+    world.sleep(600)
+    world.sweep.run()
+
+    assert written == [[instance], [], [instance]]
+
+
+def test_ec2_is_not_asked_again_about_an_instance_whose_end_is_recorded(world):
+    instance = world.join("spot", capacity="spot")
+    handled(world, world.spot_event(instance))
+    world.aws.known[instance] = replace(world.aws.known[instance], state="terminated")
+    world.sleep(130)
+    world.drains.slice("harbor", "first")
+    world.aws.described.clear()
+
+    world.drains.slice("harbor", "second")
+
+    assert world.aws.described == []

@@ -147,6 +147,7 @@ class DrainService:
             for node in seen.nodes
             if node.instance is not None
             and node.interruption is not None
+            and node.interruption.gone is None  # recorded once, it need not be asked again
             and (not node.ready or _past(node.interruption.deadline, self.clock.now()))
         ]
         if not past:

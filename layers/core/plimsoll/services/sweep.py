@@ -16,6 +16,7 @@ from typing import Final
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.names import INSTANCE_TYPE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import (
     Notice,
@@ -40,6 +41,8 @@ from plimsoll.services.ports import (
     Workers,
 )
 
+REFRESH: Final = timedelta(minutes=10)
+"""How often an entry of the index that says the same is written again: it expires after days."""
 UNSEEN: Final = timedelta(minutes=2)
 """How long a node must be missing before its report is closed: a look may be older than a node."""
 
@@ -114,11 +117,11 @@ class SweepService:
                     node=node.name,
                     launched=launched,
                     zone=node.zone,
-                    instance_type=node.labels.get("node.kubernetes.io/instance-type"),
+                    instance_type=node.labels.get(INSTANCE_TYPE),
                     seen=now,
                 )
             )
-        self.index.put(entries)
+        self.index.put([entry for entry in entries if not _fresh(known, entry)])
 
     def _find_silent(self, seen: Observation) -> None:
         """Handle what no event told: the same path as an event's, so it merges with a late one."""
@@ -141,6 +144,16 @@ class SweepService:
 
     def _open_reports(self, cluster: Cluster) -> Sequence[Report]:
         return [r for r in self.reports.list(cluster.name) if r.closed is None]
+
+
+def _fresh(known: Mapping[str, IndexEntry], entry: IndexEntry) -> bool:
+    """Whether the index says the same, and not long ago."""
+    old = known.get(entry.instance)
+    return (
+        old is not None
+        and entry.seen - old.seen < REFRESH
+        and replace(old, seen=entry.seen) == entry
+    )
 
 
 def _told(notice: Notice, nodes: Mapping[str, Node]) -> bool:
