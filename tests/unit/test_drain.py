@@ -334,16 +334,13 @@ def test_daemons_mirrors_and_those_who_opted_out_are_left():
 
 def test_a_rebalance_moves_pods_but_never_gives_up_a_replica():
     pods = pods_of("web", 2, node="spot", cpu="6")
-    seen = looked(
-        [going("spot", kind="rebalance-recommendation", ends=None)],
-        pods,
-        [a_deployment(replicas=2)],
-    )
+    node = going("spot", kind="rebalance-recommendation", ends=None)
+    alone = looked([node], pods, [a_deployment(replicas=2)])
+    assert plan_drain(alone, at(100_000)).actions == ()
 
-    plan = plan_drain(seen, at(100_000))
-
-    assert of(plan, Evict) == []
-    assert len(of(plan, Scale)) == 1
+    with_room = looked([node, a_node("od")], pods, [a_deployment(replicas=2)])
+    (scale,) = of(plan_drain(with_room, at(100_000)), Scale)
+    assert scale.replicas == 3  # the second would be Pending for nobody knows how long
 
 
 def test_a_node_emptied_after_a_rebalance_closes_its_interruption():
@@ -598,3 +595,16 @@ def test_the_report_says_when_capacity_was_asked_for_and_when_all_was_replaced()
     )
     assert done.reports[0].replaced == at(50)
     assert asked.reports[0].merged(done.reports[0]).capacity_asked == at(1)
+
+
+def test_room_for_a_pod_that_is_evicted_in_the_same_plan_is_not_given_to_a_surge():
+    nodes = [going("spot"), a_node("od", cpu="2")]
+    old = a_deployment("old", replicas=1, strategy={"type": "Recreate"})
+    pods = [
+        *pods_of("old", 1, node="spot", cpu="2"),
+        *pods_of("web", 1, node="spot", cpu="2"),
+    ]
+    plan = plan_drain(looked(nodes, pods, [old, a_deployment(replicas=1)]), at(1))
+
+    assert [a.pod.name for a in of(plan, Evict)] == ["old-0"]
+    assert of(plan, Scale) == []

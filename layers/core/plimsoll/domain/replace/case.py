@@ -83,6 +83,18 @@ class Case:
         )
 
     @cached_property
+    def leaving(self) -> tuple[Pod, ...]:
+        """Pods that were told to stop and still need a place elsewhere."""
+        return tuple(
+            p for p in self.pods if p.deleting is not None and p.uid in self.on_going_nodes
+        )
+
+    @cached_property
+    def calm(self) -> bool:
+        """Whether nothing says when its nodes go: then nothing is worth a pod that stays Pending."""
+        return all(d.deadline is None for d in self.doomed)
+
+    @cached_property
     def staying_ready(self) -> int:
         """How many of the staying are Ready."""
         return sum(p.ready for p in self.staying)

@@ -26,12 +26,12 @@ def _ordinal(doomed: Doomed) -> int:
 
 def _steps(case: Case, room: Room) -> Steps:
     doomed = sorted(case.doomed, key=_ordinal, reverse=True)
-    places = [(d, room.move(d.pod)) for d in doomed]
+    places = [(d, room.keep(d.pod)) for d in doomed]
     sick = [(d, place) for d, place in places if not d.pod.serving]
     others = [p for p in case.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = case.serving < case.replicas
-    leaving = [p for p in case.pods if p.deleting is not None and p.uid in case.on_going_nodes]
-    room.kept = any([*(place for _, place in places), *map(room.move, leaving), room.kept])
+    for pod in case.leaving:
+        room.keep(pod)
     if others or (short and not sick):
         return Steps(waiting="waits until all its other pods are Ready")
     for one, place in sick or places:

@@ -18,6 +18,12 @@ class Room:
     """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
     Pending: kube-scheduler would give the place to whoever asks first."""
 
+    def keep(self, pod: Pod) -> str | None:
+        """Claim a place as `move` does, and keep it from whoever could be Pending meanwhile."""
+        place = self.move(pod)
+        self.kept = self.kept or place is not None
+        return place
+
     def move(self, pod: Pod) -> str | None:
         """Claim a place for a pod that leaves first and comes back elsewhere."""
         home = self.board.where(pod)

@@ -34,9 +34,8 @@ def _steps(case: Case, room: Room) -> Steps:
     actions = []
     waiting = None
     for one in sorted(case.doomed, key=lambda d: (d.pod.serving, d.pod.name)):
-        place = room.move(one.pod)
+        place = room.keep(one.pod)
         if one.pod.serving and (spare <= 0 or allowed == 0):
-            room.kept = place is not None or room.kept
             floor = f"its ready floor of {case.floor} does not allow one less than {case.serving}"
             waiting = floor if spare <= 0 else case.blocked
             continue
@@ -53,6 +52,8 @@ def _steps(case: Case, room: Room) -> Steps:
                 f"{case.serving} serve and {case.floor} must",
             )
         )
+    for pod in case.leaving:
+        room.keep(pod)
     return Steps(actions=tuple(actions), waiting=waiting)
 
 
