@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "drill": "plimsoll.cli.drill:drill",
     "clusters": "plimsoll.cli.clusters:clusters",
     "event": "plimsoll.cli.event:event",
+    "reports": "plimsoll.cli.reports:reports",
     "status": "plimsoll.cli.status:status",
 }
 
