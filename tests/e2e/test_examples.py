@@ -1,0 +1,91 @@
+"""Every drill of the examples is played, and its verdict is the one that stands here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from plimsoll.drill.report import Report
+from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.rig import run
+
+FOLDER = Path(__file__).parents[2] / "examples"
+
+VERDICTS: Mapping[str, tuple[str, ...]] = {
+    "all-spot-at-once": (),
+    "api-server-away": ("secondsAtZero", "shop/legacy"),
+    "jobs": (),
+    "late-and-doubled-notices": (),
+    "lost-notices": ("shop/web",),
+    "one-capacity-pool": (),
+    "one-family": (),
+    "one-node": (),
+    "one-zone": (),
+    "refused-capacity": (),
+    "rollout-in-the-middle": (),
+    "slow-and-throttled": (),
+    "statefulset-with-volumes": (),
+}
+"""Of each drill the failures to be seen, by a word of each: what is still to be made better."""
+
+
+def drills() -> list[str]:
+    return sorted(
+        file.stem for file in FOLDER.glob("*.yaml") if "\nkind: Drill\n" in file.read_text()
+    )
+
+
+@cache
+def played(name: str, responder: str) -> Report:
+    script = read_drill(FOLDER / f"{name}.yaml")
+    return run(script, responder=responder, seed=script.scenario.seed)
+
+
+def test_every_example_has_its_verdict_here():
+    assert drills() == sorted(VERDICTS)
+    assert len(VERDICTS) >= 10
+
+
+@pytest.mark.parametrize("name", sorted(VERDICTS))
+def test_the_verdict_on_an_example_is_the_one_that_stands_here(name: str):
+    failures = played(name, "plimsoll")["expect"]["failures"]
+    expected = VERDICTS[name]
+    assert [word for word in expected if not any(word in failure for failure in failures)] == []
+    assert [line for line in failures if not any(word in line for word in expected)] == []
+
+
+@pytest.mark.parametrize("name", sorted(VERDICTS))
+def test_no_example_loses_a_pod_and_each_ends_settled(name: str):
+    report = played(name, "plimsoll")
+    assert report["totals"]["pods_killed"] == report["totals"]["pods_cut_short"] == 0
+    assert report["settled"]
+
+
+@pytest.mark.parametrize("name", sorted(VERDICTS))
+def test_whoever_only_evicts_never_does_better(name: str):
+    ours, theirs = played(name, "plimsoll")["totals"], played(name, "drain")["totals"]
+    for figure in ("pods_killed", "seconds_at_zero", "ready_replica_seconds_lost"):
+        assert ours[figure] <= theirs[figure] + 0.1
+
+
+@pytest.mark.parametrize("name", sorted(VERDICTS))
+def test_an_example_says_first_what_it_teaches_and_how_to_try_it(name: str):
+    comment, _, rest = (FOLDER / f"{name}.yaml").read_text().partition("apiVersion:")
+    lines = comment.splitlines()
+    assert all(line.startswith("#") for line in lines)
+    assert "# What it teaches: " in comment
+    assert re.findall(r"plimsoll drill examples/(\S+)\.yaml", comment) == [name, name]
+    assert f"\n  name: {name}\n" in rest
+    assert "\n  expect:\n" in rest
+
+
+def test_every_manifest_of_the_examples_is_played_by_one_of_them():
+    texts = {file: file.read_text() for file in FOLDER.glob("*.yaml")}
+    for file in texts.keys() - {FOLDER / f"{name}.yaml" for name in drills()}:
+        assert any(
+            re.search(rf"[\[ ]{re.escape(file.name)}[\],}}]", text) for text in texts.values()
+        ), file
