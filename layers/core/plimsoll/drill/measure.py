@@ -21,6 +21,7 @@ from plimsoll.domain import names
 from plimsoll.drill.declared import Declared
 from plimsoll.drill.durations import parse_duration
 from plimsoll.drill.figures import Figures, figures
+from plimsoll.drill.history import Recorder
 from plimsoll.drill.labels import selects
 from plimsoll.drill.ledgers import GroupLedger, NodeLedger
 from plimsoll.drill.manifestchecks import STOP
@@ -40,9 +41,10 @@ class _Pods:
 
 
 class Measurement:
-    """The observer of one drill."""
+    """The observer of one drill. A recorder is told what it sees; by default it keeps nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self._recorder = recorder or Recorder()
         self.started: datetime | None = None
         self._declared = Declared()
         self.nodes: dict[str, NodeLedger] = {}
@@ -78,10 +80,12 @@ class Measurement:
         responder's changes are never declared.
         """
         self._declared.declare(now, cluster, objects, measured=self.started is not None)
+        self._record(now)
 
     def scale(self, now: datetime, entry: ScaleEntry) -> None:
         """Take in that the owner declares another count."""
         self._declared.scale(now, entry)
+        self._record(now)
 
     def begin(self, now: datetime) -> None:
         """Start to measure: every workload is fully Ready, this is time 0."""
@@ -90,6 +94,11 @@ class Measurement:
             tally.begin(now)
         for group in self.groups.values():
             group.begin(now)
+        self._recorder.begin(now, self.tallies.values())
+
+    def _record(self, now: datetime) -> None:
+        for tally in self.tallies.values():
+            self._recorder.counts(now, tally)
 
     # What the API server shows.
 
@@ -108,6 +117,7 @@ class Measurement:
             self._move(now, cluster, seen, was_on if was_there else None)
         if seen.tally is not None:
             seen.tally.set_ready(now, uid, ready=seen.ready)
+            self._recorder.counts(now, seen.tally)
 
     def pod_removed(self, now: datetime, cluster: str, pod: Mapping[str, Any]) -> None:
         """Take in that a pod is no longer in the API; `pod` is its last state."""
@@ -121,23 +131,28 @@ class Measurement:
         self._count_cut(now, cluster, seen)
         if seen.tally is not None:
             seen.tally.set_ready(now, uid, ready=False)
+            self._recorder.counts(now, seen.tally)
         if seen.occupies:
             self._move(now, cluster, seen, seen.node, removed=True)
 
     def observe_node(self, now: datetime, cluster: str, node: Mapping[str, Any]) -> None:
         """Take in a node that was added or changed: it may have been cordoned."""
         ledger = self._node(cluster, node["metadata"]["name"])
-        if ledger is not None and node.get("spec", {}).get("unschedulable"):
-            ledger.cordon(now)
+        if ledger is not None:
+            self._recorder.joined(now, ledger.instance)
+            if node.get("spec", {}).get("unschedulable"):
+                ledger.cordon(now)
 
     def _meet(self, cluster: str, pod: Mapping[str, Any]) -> PodTally:
         metadata, spec = pod["metadata"], pod["spec"]
         owner = next((o for o in metadata.get("ownerReferences", ()) if o.get("controller")), None)
         stop = (metadata.get("annotations") or {}).get(STOP)
         default = self._stop.get(cluster, timedelta(seconds=3))
+        tally = self._workload(cluster, metadata, owner)
+        self._recorder.pod(metadata["uid"], metadata["name"], tally)
         return PodTally(
             uid=metadata["uid"],
-            tally=self._workload(cluster, metadata, owner),
+            tally=tally,
             ignored=(owner or {}).get("kind") == "DaemonSet"
             or names.MIRROR in (metadata.get("annotations") or {}),
             own_grace=timedelta(seconds=spec.get("terminationGracePeriodSeconds", 30)),
@@ -185,6 +200,8 @@ class Measurement:
         seen.replaced = noticed and seen.tally.replaced_without(seen.uid)
         seen.tally.evicted += seen.evicted
         seen.tally.replaced_first += seen.replaced
+        if seen.evicted:
+            self._recorder.fate(now, "evicted", seen.uid, ledger.instance if ledger else None)
 
     def _count_cut(self, now: datetime, cluster: str, seen: PodTally) -> None:
         """Count a pod that was stopped before its own grace period, and itself, were done."""
@@ -198,6 +215,7 @@ class Measurement:
             ledger = self._node(cluster, seen.node)
             if ledger is not None:
                 ledger.cut_short += 1
+            self._recorder.fate(now, "cut short", seen.uid, ledger.instance if ledger else None)
 
     def _move(
         self,
@@ -220,7 +238,9 @@ class Measurement:
         for name in {was_on, here} - {None}:
             ledger = self._node(cluster, name)
             if ledger is not None:
-                ledger.occupy(now, len(on_node.get(str(name), ())))
+                pods = len(on_node.get(str(name), ()))
+                ledger.occupy(now, pods)
+                self._recorder.load(now, ledger.instance, pods)
 
     def _node(self, cluster: str, name: str | None) -> NodeLedger | None:
         if name is None:
@@ -238,6 +258,7 @@ class Measurement:
             cluster=cluster, name=node, instance=instance, group=group, zone=zone
         )
         self._instance_at[cluster, node] = instance
+        self._recorder.launched(now, cluster, group, instance, node)
         self.groups[cluster, group].start(now, instance)
 
     def capacity_asked(self, now: datetime, cluster: str, group: str) -> None:
@@ -264,6 +285,7 @@ class Measurement:
                 seen.killed = True
                 if self.started is not None:
                     ledger.killed += 1
+                    self._recorder.fate(now, "killed", uid, instance)
                     if seen.tally is not None:
                         seen.tally.kill(seen)
         ledger.gone = now

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Final, Protocol
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.drill.history import Recorder
 from plimsoll.drill.picture import Picture
 from plimsoll.drill.repertoire import RIGS_TO_COME
 from plimsoll.drill.report import Report
@@ -61,9 +62,22 @@ class Rig(Protocol):
     """Plays a drill."""
 
     def __call__(
-        self, drill: Script, *, responder: str, seed: int, listener: Listener | None = None
+        self,
+        drill: Script,
+        *,
+        responder: str,
+        seed: int,
+        listener: Listener | None = None,
+        recorder: Recorder | None = None,
     ) -> Report:
         """Return the report; nothing is left running, also after an error.
+
+        Args:
+            drill: what is played.
+            responder: who reacts.
+            seed: of all that is drawn.
+            listener: who hears how it goes.
+            recorder: who keeps what the report only adds up.
 
         Raises:
             BadInput: the rig cannot play it, with reason and cure.

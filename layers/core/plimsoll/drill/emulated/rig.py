@@ -21,6 +21,7 @@ from plimsoll.drill.emulated.commondrain import CommonDrain
 from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.emulated.stack import Stack
 from plimsoll.drill.emulated.walltime import WallTime
+from plimsoll.drill.history import Recorder
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.picture import Picture, picture_of
 from plimsoll.drill.repertoire import refuse_unsupported
@@ -38,7 +39,14 @@ LOOK: Final = 0.25
 """Seconds between two looks at the world, for the view and the end."""
 
 
-def run(drill: Script, *, responder: str, seed: int, listener: Listener | None = None) -> Report:
+def run(
+    drill: Script,
+    *,
+    responder: str,
+    seed: int,
+    listener: Listener | None = None,
+    recorder: Recorder | None = None,
+) -> Report:
     """Play a drill and return its report; nothing is left running.
 
     Raises:
@@ -48,7 +56,12 @@ def run(drill: Script, *, responder: str, seed: int, listener: Listener | None =
     refuse_unsupported(drill.scenario, "emulated")
     with ExitStack() as exits:
         emulation = Emulation(
-            drill, responder=responder, seed=seed, listener=listener or Quiet(), exits=exits
+            drill,
+            responder=responder,
+            seed=seed,
+            listener=listener or Quiet(),
+            recorder=recorder,
+            exits=exits,
         )
         return emulation.run()
 
@@ -56,13 +69,14 @@ def run(drill: Script, *, responder: str, seed: int, listener: Listener | None =
 class Emulation:
     """One drill, played once. What it starts is stopped by `exits`, in reverse order."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a drill is played with
         self,
         drill: Script,
         *,
         responder: str,
         seed: int,
         listener: Listener,
+        recorder: Recorder | None = None,
         exits: ExitStack,
     ) -> None:
         self._drill = drill
@@ -75,7 +89,7 @@ class Emulation:
         self._drain: CommonDrain | None = None
         self._time = WallTime(SystemClock())
         self._clock = self._time.clock
-        self._measurement = Measurement()
+        self._measurement = Measurement(recorder)
         self._stages = {
             spec.name: Stage(spec, seed=seed, clock=self._clock, measurement=self._measurement)
             for spec in drill.scenario.clusters

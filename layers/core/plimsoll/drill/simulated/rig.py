@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
+from plimsoll.drill.history import Recorder
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.picture import Picture, picture_of
 from plimsoll.drill.repertoire import refuse_unsupported
@@ -55,13 +56,16 @@ def run(
     responder: str,
     seed: int,
     listener: Listener | None = None,
+    recorder: Recorder | None = None,
 ) -> Report:
     """Play a drill and return its report.
 
     Raises:
         BadInput: the rig cannot play it, or its cluster never becomes Ready.
     """
-    simulation = Simulation(drill, responder=responder, seed=seed, listener=listener)
+    simulation = Simulation(
+        drill, responder=responder, seed=seed, listener=listener, recorder=recorder
+    )
     try:
         return simulation.run()
     finally:
@@ -71,7 +75,7 @@ def run(
 class Simulation:
     """One drill, played once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a drill is played with
         self,
         drill: Script,
         *,
@@ -79,6 +83,7 @@ class Simulation:
         seed: int,
         listener: Listener | None = None,
         mischief: Mischief | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         refuse_unsupported(drill.scenario, "simulated")
         scenario = drill.scenario
@@ -89,7 +94,7 @@ class Simulation:
         self.clock = VirtualClock()
         self.clock.on_error = self._failed
         self._bugs: list[Exception] = []
-        self.measurement = Measurement()
+        self.measurement = Measurement(recorder)
         self._listener = listener or Quiet()
         self._zero = self.clock.now()
         self.trouble = Trouble(seed)
