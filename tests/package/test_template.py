@@ -12,6 +12,7 @@ import pytest
 from functions import notices
 from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.config import Config
+from plimsoll.domain.notices import canary
 from plimsoll.observability import NAMESPACE, Metric
 from tests.package.template import ROOT, functions, listed, resources, statements, template
 
@@ -100,7 +101,8 @@ def test_the_last_attempt_is_the_same_for_the_handler_and_for_the_queue():
 def patterns(*, drills):
     for name, rule in resources("AWS::Events::Rule").items():
         pattern = dict(rule["Properties"]["EventPattern"])
-        pattern["source"] = pattern["source"]["Fn::If"][1 if drills else 2]
+        if isinstance(pattern["source"], dict):
+            pattern["source"] = pattern["source"]["Fn::If"][1 if drills else 2]
         yield name, pattern
 
 
@@ -118,6 +120,7 @@ EVENTS = {
 }
 ON_THE_BUS = {name: event for name, event in EVENTS.items() if "detail-type" in event}
 LEFT_TO_THE_SWEEP = {"state-change-running"}
+NEVER_A_DRILL = {"canary"}
 
 
 @pytest.mark.parametrize("name", sorted(ON_THE_BUS))
@@ -127,13 +130,30 @@ def test_exactly_one_rule_takes_each_event(name, drill):
     if drill:
         event["source"] = "plimsoll.drill"
     taken = [rule for rule, pattern in patterns(drills=drill) if matches(pattern, event)]
-    assert len(taken) == (0 if name in LEFT_TO_THE_SWEEP else 1)
+    nobody = name in LEFT_TO_THE_SWEEP or (drill and name in NEVER_A_DRILL)
+    assert len(taken) == (0 if nobody else 1)
 
 
 def test_drills_are_let_in_only_where_the_parameter_says_so():
     assert template()["Parameters"]["AcceptDrills"]["Default"] == "false"
     for _, pattern in patterns(drills=False):
-        assert all(source.startswith("aws.") for source in pattern["source"])
+        assert all(s.startswith("aws.") or s == canary.SOURCE for s in pattern["source"])
+
+
+def test_the_scheduled_canary_is_taken_by_a_rule_and_may_be_nothing_else():
+    [schedule] = resources("AWS::Scheduler::Schedule").values()
+    target = schedule["Properties"]["Target"]
+    said = target["EventBridgeParameters"]
+    event = {"source": said["Source"], "detail-type": said["DetailType"]}
+    assert (said["Source"], said["DetailType"]) == (canary.SOURCE, canary.DETAIL_TYPE)
+    assert [rule for rule, pattern in patterns(drills=False) if matches(pattern, event)] == [
+        "Canaries"
+    ]
+    [only] = [s["Condition"] for _, s in statements() if s["Action"] == "events:PutEvents"]
+    assert only["StringEquals"] == {
+        "events:source": canary.SOURCE,
+        "events:detail-type": canary.DETAIL_TYPE,
+    }
 
 
 def test_only_the_rules_may_send_notices():
@@ -161,7 +181,10 @@ PLATFORM = {  # what Lambda itself does in a function's name
     "ec2:UnassignPrivateIpAddresses",
     "ec2:CreateFleet",  # by LaunchInstances
 }
-BY_PEOPLE = {"dynamodb:DeleteItem"}  # `plimsoll clusters remove`, with the rights of who types it
+BY_PEOPLE = {  # with the rights of who types it
+    "dynamodb:DeleteItem",  # `plimsoll clusters remove`
+}
+BY_SCHEDULES = {"events:PutEvents"}  # the canary; `plimsoll doctor` sends one too
 CALL = re.compile(r"aws(?:\(\))?\.([a-z0-9]+)\.(?:get_paginator\(\s*\"(\w+)\"|([a-z]+_\w+))")
 BY_BATCH = {"SendMessageBatch": "SendMessage"}  # a batch needs the right to the single call
 
@@ -180,11 +203,13 @@ def calls():
 
 def test_the_roles_hold_the_rights_that_the_code_uses_and_no_others():
     held = {action for _, s in statements() for action in listed(s["Action"])}
-    assert held - PLATFORM == calls() - BY_PEOPLE
+    assert held - PLATFORM - BY_SCHEDULES == calls() - BY_PEOPLE - BY_SCHEDULES
 
 
-def test_every_function_has_a_role_of_its_own():
+def test_every_function_and_every_schedule_has_a_role_of_its_own():
     roles = [f["Properties"]["Role"]["Fn::GetAtt"][0] for f in functions().values()]
+    schedules = resources("AWS::Scheduler::Schedule").values()
+    roles += [s["Properties"]["Target"]["RoleArn"]["Fn::GetAtt"][0] for s in schedules]
     assert sorted(roles) == sorted(resources("AWS::IAM::Role"))
 
 

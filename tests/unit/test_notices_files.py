@@ -11,6 +11,7 @@ import pytest
 
 from plimsoll.domain.notices import (
     TABLE,
+    Canary,
     CapacityReservationInterruption,
     HealthScheduledChange,
     LifecycleLaunch,
@@ -28,6 +29,7 @@ EVENTS = Path(__file__).parents[1] / "events"
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
 
 KINDS: dict[str, type] = {
+    "canary": Canary,
     "capacity-reservation-interruption": CapacityReservationInterruption,
     "health-scheduled-change": HealthScheduledChange,
     "lifecycle-launch": LifecycleLaunch,

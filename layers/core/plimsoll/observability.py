@@ -28,6 +28,8 @@ class Metric(StrEnum):
 
     NOTICE_AGE_AT_CORDON = "NoticeAgeAtCordon"
     """Seconds from an event's own time to the patch that cordons its node."""
+    CANARIES_SEEN = "CanariesSeen"
+    """Canaries that went the whole way of a notice."""
     NOTICES_POISONED = "NoticesPoisoned"
     """Notices set aside because no further attempt could mend them."""
     NOTICES_IGNORED = "NoticesIgnored"

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from plimsoll.domain.canaries import echo_of
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.interruptions import Effect, actionable
-from plimsoll.domain.notices import InstanceNotice, Notice, ZonalShift, parse
+from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.reports import Report
 from plimsoll.services.cordons import Cordons, Located
 from plimsoll.services.executor import ActualHands, Executor
@@ -90,6 +91,10 @@ class NoticeService:
             if verdict.merges and not isinstance(notice, ZonalShift):
                 merging.append(notice)  # type: ignore[arg-type]  # only notices of instances merge
                 continue
+            if isinstance(notice, Canary):
+                self._echo(notice)
+                answers[notice] = verdict.reason
+                continue
             if verdict.effect is Effect.SHOW:
                 self._show(notice, verdict.reason)
             self.telemetry.count("NoticesIgnored")
@@ -106,6 +111,16 @@ class NoticeService:
         for name, found in sorted(by_cluster.items()):
             answers |= self._of_cluster(name, found)
         return [answers[notice] for notice in notices]
+
+    def _echo(self, canary: Canary) -> None:
+        """Count a canary, and write its word down. A failure is logged: it is not worth a retry."""
+        self.telemetry.count("CanariesSeen")
+        echo = echo_of(canary, seen=self.clock.now())
+        try:
+            if echo is not None:
+                self.reports.merge(echo)
+        except PlimsollError as error:
+            self.telemetry.warn("canary not written down", because=str(error))
 
     def _show(self, notice: Notice, reason: str) -> None:
         if isinstance(notice, ZonalShift):

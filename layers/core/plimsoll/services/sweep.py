@@ -19,6 +19,7 @@ from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.names import INSTANCE_TYPE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import (
+    Canary,
     Notice,
     StateChange,
     TestNotification,
@@ -159,7 +160,7 @@ def _fresh(known: Mapping[str, IndexEntry], entry: IndexEntry) -> bool:
 def _told(notice: Notice, nodes: Mapping[str, Node]) -> bool:
     """Whether the node's record has a notice of this kind already, under whatever id."""
     match notice:
-        case ZonalShift() | TestNotification() | Unknown():
+        case ZonalShift() | TestNotification() | Canary() | Unknown():
             return False
         case _:
             record = nodes[notice.instance].interruption if notice.instance in nodes else None

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from plimsoll.domain.notices import (
+    Canary,
     CapacityReservationInterruption,
     HealthScheduledChange,
     InstanceNotice,
@@ -71,6 +72,8 @@ def actionable(notice: Notice, *, launched: datetime | None = None) -> Verdict:
             return Verdict(effect=Effect.SHOW, reason=reason)
         case TestNotification():
             return _nothing("Auto Scaling tests the queue of a hook")
+        case Canary():
+            return _nothing("a canary: notices arrive")
         case Unknown():
             return _nothing(f"{notice.detail_type} from {notice.source}: {notice.why}")
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plimsoll.domain.notices.canary import Canary
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
 from plimsoll.domain.notices.health import HealthScheduledChange
 from plimsoll.domain.notices.lifecycle_launch import LifecycleLaunch
@@ -18,6 +19,7 @@ __all__ = [
     "DRILL_SOURCE",
     "HOOK_TIMEOUT",
     "TABLE",
+    "Canary",
     "CapacityReservationInterruption",
     "HealthScheduledChange",
     "InstanceNotice",

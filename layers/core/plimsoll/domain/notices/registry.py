@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.notices import (
+    canary,
     capacity_reservation,
     health,
     lifecycle_launch,
@@ -17,6 +18,7 @@ from plimsoll.domain.notices import (
     test_message,
     zonal_shift,
 )
+from plimsoll.domain.notices.canary import Canary
 from plimsoll.domain.notices.capacity_reservation import CapacityReservationInterruption
 from plimsoll.domain.notices.envelope import AUTO_SCALING, Envelope, Opened, opened
 from plimsoll.domain.notices.health import HealthScheduledChange
@@ -38,7 +40,7 @@ type InstanceNotice = (
     | StateChange
     | CapacityReservationInterruption
 )
-type Notice = InstanceNotice | ZonalShift | TestNotification | Unknown
+type Notice = InstanceNotice | ZonalShift | TestNotification | Canary | Unknown
 type Parser = Callable[[Envelope], tuple[Notice, ...]]
 
 DRILL_SOURCE: Final = "plimsoll.drill"
@@ -53,6 +55,7 @@ TABLE: Final[Mapping[tuple[str, str], Parser]] = {
     ("aws.autoscaling", "EC2 Instance-launch Lifecycle Action"): lifecycle_launch.parse,
     ("aws.health", "AWS Health Event"): health.parse,
     **{("aws.arc-zonal-shift", name): zonal_shift.parse for name in zonal_shift.DETAIL_TYPES},
+    (canary.SOURCE, canary.DETAIL_TYPE): canary.parse,
 }
 
 _DRILLS: Final = {detail_type: parser for (_, detail_type), parser in TABLE.items()}

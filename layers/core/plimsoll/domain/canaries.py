@@ -1,0 +1,40 @@
+"""What is written down about a canary, so that whoever sent it sees that it arrived.
+
+It lies among the reports, under a cluster of its own: it needs no table and no right beyond those
+that a notice needs anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from plimsoll.domain.notices.canary import Canary
+from plimsoll.domain.reports import Report
+
+CANARIES: Final = "*canaries"
+"""The cluster that echoes are kept under. No EKS cluster can have the name."""
+
+
+def echo_of(canary: Canary, *, seen: datetime) -> Report | None:
+    """Return what to write down about a canary; None where nobody waits for it."""
+    if canary.word is None:
+        return None
+    return Report(
+        interruption=_key(canary.word),
+        cluster=CANARIES,
+        node="",
+        kind=canary.kind,
+        noticed=canary.time,
+        closed=seen,
+    )
+
+
+def seen_in(reports: Sequence[Report], word: str) -> datetime | None:
+    """Return when the canary with that word was seen; None when it was not."""
+    return next((r.closed for r in reports if r.interruption == _key(word)), None)
+
+
+def _key(word: str) -> str:
+    return f"canary@{word}"

@@ -1,0 +1,44 @@
+"""Our own canary: an event that touches nothing, and proves that notices arrive.
+
+It goes the whole way of a notice: the bus, a rule, the queue, the function. A schedule sends one
+every few minutes and an alarm rings when none arrives; `plimsoll doctor` sends one with a word in
+it, and waits until the function writes that word down.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Final
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.notices.envelope import Envelope
+from plimsoll.domain.notices.fields import clip
+
+SOURCE: Final = "plimsoll.canary"
+DETAIL_TYPE: Final = "Plimsoll Canary"
+_WORD: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
+"""It becomes part of a key, and whoever may put events may choose it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """Notices arrive."""
+
+    kind: ClassVar[str] = "canary"
+
+    id: str
+    time: datetime
+    """When it was put on the bus."""
+    word: str | None = None
+    """What to write down; None: nobody waits for it, and counting it is enough."""
+
+
+def parse(event: Envelope) -> tuple[Canary]:
+    """Read the one notice of the event."""
+    word = event.detail.maybe("word")
+    if word is not None and not _WORD.fullmatch(word):
+        place = event.detail.place("word")
+        raise BadInput(f"{place}: must be letters, digits and -, 64 at most, not {clip(word)}")
+    return (Canary(id=event.id, time=event.time, word=word),)

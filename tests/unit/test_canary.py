@@ -1,0 +1,100 @@
+"""A canary is a notice that touches nothing, and is written down when somebody waits for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.domain.canaries import CANARIES, seen_in
+from plimsoll.domain.errors import BadInput, Temporary
+from plimsoll.domain.notices import Canary, parse
+from plimsoll.domain.reports import Report
+from plimsoll.services.notices import Handled, NoticeService
+from tests.worlds import World
+
+NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
+
+
+def event(**detail: Any) -> str:
+    return json.dumps(
+        {
+            "version": "0",
+            "id": "an-event",
+            "detail-type": "Plimsoll Canary",
+            "source": "plimsoll.canary",
+            "account": "111122223333",
+            "time": "2026-11-17T17:45:00Z",
+            "region": "us-east-1",
+            "resources": [],
+            "detail": detail,
+        }
+    )
+
+
+@dataclass
+class DeadReports:
+    """A table that does not answer."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def merge(self, report: Report) -> Report:
+        self.asked.append(report.interruption)
+        raise Temporary("DynamoDB does not answer")
+
+    def list(self, cluster: str, limit: int = 50) -> list[Report]:
+        return []
+
+
+def test_the_one_of_the_schedule_has_no_word():
+    assert parse(event(by="schedule"), received=NOW) == (
+        Canary(id="an-event", time=datetime(2026, 11, 17, 17, 45, tzinfo=UTC)),
+    )
+
+
+@pytest.mark.parametrize("word", ["two words", "a@b", "x" * 65, 7])
+def test_a_word_that_could_be_anything_else_is_refused(word):
+    with pytest.raises(BadInput, match=r"detail\.word"):
+        parse(event(word=word), received=NOW)
+
+
+def test_a_word_is_written_down_apart_from_the_reports_of_any_cluster():
+    world = World()
+    (answer,) = world.notices.receive([event(word="ask-1")])
+    assert isinstance(answer, Handled)
+    assert seen_in(world.reports.list(CANARIES), "ask-1") == world.time
+    assert seen_in(world.reports.list(CANARIES), "ask-2") is None
+    assert world.reports.list("harbor") == []
+
+
+def test_a_canary_writes_nothing_to_a_cluster_and_wakes_nobody():
+    world = World()
+    world.join("spot", capacity="spot")
+    before = world.version()
+    world.notices.receive([event(), event(word="ask-1")])
+    assert world.version() == before
+    assert world.ticks.sent == []
+    assert len(world.reports.list(CANARIES)) == 1
+
+
+def test_a_table_that_does_not_answer_neither_brings_a_canary_back_nor_hurts_its_neighbours():
+    world = World()
+    instance = world.join("spot", capacity="spot")
+    reports = DeadReports()
+    service = NoticeService(
+        ownership=world.notices.ownership,
+        clusters=world,
+        rehearsal=world.notices.rehearsal,
+        reports=reports,
+        ticks=world.ticks,
+        clock=world,
+        workers=world.workers,
+        telemetry=world.telemetry,
+    )
+    answers = service.receive([event(word="ask-1"), world.spot_event(instance)])
+    assert [type(answer) for answer in answers] == [Handled, Handled]
+    assert reports.asked == ["canary@ask-1"]
+    assert world.node("spot").unschedulable
