@@ -45,6 +45,7 @@ from tests.builders import (
 
 WEB = Ref("Deployment", "default", "web")
 DB = Ref("StatefulSet", "default", "db")
+STARTED = "2026-01-02T12:01:00Z"
 
 
 def going(name: str, *, kind: str = "spot-interruption", ends: float | None = 120, **how) -> Node:
@@ -607,4 +608,40 @@ def test_room_for_a_pod_that_is_evicted_in_the_same_plan_is_not_given_to_a_surge
     plan = plan_drain(looked(nodes, pods, [old, a_deployment(replicas=1)]), at(1))
 
     assert [a.pod.name for a in of(plan, Evict)] == ["old-0"]
+    assert of(plan, Scale) == []
+
+
+def test_at_the_latest_safe_start_a_raised_count_stays_and_so_do_replacements_that_start():
+    doomed = pods_of("web", 2, node="spot")
+    starting = [a_pod(f"web-{n}", node="od", ready=False, created=STARTED) for n in (7, 8)]
+    workload = raised(a_deployment(replicas=4), 2)
+    late = plan_drain(
+        looked([going("spot"), a_node("od")], [*doomed, *starting], [workload]), at(90)
+    )
+    assert len(of(late, Evict)) == 2
+    assert of(late, Scale) == []
+
+    stopping = [replace(pod, deleting=at(120)) for pod in doomed]
+    after = plan_drain(
+        looked([going("spot"), a_node("od")], [*stopping, *starting], [workload]), at(91)
+    )
+    assert of(after, Scale) == []
+    assert after.busy
+
+
+def test_a_replacement_that_never_becomes_ready_does_not_keep_the_count_raised():
+    pods = [a_pod("web-7", node="od"), a_pod("web-8", node="od", ready=False)]
+    seen = looked([a_node("od")], pods, [raised(a_deployment(replicas=3), 2)])
+
+    assert [(a.replicas, a.temporary) for a in of(plan_drain(seen, at(0)), Scale)] == [(2, None)]
+
+
+def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
+    nodes = [going("spot"), a_node("od", cpu="2")]
+    leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
+    pods = [*leaving, *pods_of("web", 1, node="spot", cpu="2")]
+    plan = plan_drain(
+        looked(nodes, pods, [a_stateful_set(replicas=1), a_deployment(replicas=1)]), at(1)
+    )
+
     assert of(plan, Scale) == []

@@ -75,7 +75,7 @@ def is_gone(seen: Observation, node: Node) -> bool:
 
 
 def cases_of(seen: Observation, going: Going, now: datetime) -> list[Case]:
-    """Return every workload that has pods to move, or a change of ours to restore."""
+    """Return every workload with pods to move or on their way out, or with a change of ours."""
     found: dict[Ref, list[Doomed]] = defaultdict(list)
     for node in going.nodes:
         interruption = going.interruption[node.name]
@@ -83,8 +83,11 @@ def cases_of(seen: Observation, going: Going, now: datetime) -> list[Case]:
             continue  # nothing has to leave, or nothing can any more
         for pod in seen.on_node.get(node.name, ()):
             ref = _ref(seen, pod)
-            if pod.deleting is None and leaves(pod) and not ignored(pod, seen.workload.get(ref)):
-                found[ref].append(Doomed(pod=pod, deadline=interruption.deadline))
+            if not leaves(pod) or ignored(pod, seen.workload.get(ref)):
+                continue
+            moving = found[ref]
+            if pod.deleting is None:
+                moving.append(Doomed(pod=pod, deadline=interruption.deadline))
     for workload in seen.workloads:
         if TEMPORARY in workload.annotations:
             found.setdefault(workload.ref, [])

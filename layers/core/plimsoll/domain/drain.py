@@ -50,7 +50,10 @@ def plan_drain(
     for case in cases:
         _plan_late(case, draft, room, now)
     for case in sorted(cases, key=_urgency):
-        _plan_case(_without_late(case, now), draft, room)
+        if case.doomed:
+            _plan_moves(_without_late(case, now), draft, room)
+        else:
+            _plan_rest(case, draft, room)
     for node, action in closing_steps(seen, going, now):
         draft.add(action, {node})
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
@@ -142,16 +145,24 @@ def _last_call(one: Doomed, now: datetime) -> Evict:
     return Evict(pod=one.pod, grace_seconds=grace, overrule=True, reason=reason)
 
 
-def _plan_case(case: Case, draft: _Draft, room: Room) -> None:
-    nodes = draft.going.nodes_of(case)
+def _plan_moves(case: Case, draft: _Draft, room: Room) -> None:
+    """Go on with pods that still have time; what is left of a case may be nothing."""
     if not case.doomed:
-        action = restore(case)
-        if action is not None:
-            draft.add(action, nodes)
         return
+    nodes = draft.going.nodes_of(case)
     way, why = way_of(case)
     steps = way.steps(case, room)
     for action in steps.actions:
         draft.add(action, nodes)
     if steps.waiting is not None:
         draft.wait(f"{case.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
+
+
+def _plan_rest(case: Case, draft: _Draft, room: Room) -> None:
+    """Keep room for pods on their way out, and put back what was changed for a while."""
+    if not way_of(case)[0].surges:
+        for pod in case.leaving:
+            room.keep(pod)
+    action = restore(case)
+    if action is not None:
+        draft.add(action, draft.going.nodes_of(case))

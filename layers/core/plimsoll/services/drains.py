@@ -123,22 +123,22 @@ class DrainService:
 
     def _look(self, api: ClusterApi, groups: NodeGroups, memory: _Memory) -> Plan:
         seen = api.observe()
-        if memory.groups is None:
+        if memory.groups is None:  # also when they could not be read the last time
             memory.groups = self._read_groups(groups, seen.nodes)
-        seen = seen.among(groups=memory.groups, gone=self._gone(seen))
+        seen = seen.among(groups=memory.groups or (), gone=self._gone(seen))
         plan = plan_drain(seen, self.clock.now(), avoid=memory.avoid)
         for report in plan.reports:
             known = memory.reports.get(report.interruption)
             memory.reports[report.interruption] = known.merged(report) if known else report
         return plan
 
-    def _read_groups(self, groups: NodeGroups, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+    def _read_groups(self, groups: NodeGroups, nodes: Sequence[Node]) -> Sequence[NodeGroup] | None:
         """Read the node groups. Without them pods still move to what room there is."""
         try:
             return groups.list(nodes)
         except (Temporary, Refused, BadInput) as error:
             self.telemetry.warn("node groups not read", because=str(error))
-            return ()
+            return None
 
     def _gone(self, seen: Observation) -> frozenset[str]:
         """Ask EC2 which instances are gone, for nodes past their deadline only."""

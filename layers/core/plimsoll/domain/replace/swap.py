@@ -9,6 +9,9 @@ goes back only while every other pod is Ready; when one is not, the doomed are e
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Final
+
 from plimsoll.domain.actions import Action, Evict, GiveBack, Scale
 from plimsoll.domain.actions.give_back import CHEAPEST
 from plimsoll.domain.names import DELETION_COST
@@ -17,6 +20,9 @@ from plimsoll.domain.replace.case import Case
 from plimsoll.domain.replace.room import Room
 from plimsoll.domain.replace.steps import Steps, Way
 from plimsoll.domain.temporary import TemporaryReplicas
+
+PATIENCE: Final = timedelta(minutes=5)
+"""How long a replacement may take to become Ready before its surplus is given up."""
 
 
 def _why(case: Case) -> str | None:
@@ -85,11 +91,18 @@ def _cheapest(pod: Pod) -> bool:
 
 
 def restore(case: Case) -> Action | None:
-    """Put a raised count back once nothing of the workload stands on a node that is going."""
+    """Put a raised count back once nothing of the workload stands on a node that is going.
+
+    Not while replacements are still starting: a count put back takes those that are not Ready
+    first, and among them not surely the youngest. After `PATIENCE` it goes back all the same.
+    """
     if case.workload is None or case.temporary is None or case.doomed or case.dead:
         return None  # a pod that is dead but counted would stay, and a replacement go
     if case.workload.replicas != case.temporary.set_to:
         return _let_go(case)
+    starting = [p for p in case.staying if not p.ready and case.now - p.created < PATIENCE]
+    if case.staying_ready < case.replicas and starting:
+        return None
     return Scale(
         workload=case.workload,
         replicas=case.temporary.restore,
