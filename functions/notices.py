@@ -3,7 +3,7 @@
 What may work later comes back within seconds, since a notice lives for two minutes. What no
 attempt can mend, and what still fails at its last attempt, is set aside with its reason: SQS
 itself would move it without a word. Powertools' batch processor is left out: it wants one record
-at a time, and its import is a third of the cold start.
+at a time, and every cold start would wait for its import.
 """
 
 from __future__ import annotations

@@ -46,12 +46,21 @@ class ClientTransport:
         endpoint: `https://…`; `http://…` on loopback, for rigs.
         ca: The CA certificate in PEM; None trusts the public ones. It never touches a disk.
         token: None sends none.
+        connections: How many are kept open; more calls at once than these open more, and close them.
     """
 
-    def __init__(self, endpoint: str, *, ca: str | None = None, token: Token | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        ca: str | None = None,
+        token: Token | None = None,
+        connections: int = CONNECTIONS,
+    ) -> None:
         self._endpoint = endpoint.rstrip("/")
         self._ca = ca
         self._token = token
+        self._connections = connections
         self._lock = Lock()
 
     def call(
@@ -142,7 +151,7 @@ class ClientTransport:
         )
         if self._endpoint.startswith("http:"):
             configuration.proxy = None  # a rig on loopback
-        rest = RESTClientObject(configuration, maxsize=CONNECTIONS)  # type: ignore[no-untyped-call] # has no types
+        rest = RESTClientObject(configuration, maxsize=self._connections)  # type: ignore[no-untyped-call] # has no types
         if self._ca is not None:
             # The client takes a CA only as a file; its pool takes a context made in memory.
             pool = rest.pool_manager.connection_pool_kw

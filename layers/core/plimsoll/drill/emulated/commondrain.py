@@ -28,6 +28,8 @@ NAME: Final = "common-drain"
 """Of its queue and its rule."""
 POLL_SECONDS: Final = 1
 """A long poll answers as soon as there is something; it also bounds how long stopping takes."""
+CONNECTIONS: Final = 512
+"""Kept open: every pod is evicted in a thread of its own, and urllib3 warns of more."""
 
 
 class CommonDrain(AbstractContextManager["CommonDrain"]):
@@ -52,7 +54,7 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
         self._patience = _Patience(clock)
         self._drains = {
             name: commondrain.CommonDrain(
-                ClientTransport(server.url, token=_Known(server.token)),
+                ClientTransport(server.url, token=_Known(server.token), connections=CONNECTIONS),
                 name,
                 self._patience,
                 workers=_ThreadForEach(),
