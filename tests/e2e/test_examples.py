@@ -20,7 +20,7 @@ VERDICTS: Mapping[str, tuple[str, ...]] = {
     "api-server-away": ("secondsAtZero", "shop/legacy"),
     "jobs": (),
     "late-and-doubled-notices": (),
-    "lost-notices": ("shop/web",),
+    "lost-notices": (),
     "one-capacity-pool": (),
     "one-family": (),
     "one-node": (),

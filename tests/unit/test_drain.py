@@ -645,3 +645,31 @@ def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
     )
 
     assert of(plan, Scale) == []
+
+
+def test_a_rollout_spends_what_may_be_missing_so_nothing_is_evicted_beside_it():
+    rolling = replace(a_deployment(replicas=4), rolling_out=True)
+    nodes = [going("spot"), a_node("od")]
+
+    assert (
+        of(plan_drain(looked(nodes, pods_of("web", 4, node="spot"), [rolling]), at(1)), Evict) == []
+    )
+    surplus = [*pods_of("web", 4, node="spot"), a_pod("web-9", node="od")]
+    assert len(of(plan_drain(looked(nodes, surplus, [rolling]), at(1)), Evict)) == 1
+
+
+def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():
+    nodes = [died(going("gone")), going("spot"), a_node("od", cpu="2")]
+    pods = [
+        *sets_of("db", ["gone"], cpu="2"),
+        a_pod(
+            "cache-0", node="spot", labels={"app": "cache"}, owner=("StatefulSet", "cache"), cpu="2"
+        ),
+    ]
+    plan = plan_drain(
+        looked(nodes, pods, [a_stateful_set(replicas=1), a_stateful_set("cache", replicas=1)]),
+        at(40),
+    )
+
+    assert [a.pod.name for a in of(plan, Discard)] == ["db-0"]
+    assert of(plan, Evict) == []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Action, Evict
-from plimsoll.domain.cases import Going, cases_of
+from plimsoll.domain.cases import Going, cases_of, is_gone, leaves
 from plimsoll.domain.closing import closing_steps, report_of
 from plimsoll.domain.demand import plan_capacity
 from plimsoll.domain.fit import Board
@@ -94,12 +94,26 @@ class _Draft:
 
 
 def _board(seen: Observation, going: Going) -> Board:
-    """Nodes that are going take nothing, cordoned or not; what is Pending has its place first."""
+    """Nodes that are going take nothing, cordoned or not; what is Pending has its place first.
+
+    So have the successors of pods that died with their node: they are Pending a moment from now.
+    """
     nodes = (replace(n, unschedulable=True) if n.name in going.names else n for n in seen.nodes)
     board = Board(nodes, seen.pods, seen.claims)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
+    dead = [
+        pod
+        for node in going.nodes
+        if is_gone(seen, node)
+        for pod in seen.on_node.get(node.name, ())
+        if leaves(pod) and pod.owner is not None
+    ]
+    for pod in dead:
+        board.remove(pod)
     pending = [p for p in seen.pods if p.pending]
-    for pod in sorted(pending, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
+    for pod in sorted(
+        pending + dead, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)
+    ):
         candidates = board.candidates(pod)
         if candidates:
             board.place(pod, board.best(pod, candidates).name)

@@ -29,15 +29,18 @@ def _why(case: Case) -> str | None:
 
 
 def _steps(case: Case, room: Room) -> Steps:
-    spare = case.serving - case.floor
+    floor = case.floor
+    if case.workload is not None and case.workload.rolling_out:
+        floor = case.replicas  # the rollout itself may take all that its settings allow
+    spare = case.serving - floor
     allowed = case.allowed
     actions = []
     waiting = None
     for one in sorted(case.doomed, key=lambda d: (d.pod.serving, d.pod.name)):
         place = room.keep(one.pod)
         if one.pod.serving and (spare <= 0 or allowed == 0):
-            floor = f"its ready floor of {case.floor} does not allow one less than {case.serving}"
-            waiting = floor if spare <= 0 else case.blocked
+            words = f"{floor} must serve, which does not allow one less than {case.serving}"
+            waiting = words if spare <= 0 else case.blocked
             continue
         if place is None:
             waiting = "waits for room for a replacement"
@@ -49,7 +52,7 @@ def _steps(case: Case, room: Room) -> Steps:
             Evict(
                 pod=one.pod,
                 reason=f"{_why(case) or 'within its ready floor'}; room on {place}, "
-                f"{case.serving} serve and {case.floor} must",
+                f"{case.serving} serve and {floor} must",
             )
         )
     for pod in case.leaving:
