@@ -25,8 +25,8 @@ from plimsoll.drill.simulated.wire import Wire
 
 _LIST = {"asg": "autoscaling:DescribeAutoScalingGroups", "eks-nodegroup": "eks:DescribeNodegroup"}
 _GROW = {"asg": "autoscaling:LaunchInstances", "eks-nodegroup": "eks:UpdateNodegroupConfig"}
-_ASKABLE = {"spot-interruption", "health-scheduled-change", "state-change"}
-"""What EC2 says when asked; everything else is told by events only."""
+_ASKABLE = {"spot-interruption", "health-scheduled-change"}
+"""What EC2 says when asked, besides the state; everything else is told by events only."""
 
 
 class SimulatedNodeGroups:
@@ -154,12 +154,10 @@ def instance_of(machine: Machine) -> Instance:
 
 def _going(machine: Machine) -> Iterator[Notice]:
     """Yield what can be asked for: spot request status, scheduled events, and the death itself."""
-    told = list(machine.notices)
+    told = [(kind, time) for kind, time in machine.notices if kind in _ASKABLE]
     if machine.gone is not None:
         told.append(("state-change", machine.gone))
     for kind, time in told:
-        if kind not in _ASKABLE:
-            continue
         event = event_of(kind, machine, time, goes=machine.ends, state="terminated")
         for notice in parse(event, received=time, drills=True):
             if isinstance(notice, SpotInterruption | HealthScheduledChange | StateChange):

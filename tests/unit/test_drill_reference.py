@@ -1,0 +1,156 @@
+"""The reference of drills: up to date with the schema, complete, and every field of it is played."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.drill.reference import fields, main, render
+from plimsoll.drill.repertoire import KINDS
+from plimsoll.drill.report import Report, as_text
+from plimsoll.drill.schemas import schema
+from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.rig import run
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "drills.md"
+EVERY_FIELD = ROOT / "tests" / "drills" / "every-field.yaml"
+NOT_BUILT = {
+    "spec.clusters[].rivals=karpenter", "spec.clusters[].rivals=managed-node-group",
+    "spec.clusters[].rivals=nth", "spec.clusters[].rivals=hpa", "spec.clusters[].rivals=gitops",
+    "fault.function=placement",
+}  # fmt: skip
+"""Values that are refused by name."""
+
+
+def page() -> str:
+    return PAGE.read_text(encoding="utf-8")
+
+
+@cache
+def everything() -> Report:
+    return run(read_drill(EVERY_FIELD), responder="plimsoll", seed=3)
+
+
+def drills() -> Iterator[Mapping[str, Any]]:
+    """Yield the drills that the tests play: this one, and the examples (tests/e2e)."""
+    yield yaml.safe_load(EVERY_FIELD.read_text())
+    for file in (ROOT / "examples").glob("*.yaml"):
+        for document in yaml.safe_load_all(file.read_text()):
+            if document["kind"] == "Drill":
+                yield document
+
+
+def used(value: Any, rules: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Yield every field that a value uses, and its value where there is a choice."""
+    if "$ref" in rules:
+        name = str(rules["$ref"]).rpartition("/")[2]
+        if name == "entry":
+            name = next(n for n in ("notice", "fault", "scale", "apply") if n in value)
+            path = name
+        elif name in {"selector", "groupSelector"}:
+            path = name
+        yield from used(value, schema("schema.json")["$defs"][name], path)
+        return
+    if "enum" in rules:
+        yield f"{path}={value}"
+    for item in value if isinstance(value, list) else ():
+        inner = path if "enum" in rules["items"] else f"{path}[]"
+        yield from used(item, rules["items"], inner)
+    for name, field in value.items() if isinstance(value, dict) else ():
+        known = name in rules.get("properties", {})
+        inner = f"{path}.{name}" if path else name
+        more = rules["properties"][name] if known else rules["additionalProperties"]
+        yield inner if known else f"{path}.*"
+        yield from used(field, more, inner if known else f"{path}.*")
+
+
+def offered() -> Iterator[str]:
+    """Yield every field of the schema, and the values of those that have a choice."""
+    whole = schema("schema.json")
+    parts = [("", whole)]
+    parts += [(n, r) for n, r in whole["$defs"].items() if "properties" in r and n != "entry"]
+    for root, rules in parts:
+        for path, mapping in fields(rules, root):
+            for name, field in mapping["properties"].items():
+                inner = f"{path}.{name}" if path else name
+                yield inner
+                choices = field.get("enum") or field.get("items", {}).get("enum", ())
+                yield from (f"{inner}={choice}" for choice in choices)
+                if isinstance(field.get("additionalProperties"), dict):
+                    yield f"{inner}.*"
+            if isinstance(mapping.get("additionalProperties"), dict):
+                yield f"{path}.*"
+
+
+def test_every_field_and_every_choice_of_the_schema_is_used_by_a_drill_that_is_played():
+    seen = {path for drill in drills() for path in used(drill, schema("schema.json"), "")}
+    assert sorted(set(offered()) - seen - NOT_BUILT) == []
+
+
+def test_every_kind_is_used_by_the_drill_of_every_field():
+    objects = (EVERY_FIELD.parent / "every-kind.yaml").read_text()
+    assert {o["kind"] for o in yaml.safe_load_all(objects)} == set(KINDS)
+
+
+def test_the_drill_of_every_field_holds_what_it_expects():
+    assert everything()["expect"] == {"held": True, "failures": []}
+
+
+def test_the_tables_of_the_page_are_those_of_the_schema():
+    assert render(page()) == page(), "run: python -m plimsoll.drill.reference docs/drills.md"
+
+
+def test_a_page_is_written_anew_and_only_between_the_marks(tmp_path: Path):
+    copy = tmp_path / "page.md"
+    copy.write_text("before\n<!-- table: kinds -->\nold\n<!-- end -->\nafter\n")
+    assert main(["--check", str(copy)]) == 1
+    assert "old" in copy.read_text()
+    assert main([str(copy)]) == 0
+    text = copy.read_text()
+    assert text.startswith("before\n<!-- table: kinds -->\n")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "| Job | `batch/v1` |" in text
+    assert "old" not in text
+    assert main(["--check", str(copy)]) == 0
+
+
+def test_the_page_names_every_field_of_a_report():
+    _, _, text = page().partition("\n## The report\n")
+    named = {word for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for word in
+             re.findall(r"`(\w+)`", row)}  # fmt: skip
+    report = json.loads(as_text(everything()))
+    there = set(report) | set(report["totals"])
+    for rows in ("workloads", "nodes", "capacity"):
+        there |= set(report[rows][0])
+    assert sorted(there - named) == []
+
+
+def test_the_page_lists_every_example():
+    listed = set(re.findall(r"\(\.\./examples/(.+?)\.yaml\)", page()))
+    named = {
+        file.stem
+        for file in (ROOT / "examples").glob("*.yaml")
+        if "\nkind: Drill\n" in file.read_text()
+    }
+    assert listed == named
+
+
+@pytest.mark.parametrize("harder", [False, True])
+def test_the_first_drill_of_the_page_can_be_played(tmp_path: Path, *, harder: bool):
+    web, drill, fault = re.findall(r"^```yaml\n(.*?)^```", page(), re.MULTILINE | re.DOTALL)
+    timeline = "  timeline:\n"
+    (tmp_path / "web.yaml").write_text(web)
+    (tmp_path / "drill.yaml").write_text(
+        drill.replace(timeline, timeline + fault) if harder else drill
+    )
+    report = run(read_drill(tmp_path / "drill.yaml"), responder="plimsoll", seed=0)
+    assert report["totals"]["pods_killed"] == 0
+    assert report["expect"]["held"] is not harder
