@@ -6,24 +6,29 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
 
 from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
+from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
 from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.cli import main
 from plimsoll.cli.world import Deployed
+from plimsoll.domain.canaries import echo_of
+from plimsoll.domain.checkup import Marks, Quota, StackFacts
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance, Mode
-from plimsoll.domain.errors import BadInput, Temporary
+from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import Notice
+from plimsoll.domain.notices import Canary, Notice
 from plimsoll.hollow.cluster import HollowCluster
 from plimsoll.hollow.transport import HollowTransport
+from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from tests.builders import NOON, deployment_json, node_json, pod_spec_json
 
@@ -113,6 +118,14 @@ class MemoryWorld:
     instances: NoInstances = field(default_factory=NoInstances)
     groups: Sequence[NodeGroup] = ()
     kill_switch: bool = False
+    stack_status: str = "UPDATE_COMPLETE"
+    stack_version: str | None = field(default_factory=lambda: version("plimsoll"))
+    parameters: dict[str, str] = field(default_factory=dict)
+    canary_seconds: float | None = 2.0
+    """From the bus to the function; None: it never arrives."""
+    marks: dict[str, Marks] = field(default_factory=dict)
+    quota: Quota | PlimsollError = field(default_factory=lambda: Quota(limit=64, used=8))
+    strangers: Sequence[str] = ()
     transports: dict[str, Transport] = field(default_factory=dict)
     """By the name of the cluster."""
 
@@ -129,6 +142,20 @@ class MemoryWorld:
             instances=self.instances,
             clusters=self,
             groups=self._groups,
+            facts=StackFacts(
+                name=stack,
+                region="us-east-1",
+                status=self.stack_status,
+                version=self.stack_version,
+                parameters=self.parameters,
+            ),
+            instruments=Instruments(
+                canaries=ShortWay(self),
+                probe=self._probe,
+                marks=lambda _: FixedMarks(self.marks),
+                quotas=lambda _: FixedQuota(self.quota),
+                access=lambda _: FixedAccess(self.strangers),
+            ),
         )
 
     def by_kubeconfig(self, file: Path | None, context: str | None) -> tuple[str, ClusterApi]:
@@ -144,8 +171,63 @@ class MemoryWorld:
         transport = self.transports.get(name, Away())
         return KubernetesCluster(transport, name, self.clock, workers=SerialWorkers())
 
+    def _probe(self, cluster: Cluster) -> KubernetesProbe:
+        transport = self.transports.get(cluster.name, Away())
+        group = GROUP if cluster.kind is ClusterKind.EKS else None
+        return KubernetesProbe(transport, cluster.name, SerialWorkers(), group=group)
+
     def _groups(self, cluster: Cluster) -> NodeGroups:
         return FixedGroups(self.groups)
+
+
+@dataclass
+class ShortWay:
+    """A bus that ends at the table: the function's part is played when somebody waits."""
+
+    world: MemoryWorld
+
+    def send(self, word: str) -> None:
+        if self.world.canary_seconds is None:
+            return
+        sent = self.world.clock.now()
+        echo = echo_of(
+            Canary(id="event", time=sent, word=word),
+            seen=sent + timedelta(seconds=self.world.canary_seconds),
+        )
+        assert echo is not None
+        self.world.reports.merge(echo)
+
+
+@dataclass
+class FixedMarks:
+    """Auto Scaling groups that are marked as they are."""
+
+    marks: Mapping[str, Marks]
+
+    def read(self, groups: Sequence[NodeGroup]) -> Mapping[str, Marks]:
+        return {g.name: self.marks[g.name] for g in groups if g.name in self.marks}
+
+
+@dataclass
+class FixedQuota:
+    """A quota, or what keeps it from being read."""
+
+    quota: Quota | PlimsollError
+
+    def on_demand(self) -> Quota:
+        if isinstance(self.quota, PlimsollError):
+            raise self.quota
+        return self.quota
+
+
+@dataclass
+class FixedAccess:
+    """Roles that the cluster does not know."""
+
+    found: Sequence[str]
+
+    def strangers(self) -> Sequence[str]:
+        return self.found
 
 
 def run(world: MemoryWorld, *args: str, input: str | None = None) -> Result:  # noqa: A002 - click's word

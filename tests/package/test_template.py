@@ -6,12 +6,15 @@ import importlib
 import json
 import re
 from dataclasses import fields
+from importlib.metadata import version
 
 import pytest
 
 from functions import notices
 from plimsoll.adapters.dynamodb.schema import TABLES
+from plimsoll.adapters.stack import CLUSTER_ROLES
 from plimsoll.config import Config
+from plimsoll.domain.checkup.groups import GROW_TAG
 from plimsoll.domain.notices import canary
 from plimsoll.observability import NAMESPACE, Metric
 from tests.package.template import ROOT, functions, listed, resources, statements, template
@@ -183,6 +186,8 @@ PLATFORM = {  # what Lambda itself does in a function's name
 }
 BY_PEOPLE = {  # with the rights of who types it
     "dynamodb:DeleteItem",  # `plimsoll clusters remove`
+    "eks:DescribeAccessEntry",  # `plimsoll doctor`
+    "servicequotas:GetServiceQuota",  # `plimsoll doctor`
 }
 BY_SCHEDULES = {"events:PutEvents"}  # the canary; `plimsoll doctor` sends one too
 CALL = re.compile(r"aws(?:\(\))?\.([a-z0-9]+)\.(?:get_paginator\(\s*\"(\w+)\"|([a-z]+_\w+))")
@@ -230,6 +235,20 @@ def test_a_drain_cannot_wake_itself():
         s for role, s in statements() if role == "DrainsRole" and "sqs:SendMessage" in s["Action"]
     ]
     assert sent == []
+
+
+def test_the_tag_that_lets_a_group_grow_is_the_one_that_the_doctor_looks_for():
+    [grow] = [s for _, s in statements() if "autoscaling:SetDesiredCapacity" in s["Action"]]
+    assert grow["Condition"]["StringEquals"] == {f"aws:ResourceTag/{GROW_TAG}": "true"}
+
+
+def test_the_roles_that_come_to_clusters_are_those_of_the_functions():
+    roles = {f["Properties"]["Role"]["Fn::GetAtt"][0] for f in functions().values()}
+    assert set(CLUSTER_ROLES) == roles
+
+
+def test_the_stack_says_the_version_of_the_package():
+    assert template()["Outputs"]["Version"]["Value"] == version("plimsoll")
 
 
 # --- Alarms --------------------------------------------------------------------------------------

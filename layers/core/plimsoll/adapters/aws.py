@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_eks import EKSClient
+    from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
@@ -95,6 +96,16 @@ class Aws:
     def eks(self) -> EKSClient:
         """EKS."""
         return self._client("eks")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def events(self) -> EventBridgeClient:
+        """EventBridge."""
+        return self._client("events")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def servicequotas(self) -> Any:
+        """Service Quotas; there are no types for it among ours."""
+        return self._client("service-quotas")
 
     @property
     def secretsmanager(self) -> SecretsManagerClient:

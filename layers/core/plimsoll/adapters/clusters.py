@@ -19,6 +19,7 @@ from plimsoll.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
+    from plimsoll.adapters.kubernetes.probe import KubernetesProbe
     from plimsoll.services.ports import Clock, ClusterApi, Workers
 
 
@@ -57,6 +58,20 @@ class OpenClusters:
                     warn=self._warn,
                 )
             return self._open[key]
+
+    def probe(self, cluster: Cluster) -> KubernetesProbe:
+        """Return what asks a cluster about our rights in it.
+
+        A token from a secret is the functions' own. To EKS whoever asks comes as himself, so the
+        question is about the group that the functions are in.
+        """
+        from plimsoll.adapters.kubernetes.probe import (  # noqa: PLC0415 - no function needs it
+            GROUP,
+            KubernetesProbe,
+        )
+
+        group = GROUP if cluster.kind is ClusterKind.EKS else None
+        return KubernetesProbe(self._transport(cluster), cluster.name, self._workers, group=group)
 
     def _transport(self, cluster: Cluster) -> Transport:
         aws = self._aws.in_region(cluster.region)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from plimsoll.adapters.aws_errors import code_of, translate
+from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
+
+
+CLUSTER_ROLES: Final = ("NoticesRole", "DrainsRole", "SweepRole")
+"""The roles that come to clusters, by their names in the template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +23,7 @@ class Stack:
 
     name: str
     region: str
+    status: str
     outputs: Mapping[str, str]
     parameters: Mapping[str, str]
 
@@ -73,6 +78,25 @@ def describe(aws: Aws, name: str) -> Stack:
     return Stack(
         name=name,
         region=region,
+        status=found["StackStatus"],
         outputs={o["OutputKey"]: o["OutputValue"] for o in found.get("Outputs", [])},
         parameters={p["ParameterKey"]: p["ParameterValue"] for p in found.get("Parameters", [])},
     )
+
+
+def roles(aws: Aws, name: str) -> Sequence[str]:
+    """Return the ARNs of the roles under which a stack's functions come to clusters.
+
+    Raises:
+        PlimsollError: CloudFormation cannot be asked, or there is no such stack.
+    """
+    with translated(f"list the roles of the stack {name}"):
+        answer = aws.session.client("cloudformation").describe_stack_resources(StackName=name)
+    found = {r["LogicalResourceId"]: r for r in answer["StackResources"]}
+    arns = []
+    for role in CLUSTER_ROLES:
+        if role in found:
+            _, partition, _, _, account, _ = found[role]["StackId"].split(":", 5)
+            physical = found[role]["PhysicalResourceId"]
+            arns.append(f"arn:{partition}:iam::{account}:role/{physical}")
+    return arns

@@ -20,9 +20,11 @@ COMMANDS: Final[Mapping[str, str]] = {
     "demo": "plimsoll.cli.demo:demo",
     "drill": "plimsoll.cli.drill:drill",
     "clusters": "plimsoll.cli.clusters:clusters",
+    "doctor": "plimsoll.cli.doctor:doctor",
     "event": "plimsoll.cli.event:event",
     "reports": "plimsoll.cli.reports:reports",
     "status": "plimsoll.cli.status:status",
+    "storms": "plimsoll.cli.storms:storms",
 }
 
 BAD_INPUT: Final = 2

@@ -9,15 +9,21 @@ from pathlib import Path
 
 from plimsoll.adapters import stack as stacks
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.canary_bus import EventBus
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
+from plimsoll.adapters.eks_access import EksAccessEntries
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.adapters.nodegroups import AwsNodeGroups
+from plimsoll.adapters.nodegroups.marks import AwsGroupMarks
+from plimsoll.adapters.quotas import AwsQuotas
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.cli.world import Deployed, warn
+from plimsoll.domain.checkup import StackFacts
+from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import ClusterApi
 
 
@@ -36,6 +42,7 @@ class ActualWorld:
         """
         aws = Aws()
         found = stacks.describe(aws, stack)
+        clusters = OpenClusters(aws, self.clock, self._workers, warn=warn)
         return Deployed(
             name=stack,
             region=found.region,
@@ -44,9 +51,25 @@ class ActualWorld:
             index=DynamoNodeIndex(aws, found.output("NodesTable")),
             reports=DynamoReports(aws, found.output("ReportsTable")),
             instances=Ec2Instances(aws, self.clock),
-            clusters=OpenClusters(aws, self.clock, self._workers, warn=warn),
+            clusters=clusters,
             groups=lambda cluster: AwsNodeGroups(
                 aws.in_region(cluster.region), cluster.name, self.clock, warn=warn
+            ),
+            facts=StackFacts(
+                name=stack,
+                region=found.region,
+                status=found.status,
+                version=found.outputs.get("Version"),
+                parameters=found.parameters,
+            ),
+            instruments=Instruments(
+                canaries=EventBus(aws),
+                probe=clusters.probe,
+                marks=lambda cluster: AwsGroupMarks(aws.in_region(cluster.region), self.clock),
+                quotas=lambda cluster: AwsQuotas(aws.in_region(cluster.region)),
+                access=lambda cluster: EksAccessEntries(
+                    aws, aws.in_region(cluster.region), stack, cluster.name
+                ),
             ),
         )
 

@@ -14,7 +14,9 @@ from typing import Protocol
 
 import click
 
+from plimsoll.domain.checkup import StackFacts
 from plimsoll.domain.clusters import Cluster
+from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -40,6 +42,9 @@ class Deployed:
     instances: Instances
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
+    facts: StackFacts
+    """As CloudFormation describes it."""
+    instruments: Instruments
 
 
 class World(Protocol):

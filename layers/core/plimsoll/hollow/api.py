@@ -20,6 +20,7 @@ from plimsoll.hollow.ownership import managed, manager_of
 from plimsoll.hollow.patches import patched
 from plimsoll.hollow.queries import continue_after, parse_continue, test_of
 from plimsoll.hollow.refusals import RefusedError, bad_request, method_not_allowed, no_such_page
+from plimsoll.hollow.reviews import reviewed
 from plimsoll.hollow.routes import Target, target_of
 from plimsoll.hollow.store import Store, key_of
 from plimsoll.hollow.subresources import Request, serve_of
@@ -68,6 +69,9 @@ class HollowApi:
             page = discovered(path) if method == "GET" else None
             if page is not None:
                 return Answer(status=200, body=page)
+            review = reviewed(path, body) if method == "POST" else None
+            if review is not None:
+                return Answer(status=201, body=review)
             target = target_of(path)
             if target is None:
                 raise no_such_page()

@@ -1,0 +1,112 @@
+"""The cluster: does it answer, does it let us, does the sweep see it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Final
+
+from plimsoll.domain.checkup.facts import Facts, Right
+from plimsoll.domain.checkup.findings import Finding, fine, mend, note, unasked
+from plimsoll.domain.clusters import ClusterKind, Mode
+from plimsoll.domain.errors import PlimsollError
+
+STALE: Final = timedelta(minutes=5)
+"""The sweep writes the index every minute."""
+NEW: Final = timedelta(minutes=2)
+"""How long a node may be missing from the index, because no sweep has seen it yet."""
+APPLY: Final = "kubectl apply -k infra/cluster"
+
+
+def answers(facts: Facts) -> Iterator[Finding]:
+    """Say whether the API server answers, and takes the token."""
+    endpoint = facts.cluster.kind is ClusterKind.ENDPOINT
+    found = facts.answer
+    if isinstance(found, PlimsollError):
+        cure = "the functions may still reach it, if the node index is fresh"
+        if endpoint:
+            cure = f"look at the token in {facts.cluster.secret or 'the secret'}; {cure}"
+        yield unasked("cluster", found, cure)
+    else:
+        whose = "the token that the functions use" if endpoint else "your own identity"
+        yield fine("cluster", f"its API server answers to {whose}: {found}")
+
+
+def access(facts: Facts) -> Iterator[Finding]:
+    """Say whether an EKS cluster knows the roles of the stack. Other clusters take a token."""
+    if facts.cluster.kind is not ClusterKind.EKS:
+        return
+    found = facts.strangers
+    if isinstance(found, PlimsollError):
+        yield unasked("access entries", found)
+    elif found:
+        yield mend(
+            "access entries",
+            f'not in the group "plimsoll": {", ".join(found)}',
+            f"for each: aws eks create-access-entry --cluster-name {facts.cluster.name} "
+            "--kubernetes-groups plimsoll --principal-arn ARN",
+        )
+    else:
+        yield fine("access entries", 'every role of the stack is in the group "plimsoll"')
+
+
+def rights(facts: Facts) -> Iterator[Finding]:
+    """Say which verbs are held and which are missing, and so whether our manifests are applied."""
+    found = facts.rights
+    if isinstance(found, PlimsollError):
+        yield unasked("rights", found)
+        return
+    missing = [right for right in found if not right.held]
+    said = _listed(missing)
+    if not missing:
+        yield fine("rights", f"all {len(found)} are held, as infra/cluster grants them")
+    elif len(missing) == len(found):
+        yield mend(
+            "rights",
+            "none is held: infra/cluster is not applied, or its bindings do not name us",
+            f'{APPLY}, and put the identity into the group "plimsoll"',
+        )
+    elif facts.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
+        yield note(
+            "rights",
+            f"enough to observe, and not to act: missing {said}",
+            f"before --mode act: {APPLY}",
+        )
+    else:
+        yield mend("rights", f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
+
+
+def index(facts: Facts) -> Iterator[Finding]:
+    """Say whether the node index is fresh, which shows that the sweep reaches the cluster."""
+    if isinstance(facts.nodes, PlimsollError):
+        yield unasked("node index", facts.nodes)
+        return
+    if isinstance(facts.index, PlimsollError):
+        yield unasked("node index", facts.index)
+        return
+    entries = facts.index
+    wanted = [n.instance for n in facts.nodes if n.instance and n.created + NEW <= facts.now]
+    if not wanted:
+        yield note("node index", "no node of the cluster is an EC2 instance of some minutes")
+        return
+    known = [entries[i] for i in wanted if i in entries]
+    fresh = [e for e in known if e.cluster == facts.cluster.name and facts.now - e.seen <= STALE]
+    says = f"{len(fresh)} of {len(wanted)} nodes were seen by the sweep within 5 minutes"
+    if len(fresh) == len(wanted):
+        yield fine("node index", f"{says}: the functions reach the cluster")
+        return
+    if known:
+        oldest = min(e.seen for e in known)
+        says = f"{says}; the oldest entry is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
+    yield mend(
+        "node index",
+        says,
+        'in the log group of sweep: filter message = "cluster not swept" | fields because; see '
+        "SweepErrors in docs/operations.md",
+    )
+
+
+def _listed(missing: Sequence[Right]) -> str:
+    return ", ".join(
+        f"{r.verb} {r.resource}{f' in {r.only_in}' if r.only_in else ''}" for r in missing
+    )

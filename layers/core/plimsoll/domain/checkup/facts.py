@@ -1,0 +1,93 @@
+"""What was read of an installation. Where something could not be read, its error stands instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from plimsoll.domain.clusters import Cluster, IndexEntry
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+
+type Asked[T] = T | PlimsollError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackFacts:
+    """A deployed stack."""
+
+    name: str
+    region: str
+    status: str
+    """As CloudFormation names it, for example UPDATE_COMPLETE."""
+    version: str | None
+    """None: a stack from before it said so."""
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A canary, and what became of it."""
+
+    sent: datetime
+    seen: datetime | None
+    """When the function saw it; None: not as long as we waited."""
+    waited_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """A right in the cluster that Plimsoll uses, and whether it is held."""
+
+    verb: str
+    resource: str
+    """With its group, as in `apps/deployments`."""
+    only_in: str | None
+    held: bool
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is used only where Plimsoll acts."""
+        return self.verb not in {"get", "list"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What an Auto Scaling group's owner says of it."""
+
+    tags: Mapping[str, str]
+    suspended: frozenset[str]
+    """Processes that are suspended, for example Launch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """vCPUs of on-demand instances that the account may run at once, and runs."""
+
+    limit: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that was read, at one moment."""
+
+    now: datetime
+    version: str
+    """Of this command."""
+    stack: StackFacts
+    cluster: Cluster
+    canary: Asked[Arrival]
+    answer: Asked[str]
+    """The version of the cluster's API server."""
+    rights: Asked[Sequence[Right]]
+    strangers: Asked[Sequence[str]]
+    """The roles of the stack that the EKS cluster does not put into our group."""
+    nodes: Asked[Sequence[Node]]
+    index: Asked[Mapping[str, IndexEntry]]
+    groups: Asked[Sequence[NodeGroup]]
+    marks: Asked[Mapping[str, Marks]]
+    """By the name of the Auto Scaling group."""
+    quota: Asked[Quota]

@@ -1,0 +1,100 @@
+"""Node groups and quota: is there room for what must move when spot goes?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from plimsoll.domain.checkup.facts import Facts, Marks
+from plimsoll.domain.checkup.findings import Finding, fine, mend, note, unasked
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.groups import NodeGroup
+
+GROW_TAG: Final = "k8s.io/cluster-autoscaler/enabled"
+"""The drains' role may change only Auto Scaling groups that carry it with "true"."""
+TEMPLATE_TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
+LAUNCH: Final = "Launch"
+
+type Hindrance = tuple[str, str]
+"""What keeps a group from growing, and the cure."""
+
+
+def groups(facts: Facts) -> Iterator[Finding]:
+    """Say which groups can grow, and what keeps the others from it."""
+    found, marks = facts.groups, facts.marks
+    name = facts.cluster.name
+    if isinstance(found, PlimsollError):
+        yield unasked("node groups", found)
+        return
+    if not found:
+        yield mend(
+            "node groups",
+            "none was found: nothing can be asked for room",
+            f"tag the Auto Scaling groups kubernetes.io/cluster/{name}: owned and {GROW_TAG}: true; "
+            "EKS managed node groups are found without",
+        )
+        return
+    if isinstance(marks, PlimsollError):
+        yield unasked("node groups", marks)
+        return
+    judged = [(group, tuple(_hindrances(group, marks))) for group in found]
+    growing = [group for group, hindered in judged if not hindered]
+    if any(group.capacity == "on-demand" for group in growing):
+        said = ", ".join(f"{g.name} ({g.capacity}) by {g.room}" for g in growing)
+        yield fine("node groups", f"{len(growing)} of {len(found)} can grow: {said}")
+    else:
+        yield mend(
+            "node groups",
+            "no group of on-demand nodes can grow: what spot takes has nowhere to go",
+            "add one, or mend what keeps those below from growing",
+        )
+    for group, hindered in judged:
+        for says, cure in hindered:
+            yield note(f"node group {group.name}", says, cure)
+
+
+def quota(facts: Facts) -> Iterator[Finding]:
+    """Say whether the account may run on-demand what runs on spot now."""
+    found = facts.quota
+    if isinstance(found, PlimsollError):
+        # Many may not read quotas, and everything else can be fine without.
+        yield note("quota", f"not read: {found}", "look at Service Quotas, EC2, L-1216C47A")
+        return
+    free = max(0, found.limit - found.used)
+    says = f"{free} of {found.limit} on-demand vCPUs (standard families) are free"
+    if isinstance(facts.nodes, PlimsollError):
+        yield note("quota", says)
+        return
+    spot = sum(math.ceil(n.allocatable.cpu / 1000) for n in facts.nodes if n.capacity == "spot")
+    if free >= spot:
+        yield fine("quota", f"{says}, and the cluster's spot nodes have {spot}")
+    else:
+        yield mend(
+            "quota",
+            f"{says}: fewer than the {spot} of the cluster's spot nodes, if all went at once",
+            "aws service-quotas request-service-quota-increase --service-code ec2 "
+            f"--quota-code L-1216C47A --desired-value {found.limit + spot - free}",
+        )
+
+
+def _hindrances(group: NodeGroup, marks: Mapping[str, Marks]) -> Iterator[Hindrance]:
+    mark = marks.get(group.name) if group.kind == "asg" else None
+    if group.room == 0:
+        said = f"it is at its maximum of {group.max_size} nodes"
+        yield said, "raise its maximum, to let it take the place of others"
+    if group.template is None:
+        yield (
+            "nothing tells what a new node of it would be",
+            f"tag it {TEMPLATE_TAG}resources/cpu and …/memory, or let it have a node",
+        )
+    if mark is None:
+        return
+    if mark.tags.get(GROW_TAG) != "true":
+        yield (
+            f"it lacks the tag {GROW_TAG}: true, without which our role may not grow it",
+            "if Plimsoll shall grow it: aws autoscaling create-or-update-tags",
+        )
+    if LAUNCH in mark.suspended:
+        resume = f"aws autoscaling resume-processes --auto-scaling-group-name {group.name}"
+        yield "its process Launch is suspended", f"{resume} --scaling-processes Launch"

@@ -1,0 +1,355 @@
+"""`plimsoll doctor`: what is wrong, and the cure. Every check is made to fail once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.kubernetes import CALLS, Answer, Transport
+from plimsoll.domain.checkup import Marks, Quota
+from plimsoll.domain.checkup.groups import GROW_TAG
+from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.errors import Refused
+from plimsoll.domain.groups import NodeGroup
+from tests.builders import a_group
+from tests.cli_world import SPOT, Away, MemoryWorld, StillClock, a_cluster, a_world, entry, run
+
+TAGGED = Marks(tags={GROW_TAG: "true"}, suspended=frozenset())
+
+
+class Denying:
+    """Says of some rights that they are not held, and may refuse to say anything."""
+
+    def __init__(self, transport: Transport, *, verbs: set[str], open_: bool = True) -> None:
+        self._transport = transport
+        self._verbs = verbs
+        self._open = open_
+        self.asked: list[Mapping[str, Any]] = []
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str | None = None,
+    ) -> Answer:
+        answer = self._transport.call(
+            method, path, query=query, body=body, content_type=content_type
+        )
+        if "accessreviews" not in path:
+            return answer
+        self.asked.append(body)
+        if not self._open:
+            return Answer(status=403, body={"reason": "Forbidden", "message": "no"})
+        verb = body["spec"]["resourceAttributes"]["verb"]
+        status = {"allowed": verb not in self._verbs}
+        return Answer(status=201, body={**answer.body, "status": status})
+
+
+def healthy(mode: Mode = Mode.ACT) -> MemoryWorld:
+    """Return a world where nothing is wrong."""
+    world, _ = a_world(mode=mode)
+    base = next(n for n in world.open(a_cluster()).nodes() if n.name == "base-1")
+    world.index.put([entry(base.instance or "", "base-1")])
+    world.groups = [a_group("base")]
+    world.marks = {"base": TAGGED}
+    return world
+
+
+def look(world: MemoryWorld, *args: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Return the exit status and the findings by their checks."""
+    result = run(world, "doctor", "--cluster", "harbor", "--json", *args)
+    found = json.loads(result.stdout)["findings"]
+    return result.exit_code, {finding["check"]: finding for finding in found}
+
+
+def deny(world: MemoryWorld, *verbs: str, open_: bool = True) -> Denying:
+    denying = Denying(world.transports["harbor"], verbs=set(verbs), open_=open_)
+    world.transports["harbor"] = denying
+    return denying
+
+
+def test_nothing_is_wrong_with_a_healthy_installation():
+    status, found = look(healthy())
+    assert status == 0
+    assert {check: f["state"] for check, f in found.items()} == dict.fromkeys(
+        (
+            "stack",
+            "kill switch",
+            "drills",
+            "mode",
+            "notices",
+            "cluster",
+            "access entries",
+            "rights",
+            "node index",
+            "node groups",
+            "quota",
+        ),
+        "fine",
+    )
+
+
+def test_people_see_each_finding_with_its_cure_below():
+    world = healthy()
+    world.parameters["KillSwitch"] = "true"
+    result = run(world, "doctor", "--cluster", "harbor")
+    assert result.exit_code == 1
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    at = next(n for n, line in enumerate(lines) if line.startswith("MEND kill switch it is on"))
+    assert lines[at + 1].startswith("-> when its reason is over")
+
+
+def test_observing_is_right_for_some_and_said_in_words():
+    status, found = look(healthy(Mode.OBSERVE))
+    assert status == 0
+    assert found["mode"]["state"] == "note"
+    assert "nothing is written to harbor" in found["mode"]["says"]
+    assert "--mode act" in found["mode"]["cure"]
+
+
+@pytest.mark.parametrize(
+    ("stack_status", "state", "exit_status"),
+    [
+        ("UPDATE_ROLLBACK_FAILED", "mend", 1),
+        ("UPDATE_ROLLBACK_COMPLETE", "note", 0),
+        ("UPDATE_IN_PROGRESS", "note", 0),
+        ("CREATE_COMPLETE", "fine", 0),
+    ],
+)
+def test_a_stack_is_judged_by_its_last_deployment(stack_status, state, exit_status):
+    world = healthy()
+    world.stack_status = stack_status
+    status, found = look(world)
+    assert (status, found["stack"]["state"]) == (exit_status, state)
+
+
+@pytest.mark.parametrize("version", ["0.0.1", None])
+def test_a_stack_of_another_version_is_noted(version):
+    world = healthy()
+    world.stack_version = version
+    _, found = look(world)
+    assert found["stack"]["state"] == "note"
+
+
+def test_accepted_drills_are_noted():
+    world = healthy()
+    world.parameters["AcceptDrills"] = "true"
+    status, found = look(world)
+    assert (status, found["drills"]["state"]) == (0, "note")
+
+
+def test_a_canary_that_does_not_arrive_is_waited_for_and_then_said():
+    world = healthy()
+    world.canary_seconds = None
+    before = world.clock.now()
+    status, found = look(world, "--wait", "5")
+    assert (status, found["notices"]["state"]) == (1, "mend")
+    assert "CanaryMissing" in found["notices"]["cure"]
+    assert world.clock.now() - before == timedelta(seconds=5)
+
+
+def test_a_slow_canary_is_noted():
+    world = healthy()
+    world.canary_seconds = 21.0
+    _, found = look(world)
+    assert found["notices"]["state"] == "note"
+    assert "21.0 s" in found["notices"]["says"]
+
+
+def test_each_checkup_has_a_canary_of_its_own():
+    world = healthy()
+    assert look(world)[0] == 0
+    world.canary_seconds = None
+    assert look(world)[0] == 1
+
+
+def test_an_api_server_that_does_not_answer_here_leaves_the_question_open():
+    world = healthy()
+    world.transports["harbor"] = Away()
+    status, found = look(world)
+    assert status == 2
+    for check in ("cluster", "rights", "node index"):
+        assert found[check]["state"] == "not asked"
+    assert found["notices"]["state"] == "fine"
+
+
+def test_what_must_be_mended_counts_more_than_what_could_not_be_asked():
+    world = healthy()
+    world.transports["harbor"] = Away()
+    world.parameters["KillSwitch"] = "true"
+    assert look(world)[0] == 1
+
+
+def test_missing_rights_are_named():
+    world = healthy()
+    deny(world, "patch")
+    status, found = look(world)
+    assert (status, found["rights"]["state"]) == (1, "mend")
+    assert "patch nodes" in found["rights"]["says"]
+    assert "patch apps/deployments" in found["rights"]["says"]
+    assert "list" not in found["rights"]["says"]
+    assert "infra/cluster" in found["rights"]["cure"]
+
+
+def test_rights_to_write_are_not_needed_to_observe():
+    world = healthy(Mode.OBSERVE)
+    deny(world, "patch", "create", "update", "delete")
+    status, found = look(world)
+    assert (status, found["rights"]["state"]) == (0, "note")
+    assert "delete pods" in found["rights"]["says"]
+
+
+def test_no_right_at_all_means_that_the_manifests_are_not_applied():
+    world = healthy()
+    deny(world, *{call.verb for call in CALLS})
+    _, found = look(world)
+    assert "infra/cluster is not applied" in found["rights"]["says"]
+
+
+def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itself():
+    world = healthy()
+    asked = deny(world).asked
+    look(world)
+    assert {review["kind"] for review in asked} == {"SubjectAccessReview"}
+    assert all("plimsoll" in review["spec"]["groups"] for review in asked)
+    assert len(asked) == len(CALLS)
+    lease = [r["spec"]["resourceAttributes"] for r in asked]
+    assert {(a["namespace"], a["name"]) for a in lease if a["resource"] == "leases"} == {
+        ("plimsoll", "drains"),
+        ("plimsoll", ""),
+    }
+    asked.clear()
+    world.registry.update(
+        Cluster(
+            name="harbor",
+            kind=ClusterKind.ENDPOINT,
+            mode=Mode.ACT,
+            region="us-east-1",
+            endpoint="https://10.0.0.1",
+            secret="plimsoll/harbor",
+            added=world.clock.now(),
+        )
+    )
+    status, found = look(world)
+    assert status == 0
+    assert {review["kind"] for review in asked} == {"SelfSubjectAccessReview"}
+    assert "access entries" not in found
+    assert "the functions use" in found["cluster"]["says"]
+
+
+def test_who_may_not_ask_about_a_group_is_told_who_may():
+    world = healthy()
+    deny(world, open_=False)
+    status, found = look(world)
+    assert (status, found["rights"]["state"]) == (2, "not asked")
+    assert "as an administrator" in found["rights"]["says"]
+
+
+def test_roles_without_an_access_entry_are_named():
+    world = healthy()
+    world.strangers = ["arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"]
+    status, found = look(world)
+    assert status == 1
+    assert "SweepRole" in found["access entries"]["says"]
+    assert "create-access-entry --cluster-name harbor" in found["access entries"]["cure"]
+
+
+def test_an_index_that_no_sweep_renews_is_stale():
+    world = healthy()
+    world.clock.time += timedelta(minutes=6)
+    status, found = look(world)
+    assert (status, found["node index"]["state"]) == (1, "mend")
+    assert found["node index"]["says"].startswith("0 of 2 nodes")
+    assert "2026-01-02T12:00:00Z" in found["node index"]["says"]
+
+
+def test_a_node_that_joined_just_now_may_be_missing_from_the_index():
+    world = healthy()
+    world.index = type(world.index)()
+    assert look(world)[1]["node index"]["state"] == "mend"
+    world.clock = StillClock(world.clock.now() - timedelta(minutes=10))
+    assert look(world)[1]["node index"]["state"] == "note"
+
+
+def test_without_node_groups_there_is_nothing_to_ask_for_room():
+    world = healthy()
+    world.groups = []
+    status, found = look(world)
+    assert (status, found["node groups"]["state"]) == (1, "mend")
+    assert "kubernetes.io/cluster/harbor" in found["node groups"]["cure"]
+
+
+@pytest.mark.parametrize(
+    ("group", "mark", "said"),
+    [
+        (a_group("base", desired=10), TAGGED, "at its maximum of 10"),
+        (replace(a_group("base"), template=None), TAGGED, "what a new node of it would be"),
+        (a_group("base"), Marks(tags={}, suspended=frozenset()), f"lacks the tag {GROW_TAG}"),
+        (a_group("base"), replace(TAGGED, suspended=frozenset({"Launch"})), "Launch is suspended"),
+    ],
+)
+def test_what_keeps_a_group_from_growing_is_said(group: NodeGroup, mark: Marks, said: str):
+    world = healthy()
+    world.groups, world.marks = [group], {"base": mark}
+    status, found = look(world)
+    assert (status, found["node groups"]["state"]) == (1, "mend")
+    assert said in found["node group base"]["says"]
+    assert found["node group base"]["cure"]
+
+
+def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
+    world = healthy()
+    world.groups = [a_group("base"), a_group("full", desired=10)]
+    world.marks["full"] = TAGGED
+    status, found = look(world)
+    assert (status, found["node groups"]["state"]) == (0, "fine")
+    assert "base (on-demand) by 10" in found["node groups"]["says"]
+    assert found["node group full"]["state"] == "note"
+
+
+def test_a_group_of_eks_needs_no_tag():
+    world = healthy()
+    world.groups, world.marks = [a_group("managed", kind="eks-nodegroup")], {}
+    assert look(world)[0] == 0
+
+
+def test_spot_alone_is_no_place_to_go():
+    world = healthy()
+    world.groups = [a_group("base", capacity="spot")]
+    assert look(world)[1]["node groups"]["state"] == "mend"
+
+
+def test_a_quota_below_what_runs_on_spot_must_be_raised():
+    world = healthy()
+    world.quota = Quota(limit=10, used=9)
+    status, found = look(world)
+    assert (status, found["quota"]["state"]) == (1, "mend")
+    assert "request-service-quota-increase" in found["quota"]["cure"]
+
+
+def test_a_quota_that_cannot_be_read_is_said_and_no_more():
+    world = healthy()
+    world.quota = Refused("read the quota: AccessDenied")
+    status, found = look(world)
+    assert (status, found["quota"]["state"]) == (0, "note")
+    assert "AccessDenied" in found["quota"]["says"]
+
+
+def test_a_cluster_that_is_not_registered_and_a_stack_that_is_not_there_cannot_be_asked():
+    assert run(healthy(), "doctor", "--cluster", "nowhere").exit_code == 2
+    assert run(healthy(), "doctor", "--cluster", "harbor", "--stack", "other").exit_code == 2
+
+
+def test_the_cluster_is_only_read():
+    world, counting = a_world()
+    run(world, "doctor", "--cluster", "harbor")
+    assert {write.rpartition("/")[2] for write in counting.writes} == {"subjectaccessreviews"}
+    assert SPOT in world.index.find([SPOT])
