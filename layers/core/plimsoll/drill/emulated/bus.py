@@ -16,6 +16,8 @@ from plimsoll.drill.simulated.time import VirtualClock
 
 BATCH: Final = 10
 """The most that one PutEvents takes."""
+REACH: Final = timedelta(seconds=5)
+"""How long an event that was taken may be on its way to whoever acts on it."""
 
 
 class Bus(AbstractContextManager["Bus"]):
@@ -31,8 +33,9 @@ class Bus(AbstractContextManager["Bus"]):
         self._clock = clock
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="drill events", daemon=True)
-        self.in_flight = 0
-        """Events that are due but not yet taken by the bus."""
+        self._lock = threading.Lock()
+        self._in_flight = 0
+        self._taken: datetime | None = None
         self.error: Exception | None = None
 
     @override
@@ -52,9 +55,17 @@ class Bus(AbstractContextManager["Bus"]):
 
     def send(self, body: str, *, delay_seconds: float = 0.0) -> None:
         """Put an event on the bus now, or later."""
-        self.in_flight += 1
+        with self._lock:
+            self._in_flight += 1
         when: datetime = self._clock.now() + timedelta(seconds=delay_seconds)
         self._clock.at(when, partial(self._waiting.put, body))
+
+    @property
+    def busy(self) -> bool:
+        """Whether an event waits for the bus, or may not have come to anybody yet."""
+        with self._lock:
+            late = self._taken is not None and self._clock.now() < self._taken + REACH
+            return late or self._in_flight > 0
 
     def _run(self) -> None:
         while (body := self._waiting.get()) is not None:
@@ -69,7 +80,9 @@ class Bus(AbstractContextManager["Bus"]):
             except Exception as error:  # noqa: BLE001 - raised where the drill is run
                 self.error = error
                 return
-            self.in_flight -= len(batch)
+            with self._lock:
+                self._in_flight -= len(batch)
+                self._taken = self._clock.now()
 
     def _put(self, bodies: list[str]) -> None:
         answer = self._events.put_events(Entries=[_entry(json.loads(body)) for body in bodies])

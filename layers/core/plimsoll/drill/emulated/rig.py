@@ -207,7 +207,7 @@ class Emulation:
         words = list(self._measurement.restless())
         for stage in self._stages.values():
             words += stage.unfinished()
-        return not words and timeline.over and not bus.in_flight
+        return not words and timeline.over and not bus.busy
 
     def _report(self, stack: Stack) -> Report:
         if self._responder == "plimsoll":
