@@ -52,6 +52,8 @@ PARTS = {
     "event to cordon": "total",
     "  before our code": "before",
     "  in our code": "inside",
+    "    first batches, which make their clients": "first",
+    "    later batches": "later",
 }
 
 
@@ -113,6 +115,9 @@ class Times:
     total: list[float] = field(default_factory=list)
     before: list[float] = field(default_factory=list)
     inside: list[float] = field(default_factory=list)
+    first: list[float] = field(default_factory=list)
+    """In our code, for nodes of batches that began before any node was cordoned."""
+    later: list[float] = field(default_factory=list)
 
 
 class Storm(Emulation):
@@ -141,14 +146,15 @@ def storm(drill: Script, nodes: int) -> Times:
         report = rig.run()
     starts = started(rig.log)
     times = Times(nodes=nodes)
-    for row in report["nodes"]:
-        noticed, cordoned = row["noticed"], row["cordoned"]
-        if noticed is None or cordoned is None:
-            continue
+    rows = [row for row in report["nodes"] if row["cordoned"] is not None]
+    soonest = min((row["cordoned"] or 0.0 for row in rows), default=0.0)
+    for row in rows:
+        noticed, cordoned = row["noticed"] or 0.0, row["cordoned"] or 0.0
         start = (starts[row["name"]] - rig.zero).total_seconds()
         times.total.append(cordoned - noticed)
         times.before.append(start - noticed)
         times.inside.append(cordoned - start)
+        (times.first if start < soonest else times.later).append(cordoned - start)
     return times
 
 
@@ -226,12 +232,15 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def row(runs: list[Times], part: str) -> list[str]:
-    """Return median and spread over the runs of p50, p99 and the slowest."""
+    """Return median and spread over the runs of p50, p99 and the slowest, and the share."""
+    runs = [run for run in runs if getattr(run, part)]
+    if not runs:
+        return ["-"] * 4
     cells = []
-    for share in (0.5, 0.99, 1.0):
-        figures = [percentile(getattr(run, part), share) for run in runs]
+    for rank in (0.5, 0.99, 1.0):
+        figures = [percentile(getattr(run, part), rank) for run in runs]
         cells.append(f"{statistics.median(figures):.3f} s ({min(figures):.3f}-{max(figures):.3f})")
-    return cells
+    return [*cells, share_of(runs, part)]
 
 
 def main() -> None:
@@ -246,13 +255,11 @@ def main() -> None:
     bounds = [bound(drill, chosen.nodes) for _ in range(chosen.runs)]
     table = Table(title=f"{chosen.nodes} nodes, {PODS * chosen.nodes} pods, one second")
     table.add_column("median of the runs (fastest-slowest)")
-    for heading in ("p50", "p99", "max", "cordoned"):
+    for heading in ("p50", "p99", "max", "of the nodes"):
         table.add_column(heading, justify="right")
     for name, part in PARTS.items():
-        table.add_row(name, *row(runs, part), share(runs))
-    table.add_row(
-        f"bound: {THREADS} threads that only cordon", *row(bounds, "total"), share(bounds)
-    )
+        table.add_row(name, *row(runs, part))
+    table.add_row(f"bound: {THREADS} threads that only cordon", *row(bounds, "total"))
     console = Console(width=140)
     console.print(
         f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
@@ -263,8 +270,8 @@ def main() -> None:
     console.print(table)
 
 
-def share(runs: list[Times]) -> str:
-    return f"{sum(len(run.total) for run in runs) / sum(run.nodes for run in runs):.0%}"
+def share_of(runs: list[Times], part: str) -> str:
+    return f"{sum(len(getattr(run, part)) for run in runs) / sum(run.nodes for run in runs):.0%}"
 
 
 if __name__ == "__main__":
