@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -92,6 +92,15 @@ def cases_of(seen: Observation, going: Going, now: datetime) -> list[Case]:
         if TEMPORARY in workload.annotations:
             found.setdefault(workload.ref, [])
     return [_case(seen, going, ref, doomed, now) for ref, doomed in sorted(found.items())]
+
+
+def by_node(cases: Iterable[Case]) -> Mapping[str, Sequence[Case]]:
+    """Return the cases that have pods on a node, by its name."""
+    found: dict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        for name in {pod.node for pod in case.pods if pod.node is not None}:
+            found[name].append(case)
+    return found
 
 
 def _ref(seen: Observation, pod: Pod) -> Ref:

@@ -94,11 +94,13 @@ def _workload_of(seen: Observation, pod: Pod) -> Workload | None:
     return None if owner is None else seen.workload.get(owner)
 
 
-def report_of(seen: Observation, node: Node, cases: Sequence[Case], told: Iterable[str]) -> Report:
-    """Return what is known of an interruption now; reports of many looks are merged."""
+def report_of(seen: Observation, node: Node, here: Sequence[Case], told: Iterable[str]) -> Report:
+    """Return what is known of an interruption now; reports of many looks are merged.
+
+    `here` are the cases with pods on the node.
+    """
     interruption = node.interruption
     assert interruption is not None  # noqa: S101 - nodes that are going have one
-    here = [c for c in cases if any(d.pod.node == node.name for d in c.doomed)]
     gone = is_gone(seen, node)
     return Report(
         interruption=interruption.identity,

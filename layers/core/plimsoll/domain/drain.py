@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Action, Evict
-from plimsoll.domain.cases import Going, cases_of, is_gone, leaves
+from plimsoll.domain.cases import Going, by_node, cases_of, is_gone, leaves
 from plimsoll.domain.closing import closing_steps, report_of
 from plimsoll.domain.demand import plan_capacity
 from plimsoll.domain.fit import Board
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace import Case, Doomed, Room, way_of
@@ -56,15 +55,16 @@ def plan_drain(
             _plan_rest(case, draft, room)
     for node, action in closing_steps(seen, going, now):
         draft.add(action, {node})
+    here = by_node(cases)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
     return Plan(
         steps=tuple(steps),
         waiting={node: tuple(texts) for node, texts in sorted(draft.waiting.items())},
         reports=tuple(
             replace(
-                report_of(seen, node, cases, draft.told(node.name)),
+                report_of(seen, node, here.get(node.name, ()), draft.told(node.name)),
                 capacity_asked=now if demand.grows else None,
-                replaced=now if _replaced(node, cases) else None,
+                replaced=now if _replaced(here.get(node.name, ())) else None,
             )
             for node in going.nodes
         ),
@@ -127,10 +127,10 @@ def _urgency(case: Case) -> tuple[bool, int, int, str]:
     return way.surges, case.staying_ready - case.floor, -priority, str(case.ref)
 
 
-def _replaced(node: Node, cases: Iterable[Case]) -> bool:
-    """Whether everything that stood here and can run twice is Ready elsewhere in full."""
-    here = [c for c in cases if c.workload and any(p.node == node.name for p in c.pods)]
-    return bool(here) and all(case.staying_ready >= case.replicas for case in here)
+def _replaced(here: Iterable[Case]) -> bool:
+    """Whether everything that stands on a node and can run twice is Ready elsewhere in full."""
+    workloads = [case for case in here if case.workload is not None]
+    return bool(workloads) and all(c.staying_ready >= c.replicas for c in workloads)
 
 
 def _under_way(cases: Iterable[Case], going: Going) -> bool:
