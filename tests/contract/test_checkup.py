@@ -1,0 +1,161 @@
+"""What the doctor asks of AWS. Over moto, and over botocore's own stubs where moto knows nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.canary_bus import EventBus
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.eks_access import EksAccessEntries
+from plimsoll.adapters.nodegroups.marks import AwsGroupMarks
+from plimsoll.adapters.quotas import CODE, AwsQuotas
+from plimsoll.adapters.stack import describe, roles
+from plimsoll.domain.checkup import Quota
+from plimsoll.domain.errors import BadInput, Refused
+from plimsoll.domain.notices import Canary, parse
+from tests.builders import a_group
+
+ACCOUNT = "123456789012"
+TRUST = {"Version": "2012-10-17", "Statement": []}
+TEMPLATE = json.dumps(
+    {
+        "Resources": {
+            name: {
+                "Type": "AWS::IAM::Role",
+                "Properties": {"RoleName": f"the-{name}", "AssumeRolePolicyDocument": TRUST},
+            }
+            for name in ("NoticesRole", "SweepRole", "CanaryRole")
+        }
+    }
+)
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        yield Aws("us-east-1")
+
+
+def test_a_canary_on_the_bus_is_one_that_we_can_read(aws: Aws):
+    events, sqs = boto3.client("events"), boto3.client("sqs")
+    queue = sqs.create_queue(QueueName="notices")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])
+    pattern = {"source": ["plimsoll.canary"], "detail-type": ["Plimsoll Canary"]}
+    events.put_rule(Name="canaries", EventPattern=json.dumps(pattern))
+    events.put_targets(
+        Rule="canaries", Targets=[{"Id": "notices", "Arn": arn["Attributes"]["QueueArn"]}]
+    )
+    EventBus(aws).send("ask-1")
+    (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    event = {
+        "account": ACCOUNT,
+        "id": "event",
+        **json.loads(message["Body"]),
+    }  # moto leaves some out
+    (notice,) = parse(event, received=datetime.now(UTC))
+    assert isinstance(notice, Canary)
+    assert notice.word == "ask-1"
+
+
+def test_a_canary_that_the_bus_does_not_take_is_refused(aws: Aws):
+    answer = {"FailedEntryCount": 1, "Entries": [{"ErrorCode": "NotToday", "ErrorMessage": "no"}]}
+    with Stubber(aws.events) as stub:
+        stub.add_response("put_events", answer)
+        with pytest.raises(Refused, match="NotToday: no"):
+            EventBus(aws).send("ask-1")
+
+
+def test_the_marks_of_auto_scaling_groups_are_their_tags_and_suspended_processes(aws: Aws):
+    client = boto3.client("autoscaling")
+    client.create_launch_configuration(
+        LaunchConfigurationName="it", ImageId="ami-12c6146b", InstanceType="m5.large"
+    )
+    client.create_auto_scaling_group(
+        AutoScalingGroupName="base",
+        LaunchConfigurationName="it",
+        MinSize=0,
+        MaxSize=1,
+        AvailabilityZones=["us-east-1a"],
+        Tags=[{"Key": "team", "Value": "web", "PropagateAtLaunch": False}],
+    )
+    client.suspend_processes(AutoScalingGroupName="base", ScalingProcesses=["Launch"])
+    groups = [a_group("base"), a_group("managed", kind="eks-nodegroup"), a_group("gone")]
+    found = AwsGroupMarks(aws, SystemClock()).read(groups)
+    assert set(found) == {"base"}
+    assert found["base"].tags["team"] == "web"
+    assert found["base"].suspended == {"Launch"}
+
+
+def instance(kind: str, *, cores: int = 2, spot: bool = False) -> dict[str, Any]:
+    found = {"InstanceType": kind, "CpuOptions": {"CoreCount": cores, "ThreadsPerCore": 2}}
+    return {**found, "InstanceLifecycle": "spot"} if spot else found
+
+
+def test_the_quota_counts_vcpus_of_on_demand_instances_of_the_standard_families(aws: Aws):
+    running = [
+        instance("m5.large", cores=1),
+        instance("c7i-flex.xlarge"),
+        instance("im4gn.large", cores=1),
+        instance("m5.large", spot=True),
+        instance("g5.xlarge"),
+        instance("hpc6a.48xlarge"),
+        instance("mac1.metal"),
+    ]
+    with Stubber(aws.servicequotas) as quotas, Stubber(aws.ec2) as ec2:
+        quotas.add_response(
+            "get_service_quota",
+            {"Quota": {"Value": 64.0}},
+            {"ServiceCode": "ec2", "QuotaCode": CODE},
+        )
+        ec2.add_response("describe_instances", {"Reservations": [{"Instances": running}]})
+        assert AwsQuotas(aws).on_demand() == Quota(limit=64, used=2 + 4 + 2)
+
+
+def test_a_quota_that_may_not_be_read_is_refused_by_name(aws: Aws):
+    with Stubber(aws.servicequotas) as quotas:
+        quotas.add_client_error("get_service_quota", "AccessDeniedException", "no")
+        with pytest.raises(Refused, match="GetServiceQuota"):
+            AwsQuotas(aws).on_demand()
+
+
+def test_the_roles_of_a_stack_are_those_of_its_functions(aws: Aws):
+    boto3.client("cloudformation").create_stack(
+        StackName="plimsoll", TemplateBody=TEMPLATE, Capabilities=["CAPABILITY_NAMED_IAM"]
+    )
+    assert describe(aws, "plimsoll").status == "CREATE_COMPLETE"
+    prefix = f"arn:aws:iam::{ACCOUNT}:role"
+    assert roles(aws, "plimsoll") == [f"{prefix}/the-NoticesRole", f"{prefix}/the-SweepRole"]
+    with Stubber(aws.eks) as eks:
+        known = {"accessEntry": {"kubernetesGroups": ["plimsoll"]}}
+        eks.add_response("describe_access_entry", known)
+        eks.add_client_error("describe_access_entry", "ResourceNotFoundException", "none")
+        found = EksAccessEntries(aws, aws, "plimsoll", "harbor").strangers()
+    assert found == [f"{prefix}/the-SweepRole"]
+
+
+def test_a_role_in_another_group_is_a_stranger(aws: Aws):
+    boto3.client("cloudformation").create_stack(
+        StackName="plimsoll", TemplateBody=TEMPLATE, Capabilities=["CAPABILITY_NAMED_IAM"]
+    )
+    with Stubber(aws.eks) as eks:
+        for _ in range(2):
+            entry = {"accessEntry": {"kubernetesGroups": ["viewers"]}}
+            eks.add_response("describe_access_entry", entry)
+        assert len(EksAccessEntries(aws, aws, "plimsoll", "harbor").strangers()) == 2
+
+
+def test_a_stack_that_is_not_there_has_no_roles(aws: Aws):
+    with pytest.raises(BadInput, match="nowhere does not exist"):
+        roles(aws, "nowhere")
