@@ -673,3 +673,27 @@ def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():
 
     assert [a.pod.name for a in of(plan, Discard)] == ["db-0"]
     assert of(plan, Evict) == []
+
+
+def test_who_would_be_at_zero_has_the_last_room_before_who_would_not():
+    nodes = [going("spot"), a_node("od", cpu="4"), a_node("full", cpu="2")]
+    half = a_deployment("half", replicas=2, strategy={"type": "Recreate"})
+    pods = [
+        *pods_of("web", 1, node="spot", cpu="4"),
+        *pods_of("half", 1, node="spot", cpu="2"),
+        a_pod(
+            "half-9", node="full", labels={"app": "half"}, owner=("ReplicaSet", "half-abc"), cpu="2"
+        ),
+    ]
+    plan = plan_drain(looked(nodes, pods, [half, a_deployment(replicas=1)]), at(1))
+
+    assert [a.workload.ref for a in of(plan, Scale)] == [WEB]
+    assert of(plan, Evict) == []
+
+
+def test_a_rollout_of_a_stateful_set_is_let_finish_first():
+    rolling = replace(a_stateful_set(replicas=2), rolling_out=True)
+    seen = looked([going("spot"), a_node("od")], sets_of("db", ["spot", "spot"]), [rolling])
+
+    assert of(plan_drain(seen, at(1)), Evict) == []
+    assert len(of(plan_drain(seen, at(90)), Evict)) == 2

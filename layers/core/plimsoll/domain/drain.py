@@ -120,11 +120,12 @@ def _board(seen: Observation, going: Going) -> Board:
     return board
 
 
-def _urgency(case: Case) -> tuple[bool, int, int, str]:
-    """Who cannot run twice chooses its room first; then who is nearest to its ready floor."""
+def _urgency(case: Case) -> tuple[bool, bool, int, int, str]:
+    """Who would be below its floor, or at zero, chooses first; then who cannot run twice."""
     way, _ = way_of(case)
+    spare = case.staying_ready - max(case.floor, min(1, case.replicas))
     priority = max((d.pod.priority for d in case.doomed), default=0)
-    return way.surges, case.staying_ready - case.floor, -priority, str(case.ref)
+    return spare >= 0, way.surges, spare, -priority, str(case.ref)
 
 
 def _replaced(here: Iterable[Case]) -> bool:

@@ -37,6 +37,8 @@ def _steps(case: Case, room: Room) -> Steps:
     for one, place in sick or places:
         if place is None:
             continue
+        if one.pod.serving and case.workload is not None and case.workload.rolling_out:
+            return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
         if one.pod.serving and case.serving - 1 < case.floor:
             return Steps(waiting=f"its ready floor of {case.floor} does not allow one less")
         if one.pod.serving and case.allowed == 0:

@@ -117,11 +117,10 @@ def _begin(case: Case, room: Room) -> Steps:
     assert workload is not None  # noqa: S101 - _steps looked
     want = case.replicas + len(case.doomed)
     waiting = f"{case.staying_ready} of {case.replicas} are Ready elsewhere"
-    if room.kept or case.calm:
-        fits = sum(room.add(d.pod) is not None for d in case.doomed[: case.missing])
+    fits = sum(room.add(d.pod) is not None for d in case.doomed[: case.missing])
+    if (room.kept or case.calm) and fits < case.missing:
         want = max(workload.replicas, min(want, workload.replicas + fits))
-        if fits < case.missing:
-            waiting += "; more are made as there is room for them"
+        waiting += "; more are made as there is room for them"
     if want <= workload.replicas:
         return Steps(waiting=waiting)
     return Steps(
