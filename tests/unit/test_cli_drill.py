@@ -105,7 +105,6 @@ def test_an_expectation_that_does_not_hold_ends_with_1_and_its_words(folder: Pat
         (["drill.yaml", "--rig", "moon"], "no rig moon"),
         (["drill.yaml", "--responder", "hope"], "hope"),
         (["drill.yaml", "--seed", "-1"], "-1"),
-        (["drill.yaml", "--html", "report.html"], "--html is not built yet"),
         (["drill.yaml", "--json", "no/such/place.json"], "no/such"),
         (["drill.yaml", "--json", "."], "directory"),
     ],

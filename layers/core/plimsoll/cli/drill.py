@@ -1,14 +1,14 @@
 """`plimsoll drill`: play a timeline of interruptions and measure what the workloads felt.
 
 Standard output carries the result and nothing else: the JSON report with `--json -`, tables
-otherwise. Progress and the log of `--verbose` go to standard error.
+otherwise. Progress and the log of `--verbose` go to standard error. With `--compare` the drill is
+played once for each responder, in the order in which they are named.
 """
 
 from __future__ import annotations
 
-import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,13 +19,17 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from plimsoll.cli import Failure
+from plimsoll.cli.targets import check_target, write_target
 from plimsoll.domain.errors import BadInput, PlimsollError
+from plimsoll.drill.history import History, Noting, Recorder
+from plimsoll.drill.page.document import page
+from plimsoll.drill.page.runs import Run
 from plimsoll.drill.picture import Picture
 from plimsoll.drill.repertoire import RIGS_TO_COME
-from plimsoll.drill.report import Report, as_text, exit_status
-from plimsoll.drill.rigs import RESPONDERS, RIGS, Listener, Progress, Quiet, rig_of
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.tables import workloads_table
+from plimsoll.drill.report import Report, as_text, as_texts, exit_status
+from plimsoll.drill.rigs import RESPONDERS, RIGS, Listener, Progress, Quiet, Rig, rig_of
+from plimsoll.drill.script import Script, read_drill
+from plimsoll.drill.tables import comparison_table, workloads_table
 
 STDOUT = "-"
 WIDTH = 140
@@ -35,6 +39,8 @@ EXAMPLES = """\b
 Examples:
   plimsoll drill examples/all-spot-at-once.yaml
   plimsoll drill examples/all-spot-at-once.yaml --responder drain
+  plimsoll drill examples/all-spot-at-once.yaml --compare --html page.html
+  plimsoll drill my-drill.yaml --compare plimsoll,drain
   plimsoll drill my-drill.yaml --seed 7 --json - | jq .totals
 
 \b
@@ -57,9 +63,16 @@ Exit status:
 @click.option(
     "--responder",
     type=click.Choice(RESPONDERS),
-    default="plimsoll",
-    show_default=True,
-    help="Who reacts: plimsoll; drain cordons and evicts everything at once; none does nothing.",
+    help="Who reacts: plimsoll (the default); drain cordons and evicts everything at once; none "
+    "does nothing.",
+)
+@click.option(
+    "--compare",
+    is_flag=False,
+    flag_value=",".join(RESPONDERS),
+    metavar="[LIST]",
+    help="Play it once for each responder and lay them side by side; all of them, or those of "
+    "LIST, with commas. JSON is a list then. FILE goes before it.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Beats spec.seed of the scenario.")
 @click.option(
@@ -68,53 +81,102 @@ Exit status:
     metavar="FILE|-",
     help="Write the report as JSON; - is standard output, which then carries nothing else.",
 )
-@click.option("--html", metavar="FILE", help="Write the report as a web page (not built yet).")
+@click.option(
+    "--html",
+    metavar="FILE",
+    help="Write a web page with a timeline of each workload and node; it needs no network.",
+)
 @click.option("--verbose", is_flag=True, help="Say on standard error all that happens.")
 def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     file: Path,
     rig: str,
-    responder: str,
+    responder: str | None,
+    compare: str | None,
     seed: int | None,
     json_to: str | None,
     html: str | None,
     verbose: bool,  # noqa: FBT001 - click hands it over by name
 ) -> None:
     """Play the scenario FILE and measure what its workloads feel."""
+    if json_to is not None and json_to != STDOUT:
+        check_target("--json", json_to)
     if html is not None:
-        raise BadInput("--html is not built yet; write the report with --json instead")
-    _check_target(json_to)
+        check_target("--html", html)
+    responders = _responders(responder, compare)
     play = rig_of(rig)
     script = read_drill(file)
     chosen = script.scenario.seed if seed is None else seed
     with _listening(verbose=verbose) as listener:
-        report = _played(
-            rig, lambda: play(script, responder=responder, seed=chosen, listener=listener)
-        )
+        runs = [
+            _played(
+                play, rig, script, responder=who, seed=chosen, listener=listener, keep=bool(html)
+            )
+            for who in responders
+        ]
+    reports = [run.report for run in runs]
+    text = as_text(reports[0]) if compare is None else as_texts(reports)
     if json_to == STDOUT:
-        click.echo(as_text(report), nl=False)
+        click.echo(text, nl=False)
     elif json_to is not None:
-        _write(Path(json_to), as_text(report))
-    show(report, _console(stderr=json_to == STDOUT))
-    status = exit_status(report)
+        write_target("--json", json_to, text)
+    if html is not None:
+        write_target("--html", html, page(runs, description=script.scenario.description))
+    console = _console(stderr=json_to == STDOUT)
+    if len(reports) > 1:
+        console.print(comparison_table(reports, narrow=console.width < WIDTH))
+    for report in reports:
+        show(report, console, alone=len(reports) == 1)
+    status = max(map(exit_status, reports))
     if status:
         raise click.exceptions.Exit(status)
 
 
-def _played(rig: str, play: Callable[[], Report]) -> Report:
+def _responders(responder: str | None, compare: str | None) -> Sequence[str]:
+    if compare is None:
+        return (responder or RESPONDERS[0],)
+    if responder is not None:
+        raise BadInput("--responder and --compare do not go together; name all with --compare")
+    named = [name.strip() for name in compare.split(",")]
+    unknown = [name for name in named if name not in RESPONDERS]
+    if unknown:
+        raise BadInput(
+            f"--compare {compare}: there is no responder {unknown[0] or '(nothing)'}; choose of "
+            f"{', '.join(RESPONDERS)}, and put FILE before --compare"
+        )
+    return list(dict.fromkeys(named))
+
+
+def _played(  # noqa: PLR0913 - what a drill is played with
+    play: Rig,
+    rig: str,
+    script: Script,
+    *,
+    responder: str,
+    seed: int,
+    listener: Listener,
+    keep: bool,
+) -> Run:
     """Play; a bug ends with its traceback, and not with Python's own status 1."""
+    history = History()
+    recorder = history if keep else Recorder()
+    heard = Noting(listener, history) if keep else listener
     try:
-        return play()
+        report = play(script, responder=responder, seed=seed, listener=heard, recorder=recorder)
     except PlimsollError:
         raise
     except Exception as error:
         traceback.print_exc()
         raise Failure(f"the rig {rig} broke: that is a bug of Plimsoll, see above") from error
+    return Run(report=report, history=history)
 
 
-def show(report: Report, console: Console) -> None:
-    """Print a report for people."""
+def show(report: Report, console: Console, *, alone: bool = True) -> None:
+    """Print a report for people; beside others, without what their common table tells."""
     totals = report["totals"]
-    console.print(workloads_table(report))
+    if alone:
+        console.print(workloads_table(report))
+    else:
+        console.print(Text(report["responder"], style="bold"))
     end = "settled" if report["settled"] else "not settled"
     console.print(
         f"{end} after {report['seconds']:g} s; "
@@ -180,23 +242,3 @@ def _console(*, stderr: bool) -> Console:
     if not console.is_terminal:
         console.width = WIDTH
     return console
-
-
-def _check_target(json_to: str | None) -> None:
-    """Refuse a report's file before the drill, not after it."""
-    if json_to is None or json_to == STDOUT:
-        return
-    path = Path(json_to)
-    if path.is_dir():
-        raise BadInput(f"--json {json_to}: that is a directory; name a file")
-    if not path.parent.is_dir():
-        raise BadInput(f"--json {json_to}: there is no directory {path.parent}; make it first")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise BadInput(f"--json {json_to}: it cannot be written; choose another file")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"--json {path}: {error.strerror}") from error

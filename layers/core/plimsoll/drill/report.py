@@ -7,7 +7,7 @@ of a set gets in. See `figures.py` for how numbers are rounded.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -61,3 +61,8 @@ def exit_status(report: Report) -> int:
 def as_text(report: Report) -> str:
     """Return the report as JSON text, ending with a line break."""
     return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_texts(reports: Sequence[Report]) -> str:
+    """Return reports as one JSON list, ending with a line break."""
+    return json.dumps(list(reports), indent=2, ensure_ascii=False) + "\n"

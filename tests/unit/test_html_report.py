@@ -1,0 +1,360 @@
+"""The page about a drill: what is in it, that it stands alone, and that nothing breaks out of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from plimsoll.cli import main
+from plimsoll.drill.history import History, Level, Noting
+from plimsoll.drill.page.charts import NODE_STEPS, STEPS
+from plimsoll.drill.page.document import page
+from plimsoll.drill.page.marks import Mark, gathered, gravest
+from plimsoll.drill.page.runs import Run
+from plimsoll.drill.page.scales import Scale, short_of, stairs, thinned
+from plimsoll.drill.report import Report
+from plimsoll.drill.rigs import RESPONDERS, Quiet
+from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.rig import run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+ZERO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Tag:
+    name: str
+    attributes: dict[str, str | None]
+    text: str = ""
+
+
+@dataclass
+class Reader(HTMLParser):
+    """Reads a page as a browser would, and insists that every tag is closed."""
+
+    tags: list[Tag] = field(default_factory=list)
+    open: list[Tag] = field(default_factory=list)
+
+    def __post_init__(self):
+        super().__init__()
+
+    def handle_starttag(self, tag, attrs):
+        found = Tag(tag, dict(attrs))
+        self.tags.append(found)
+        if tag not in VOID:
+            self.open.append(found)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop().name == tag
+
+    def handle_data(self, data):
+        for tag in self.open:
+            tag.text += data
+
+    def all(self, name: str, style: str | None = None) -> list[Tag]:
+        return [
+            tag
+            for tag in self.tags
+            if tag.name == name
+            and (style is None or style in (tag.attributes.get("class") or "").split())
+        ]
+
+    def by_id(self, name: str) -> Tag:
+        return next(tag for tag in self.tags if tag.attributes.get("id") == name)
+
+
+def read(html: str) -> Reader:
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def played(responder: str) -> Run:
+    history = History()
+    drill = read_drill(EXAMPLE)
+    report = run(
+        drill,
+        responder=responder,
+        seed=7,
+        listener=Noting(Quiet(), history),
+        recorder=history,
+    )
+    return Run(report=report, history=history)
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    return [played(who) for who in RESPONDERS]
+
+
+@pytest.fixture(scope="module")
+def html(runs) -> str:
+    return page(runs, description="Everything goes.")
+
+
+@pytest.fixture(scope="module")
+def reader(html) -> Reader:
+    return read(html)
+
+
+def test_every_workload_has_one_plot_for_each_responder(runs, reader):
+    told = [svg.attributes.get("aria-label") or "" for svg in reader.all("svg")]
+    for row in runs[0].report["workloads"]:
+        name = f"{row['kind']} {row['namespace']}/{row['name']}"
+        assert any(name in h3.text for h3 in reader.all("h3"))
+        for who in RESPONDERS:
+            assert sum(f"{name} with {who} " in label for label in told) == 1
+
+
+def test_every_node_of_the_reports_has_its_row_and_its_moments(runs, reader):
+    nodes = reader.by_id("nodes").text
+    for each in runs:
+        for row in each.report["nodes"]:
+            assert f"Node {row['name']}" in nodes
+            assert f"{row['notice']} at {row['noticed']:g} s" in nodes
+            for stage in ("cordoned", "empty", "gone"):
+                told = "never" if row[stage] is None else f"{row[stage]:g} s"
+                assert f"{stage} {told}" in nodes
+
+
+def test_nodes_that_were_asked_for_are_drawn_too(reader):
+    assert "Node base-3" in reader.by_id("nodes").text
+
+
+def test_every_reason_of_the_reports_is_listed(runs, reader):
+    reasons = reader.by_id("reasons").text
+    told = [reason for report in runs[0].report["reports"] for reason in report["reasons"]]
+    assert told
+    assert all(reason in reasons for reason in told)
+
+
+def test_what_was_done_with_its_reason_is_on_a_mark_that_can_be_focused(runs, reader):
+    tips = [button.text for button in reader.all("button", "mark")]
+    evictions = [line.what for line in runs[0].history.lines if line.what.startswith("evict Pod")]
+    assert evictions
+    assert all(any(line in tip for tip in tips) for line in evictions)
+    assert all(button.attributes["type"] == "button" for button in reader.all("button"))
+
+
+def test_the_reasons_of_a_node_are_on_a_button_beside_it(reader):
+    buttons = reader.all("button", "why")
+    assert len(buttons) == 4
+    assert all("grow asg base" in button.text for button in buttons)
+
+
+def test_killed_pods_are_told_with_their_workload_and_their_node(reader):
+    tips = [button.text for button in reader.all("button", "killed")]
+    assert any("killed with spot-m5-1" in tip and "web-" in tip for tip in tips)
+
+
+def test_totals_and_verdict_stand_at_the_top(runs, reader):
+    verdict = reader.by_id("verdict").text
+    assert "Every expectation held" in verdict
+    assert "Measured only" in verdict
+    for each in runs:
+        assert f"{each.report['totals']['ready_replica_seconds_lost']:,.1f}" in verdict
+
+
+def test_failed_expectations_are_listed(runs):
+    report = {**runs[0].report, "expect": {"held": False, "failures": ["podsKilled: 3 of 0"]}}
+    reader = read(page([Run(report=report, history=runs[0].history)]))
+    assert "1 not as expected" in reader.by_id("verdict").text
+    assert "podsKilled: 3 of 0" in reader.by_id("verdict").text
+
+
+def test_the_page_needs_nothing_from_anywhere(html, reader):
+    assert not re.search(
+        r"https?:|//[a-z]", re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    )
+    assert not re.search(r"url\((?!#)", html)
+    assert "@import" not in html
+    assert not [tag for tag in reader.tags if "src" in tag.attributes or tag.name == "link"]
+    assert all((a.attributes["href"] or "").startswith("#") for a in reader.all("a"))
+    policy = next(
+        m
+        for m in reader.all("meta")
+        if "content" in m.attributes and m.attributes.get("http-equiv")
+    )
+    assert (policy.attributes["content"] or "").startswith("default-src 'none'")
+
+
+def test_every_link_and_every_label_has_its_target(reader):
+    ids = [tag.attributes["id"] for tag in reader.tags if "id" in tag.attributes]
+    assert len(ids) == len(set(ids))
+    for tag in reader.tags:
+        if tag.name == "a":
+            assert (tag.attributes["href"] or "")[1:] in ids
+        if "aria-labelledby" in tag.attributes:
+            assert tag.attributes["aria-labelledby"] in ids
+
+
+def test_each_drawing_is_named_or_hidden_from_those_who_listen(reader):
+    for svg in reader.all("svg"):
+        named = svg.attributes.get("role") == "img" and svg.attributes.get("aria-label")
+        assert named or svg.attributes.get("aria-hidden") == "true"
+
+
+def test_marks_differ_by_sign_and_not_by_colour_alone(reader):
+    signs = {}
+    for sign in reader.all("span", "sign"):
+        if style := (sign.attributes["class"] or "").replace("sign", "").strip():
+            signs[style] = sign.text
+    assert len(set(signs.values())) == len(signs) == 9
+
+
+def test_a_page_is_small(html):
+    assert len(html.encode()) < 200_000
+
+
+def test_the_same_runs_give_the_same_page(runs, html):
+    assert page([played(who) for who in RESPONDERS], description="Everything goes.") == html
+
+
+def hostile(runs: list[Run]) -> Report:
+    report: Report = json.loads(json.dumps(runs[0].report))
+    report = {**report, "drill": "<script>alert(1)</script>"}
+    report["reports"][0]["reasons"].append('"><img src=x onerror=alert(2)> & co')
+    return report
+
+
+def test_names_and_reasons_cannot_break_out(runs):
+    history = played("plimsoll").history
+    history.said(30.0, "acted on </span></button><b onclick='x'> Deployment shop/web")
+    html = page([Run(report=hostile(runs), history=history)], description="a < b & 'c'")
+    reader = read(html)
+    assert reader.all("h1")[0].text == "<script>alert(1)</script>"
+    assert len(reader.all("script")) == 1
+    assert not reader.all("img")
+    assert not [tag for tag in reader.tags if any(name.startswith("on") for name in tag.attributes)]
+    assert '"><img src=x onerror=alert(2)> & co' in reader.by_id("reasons").text
+    assert any("</span></button><b onclick='x'>" in b.text for b in reader.all("button", "mark"))
+
+
+def test_one_run_has_no_columns_and_no_names_of_responders_beside_its_plots(runs):
+    reader = read(page(runs[:1]))
+    assert not reader.all("div", "columns")
+    assert "--runs:1" in (reader.all("body")[0].attributes["style"] or "")
+
+
+def test_a_workload_that_only_one_run_has_is_said_to_be_missing_in_the_other(runs):
+    report = {**runs[1].report, "workloads": runs[1].report["workloads"][1:]}
+    reader = read(page([runs[0], Run(report=report, history=runs[1].history)]))
+    assert "was not there" in reader.by_id("workloads").text
+
+
+def test_a_long_series_is_thinned_out_and_keeps_its_dips():
+    steps = [(float(n), 5) for n in range(10_000)]
+    steps[6_543] = (6_543.0, 1)
+    for most in (STEPS, NODE_STEPS):
+        kept = thinned(steps, most)
+        assert len(kept) <= most
+        assert steps[6_543] in kept
+        assert (kept[0], kept[-1]) == (steps[0], steps[-1])
+        assert list(kept) == sorted(kept)
+
+
+def test_a_step_line_goes_across_and_then_up_or_down():
+    scale = Scale(seconds=100)
+    assert stairs([(0, 2), (50, 0)], 100, scale, 2) == "M0 12H500V100H1000"
+    assert short_of([(0, 2, 2), (50, 0, 2)], 100, scale, 2) == "M500 12H1000V100H500Z"
+    assert stairs([], 100, scale, 2) == ""
+
+
+def test_a_scale_has_few_round_ticks_however_long_the_drill():
+    for seconds in (0, 3, 140, 360, 5_000, 100_000):
+        assert 1 <= len(Scale(seconds=seconds).ticks()) <= 8
+    assert Scale(seconds=360).ticks() == [0, 60, 120, 180, 240, 300, 360]
+
+
+def test_marks_that_would_cover_each_other_are_one_and_look_like_the_gravest():
+    marks = [
+        Mark(seconds=9.0, kind="acted", words="later"),
+        Mark(seconds=1.0, kind="acted", words="first"),
+        Mark(seconds=2.0, kind="killed", words="then"),
+    ]
+    bunches = gathered(marks, gap=3.0)
+    assert [[mark.words for mark in bunch] for bunch in bunches] == [["first", "then"], ["later"]]
+    assert gravest(bunches[0]) == "killed"
+
+
+def test_the_page_of_a_drill_in_which_nothing_happened_can_be_made(runs):
+    calm = {**runs[2].report, "nodes": [], "reports": [], "workloads": [], "seconds": 0.0}
+    read(page([Run(report=calm, history=History())]))
+
+
+def test_a_workload_without_a_level_does_not_stop_the_page(runs):
+    history = History()
+    who = ("harbor", "shop", "Deployment", "web")
+    history.levels[who] = [Level(0.0, 6, 6, 5)]
+    rows = [row for row in runs[2].report["workloads"] if row["name"] == "web"]
+    report = {**runs[2].report, "nodes": [], "workloads": rows}
+    assert "Deployment shop/web" in page([Run(report=report, history=history)])
+
+
+# The command.
+
+
+def drill(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["drill", *arguments])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_option_html_writes_the_page_and_changes_nothing_else(here):
+    result = drill(str(EXAMPLE), "--html", "page.html", "--json", "-")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == json.loads(drill(str(EXAMPLE), "--json", "-").stdout)
+    reader = read((here / "page.html").read_text())
+    assert reader.all("h1")[0].text == "all-spot-at-once"
+    assert "Every spot instance gets its notice" in reader.all("header")[0].text
+
+
+def test_compare_plays_all_and_shows_one_table_json_as_a_list_and_columns(here):
+    result = drill(str(EXAMPLE), "--compare", "--html", "page.html", "--json", "all.json")
+    assert result.exit_code == 0
+    reports = json.loads((here / "all.json").read_text())
+    assert [report["responder"] for report in reports] == ["plimsoll", "drain", "none"]
+    assert result.stdout.count("all workloads") == 1
+    assert "every expectation held" in result.stdout
+    columns = read((here / "page.html").read_text()).all("div", "columns")
+    assert columns[0].text == "plimsolldrainnone"
+
+
+def test_compare_takes_the_responders_that_are_named_in_their_order(here):
+    result = drill(str(EXAMPLE), "--compare", "none, plimsoll", "--json", "-")
+    assert [report["responder"] for report in json.loads(result.stdout)] == ["none", "plimsoll"]
+
+
+def test_compare_of_one_is_a_list_of_one(here):
+    result = drill(str(EXAMPLE), "--compare", "none", "--json", "-")
+    assert [report["responder"] for report in json.loads(result.stdout)] == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--compare", "plimsoll,hope"], "no responder hope"),
+        (["--compare", "plimsoll,"], "no responder (nothing)"),
+        (["--compare", "none", "--responder", "drain"], "do not go together"),
+        (["--html", "no/such/page.html"], "there is no directory no/such"),
+        (["--html", "."], "--html .: that is a directory"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_is_played(here, arguments, words):
+    result = drill(str(EXAMPLE), *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
