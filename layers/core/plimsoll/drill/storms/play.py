@@ -1,0 +1,177 @@
+"""Plays storms and judges them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Final, override
+
+from plimsoll.domain.plan import Step
+from plimsoll.drill.report import Report
+from plimsoll.drill.rigs import Quiet
+from plimsoll.drill.script import Script
+from plimsoll.drill.simulated.rig import Mischief, Simulation
+from plimsoll.drill.simulated.time import Invocation
+from plimsoll.drill.storms.endings import Ending, ending_of, endings_wrong, still_to_do
+from plimsoll.drill.storms.files import read_storm
+from plimsoll.drill.storms.model import CLUSTER, Storm
+from plimsoll.drill.storms.oracle import Before, knows, not_saved
+from plimsoll.drill.storms.watch import Violation, Watch
+from plimsoll.drill.warmup import NeverReadyError
+
+PLIMSOLL: Final = "plimsoll"
+NOTICE: Final = re.compile(r"[a-z-]+ for \S+ of \S+$")
+"""How the timeline says that a notice is sent."""
+CALM: Final = timedelta(seconds=65)
+"""Between two looks at a settled cluster: a sweep, and what it wakes."""
+LOOKS: Final = 10
+"""After so many something is always still to be done: recommendations may take their time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What came of a storm."""
+
+    storm: Storm
+    violations: tuple[Violation, ...] = ()
+    settled: bool = False
+    playable: bool = True
+    """False where its cluster never gets ready: that is the storm's fault."""
+    judged: bool = False
+    """Whether the oracle knew the answer."""
+    killed: int = 0
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The names of the rules that were broken."""
+        return frozenset(v.rule for v in self.violations)
+
+
+def play_storm(storm: Storm, *, twice: bool = False, responder: str = PLIMSOLL) -> Verdict:
+    """Play a storm and return what came of it; a bug in the code is a violation too.
+
+    Args:
+        storm: the storm.
+        twice: play it again with every message doubled and the lease held by all, and compare.
+        responder: who reacts; the rules are Plimsoll's, others show that they are seen broken.
+    """
+    script = read_storm(storm)
+    try:
+        verdict, ending = _played(storm, script, responder, doubled=False)
+    except NeverReadyError:
+        return Verdict(storm=storm, playable=False)
+    if not twice or ending is None:
+        return verdict
+    other, again = _played(storm, script, responder, doubled=True)
+    found = [*verdict.violations, *(_doubled(v) for v in other.violations)]
+    if again is not None and verdict.settled and other.settled:
+        found += [
+            Violation(rule=f"differs-{f.name}", seconds=0.0, what=f"{a} alone, {b} with a rival")
+            for f in fields(Ending)
+            if (a := getattr(ending, f.name)) != (b := getattr(again, f.name))
+        ]
+    return Verdict(
+        storm=storm,
+        violations=tuple(found),
+        settled=verdict.settled,
+        judged=verdict.judged,
+        killed=verdict.killed,
+    )
+
+
+def _doubled(violation: Violation) -> Violation:
+    return Violation(
+        rule=f"{violation.rule} (doubled)", seconds=violation.seconds, what=violation.what
+    )
+
+
+@dataclass(slots=True)
+class _Play:
+    """One play of a storm, and what is looked at meanwhile."""
+
+    storm: Storm
+    simulation: Simulation
+    watch: Watch
+    before: Before | None = None
+
+    def say(self, what: str) -> None:
+        """Look at the cluster when the first notice is sent, before anybody hears of it."""
+        if self.before is None and knows(self.storm) and NOTICE.match(what):
+            seen = self.watch.seen(self.simulation.stages[CLUSTER])
+            self.before = Before(seen=seen, at=self.simulation.clock.now())
+
+    def judge(self, report: Report) -> bool:
+        """Ask the oracle; return whether it knew the answer."""
+        if self.before is None:
+            return False
+        answer = not_saved(self.storm, self.before, self.simulation, report)
+        for rule, what in answer or ():
+            self.watch.note(rule, what)
+        return answer is not None
+
+    def wait(self, *, settled: bool) -> None:
+        """Let the cluster come to rest, and look at what is left."""
+        stage = self.simulation.stages[CLUSTER]
+        steps: Sequence[Step] = ()
+        for _ in range(LOOKS):
+            self.simulation.clock.run_until(self.simulation.clock.now() + CALM)
+            steps = still_to_do(stage, self.watch.seen(stage), self.simulation.clock.now())
+            if not steps:
+                break
+        for step in steps if settled else ():
+            self.watch.note("never-calm", f"there is always something to do: {step}")
+        for rule, what in endings_wrong(self.simulation, stage, self.watch.seen(stage)):
+            self.watch.note(rule, what)
+
+
+class _Ears(Quiet):
+    """Hears what happens in a play, once there is one."""
+
+    play: _Play | None = None
+
+    @override
+    def say(self, seconds: float, what: str) -> None:
+        if self.play is not None:
+            self.play.say(what)
+
+    def called(self, invocation: Invocation) -> None:
+        """Hear of a call."""
+        if self.play is not None:
+            self.play.watch.called(invocation)
+
+
+def _played(
+    storm: Storm, script: Script, responder: str, *, doubled: bool
+) -> tuple[Verdict, Ending | None]:
+    ears = _Ears()
+    simulation = Simulation(
+        script,
+        responder=responder,
+        seed=storm.seed,
+        listener=ears,
+        mischief=Mischief(on_call=ears.called, doubled=doubled),
+    )
+    watch = Watch(simulation, responder, lease_for_all=doubled)
+    play = ears.play = _Play(storm, simulation, watch)
+    try:
+        report = simulation.run()
+        judged = play.judge(report)
+        play.wait(settled=report["settled"])
+        ending = ending_of(simulation.stages[CLUSTER])
+    except NeverReadyError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a bug is what is looked for
+        watch.note("bug", f"{type(error).__name__}: {error}")
+        return Verdict(storm=storm, violations=tuple(watch.findings.found)), None
+    finally:
+        simulation.close()
+    verdict = Verdict(
+        storm=storm,
+        violations=tuple(watch.findings.found),
+        settled=report["settled"],
+        judged=judged,
+        killed=report["totals"]["pods_killed"],
+    )
+    return verdict, ending

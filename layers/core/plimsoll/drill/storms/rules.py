@@ -1,0 +1,230 @@
+"""What the responder may write, judged by the state of the cluster just before.
+
+Each rule returns its name and what is wrong. They ask the same pure functions for room (`Board`)
+as the planner does, since these are the scheduler's; all else they work out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.fit import Board
+from plimsoll.domain.names import TEMPORARY
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.drill.machines import Machine
+from plimsoll.drill.measure import Measurement
+from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.tally import Tally
+from plimsoll.hollow.edits import Json
+from plimsoll.hollow.routes import Target
+
+type Wrong = tuple[str, str]
+_WORKLOADS = {
+    "deployments": "Deployment",
+    "replicasets": "ReplicaSet",
+    "statefulsets": "StatefulSet",
+}
+HEARD: Final = timedelta(seconds=5)
+"""How soon a notice is on its node, when nothing is broken."""
+SILENT: Final = timedelta(seconds=75)
+"""How long an instance may be gone without a word until a sweep knows."""
+GENERATIONS: Final = ("pod-template-hash", "controller-revision-hash")
+"""The labels by which controllers tell generations of pods apart."""
+_NAMES_ITS_END: Final = frozenset(
+    {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
+)
+"""Notices that say when the instance goes; a lifecycle action does not say its hook's timeout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A request of the responder that changes something."""
+
+    method: str
+    target: Target
+    name: str
+    body: Mapping[str, Any]
+    now: datetime
+
+
+def judged(
+    write: Write, stage: Stage, measurement: Measurement, look: Callable[[], Observation]
+) -> list[Wrong]:
+    """Return what is wrong with a write, before it happens."""
+    plural = write.target.resource.plural
+    namespace = write.target.namespace or ""
+    if plural == "pods" and (write.target.subresource == "eviction" or write.method == "DELETE"):
+        seen = look()
+        pod = next((p for p in seen.pods if (p.namespace, p.name) == (namespace, write.name)), None)
+        return [] if pod is None else list(_Leaving(write, stage, measurement, seen, pod).wrong())
+    if plural in _WORKLOADS and "replicas" in write.body.get("spec", {}):
+        tally = measurement.tallies.get((stage.name, namespace, _WORKLOADS[plural], write.name))
+        before = stage.cluster.store.get(plural, namespace, write.name)
+        return [] if tally is None or before is None else list(_scaling(write, before, tally))
+    return []
+
+
+def _scaling(write: Write, before: Json, tally: Tally) -> Iterator[Wrong]:
+    """A count is never set below the owner's, nor above it without a note of what to restore.
+
+    An owner who sets by chance the very count that stands there for a while changes nothing, and
+    cannot be heard: that is passed over.
+    """
+    replicas = write.body["spec"]["replicas"]
+    note = (write.body.get("metadata", {}).get("annotations") or {}).get(TEMPORARY)
+    unheard = (
+        TEMPORARY in (before["metadata"].get("annotations") or {})
+        and before["spec"].get("replicas") == tally.replicas
+    )
+    what = f"{write.name} to {replicas}, and its owner declared {tally.replicas}"
+    if replicas < tally.replicas and not unheard:
+        yield "scaled-below-declared", what
+    if replicas > tally.replicas and note is None:
+        yield "raised-without-note", what
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """An eviction, or a delete, of one pod."""
+
+    write: Write
+    stage: Stage
+    measurement: Measurement
+    seen: Observation
+    pod: Pod
+
+    def wrong(self) -> Iterator[Wrong]:
+        pod, node = self.pod, self.seen.node.get(self.pod.node or "")
+        machine = None if pod.node is None else self.stage.fleet.on_node(pod.node)
+        grace = self._grace()
+        if machine is None or node is None:
+            return  # it died with its instance
+        if grace == 0:
+            yield "forced-while-alive", f"{pod} of {node.name}, whose instance lives"
+        if node.interruption is None:
+            yield "left-healthy-node", f"{pod} of {node.name}, which has no record of going"
+        deadline = None if node.interruption is None else node.interruption.deadline
+        ends = _announced(machine, self.write.now)
+        if ends is not None and (deadline is None or deadline > ends):
+            yield "deadline-too-late", f"{node.name} ends sooner than its record says"
+        if grace is not None and deadline is not None:
+            left = (deadline - self.write.now).total_seconds()
+            if grace < min(pod.grace_seconds, max(1, int(left))):
+                yield "cut-needlessly", f"{pod} gets {grace} s of {left:g} s left"
+        if not pod.serving:
+            return
+        late = deadline is not None and self.write.now >= deadline - timedelta(
+            seconds=pod.grace_seconds
+        )
+        if not late:
+            yield from self._early(node)
+
+    def _grace(self) -> int | None:
+        options = self.write.body.get("deleteOptions", self.write.body)
+        grace: int | None = options.get("gracePeriodSeconds")
+        return grace
+
+    def _early(self, node: Node) -> Iterator[Wrong]:
+        """Before its latest safe start a pod that serves leaves only where that costs nothing."""
+        pod, owner = self.pod, self.seen.owner(self.pod)
+        tally = None if owner is None else self._tally(owner)
+        if owner is None or tally is None:
+            yield "early-without-replacement", f"{pod}, which nobody makes anew"
+            return
+        mates = [p for p in self.seen.of_workload.get(owner, ()) if self._serves(p)]
+        staying = [p for p in mates if self._stays(p)]
+        if len(staying) >= tally.replicas:
+            return
+        if len(mates) - 1 < tally.floor:
+            yield (
+                "below-floor",
+                (f"{pod} of {node.name}: {len(mates)} serve, the ready floor is {tally.floor}"),
+            )
+        if not self._has_room():
+            yield "no-room", f"{pod} of {node.name} has no place to go to"
+
+    def _rolls_out(self, owner: Ref) -> bool:
+        """Whether its pods are of two generations: then its controller takes pods as well."""
+        pods = self.seen.of_workload.get(owner, ())
+        generations = {p.labels.get(key) for p in pods for key in GENERATIONS if key in p.labels}
+        return len(generations) > 1 or self.seen.workload[owner].rolling_out
+
+    def _tally(self, owner: Ref) -> Tally | None:
+        return self.measurement.tallies.get(
+            (self.stage.name, owner.namespace, owner.kind, owner.name)
+        )
+
+    def _serves(self, pod: Pod) -> bool:
+        """What the API server shows, but for deaths that are on record or that a sweep has seen."""
+        if not pod.serving or pod.node is None:
+            return False
+        if self.stage.fleet.on_node(pod.node) is not None:
+            return True
+        node = self.seen.node.get(pod.node)
+        record = None if node is None else node.interruption
+        if record is not None and (record.gone is not None or self._past(record.deadline)):
+            return False
+        return any(
+            machine.gone is not None and machine.gone > self.write.now - SILENT
+            for machine in self.stage.fleet.machine.values()
+            if machine.node == pod.node
+        )
+
+    def _past(self, deadline: datetime | None) -> bool:
+        return deadline is not None and deadline + HEARD < self.write.now
+
+    def _stays(self, pod: Pod) -> bool:
+        node = self.seen.node.get(pod.node or "")
+        return node is not None and node.interruption is None and not node.unschedulable
+
+    def _has_room(self) -> bool:
+        """Whether its replacement has a place now that takes nothing from others who wait.
+
+        kube-scheduler may deal the places in another way; that it can be done is what counts.
+        """
+        nodes = [
+            replace(n, unschedulable=True) if n.interruption is not None else n
+            for n in self.seen.nodes
+        ]
+        board = Board(nodes, self.seen.pods, self.seen.claims)
+        promised = list(self._promised())
+        alone = _dealt(board.copy(), promised)
+        board.remove(self.pod)
+        for node in board.candidates(self.pod):
+            twin = board.copy()
+            twin.place(self.pod, node.name)
+            if _dealt(twin, promised) >= alone:
+                return True
+        return False
+
+    def _promised(self) -> Iterator[Pod]:
+        """Yield who takes room before it: what is Pending, and what will be made for the leaving."""
+        yield from (p for p in self.seen.pods if p.pending)
+        for ref, workload in self.seen.workload.items():
+            pods = self.seen.of_workload.get(ref, ())
+            leaving = [p for p in pods if p.deleting is not None]
+            owed = workload.replicas - sum(p.deleting is None for p in pods)
+            yield from (replacement_of(p) for p in leaving[: max(0, owed)])
+
+
+def _announced(machine: Machine, now: datetime) -> datetime | None:
+    """Return when an instance goes, where everything that decides it was told long enough ago."""
+    told = all(kind in _NAMES_ITS_END and at + HEARD < now for kind, at in machine.notices)
+    return machine.ends if told and machine.notices else None
+
+
+def _dealt(board: Board, pods: Sequence[Pod]) -> int:
+    """Place as many pods as there is room for, and return how many."""
+    placed = 0
+    for pod in pods:
+        candidates = board.candidates(pod)
+        if candidates:
+            board.place(pod, board.best(pod, candidates).name)
+            placed += 1
+    return placed
