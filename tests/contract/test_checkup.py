@@ -20,7 +20,7 @@ from plimsoll.adapters.nodegroups.marks import AwsGroupMarks
 from plimsoll.adapters.quotas import CODE, AwsQuotas
 from plimsoll.adapters.stack import describe, roles
 from plimsoll.domain.checkup import Quota
-from plimsoll.domain.errors import BadInput, Refused
+from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
 from tests.builders import a_group
 
@@ -138,6 +138,7 @@ def test_the_roles_of_a_stack_are_those_of_its_functions(aws: Aws):
     prefix = f"arn:aws:iam::{ACCOUNT}:role"
     assert roles(aws, "plimsoll") == [f"{prefix}/the-NoticesRole", f"{prefix}/the-SweepRole"]
     with Stubber(aws.eks) as eks:
+        eks.add_response("describe_cluster", {"cluster": {"name": "harbor"}})
         known = {"accessEntry": {"kubernetesGroups": ["plimsoll"]}}
         eks.add_response("describe_access_entry", known)
         eks.add_client_error("describe_access_entry", "ResourceNotFoundException", "none")
@@ -150,10 +151,24 @@ def test_a_role_in_another_group_is_a_stranger(aws: Aws):
         StackName="plimsoll", TemplateBody=TEMPLATE, Capabilities=["CAPABILITY_NAMED_IAM"]
     )
     with Stubber(aws.eks) as eks:
+        eks.add_response("describe_cluster", {"cluster": {"name": "harbor"}})
         for _ in range(2):
             entry = {"accessEntry": {"kubernetesGroups": ["viewers"]}}
             eks.add_response("describe_access_entry", entry)
         assert len(EksAccessEntries(aws, aws, "plimsoll", "harbor").strangers()) == 2
+
+
+def test_a_cluster_that_is_not_there_is_not_a_cluster_of_strangers(aws: Aws):
+    with pytest.raises(NotFound, match="nowhere"):
+        EksAccessEntries(aws, aws, "plimsoll", "nowhere").strangers()
+
+
+def test_a_cluster_without_access_entries_is_sent_to_its_config_map(aws: Aws):
+    config = {"accessConfig": {"authenticationMode": "CONFIG_MAP"}}
+    with Stubber(aws.eks) as eks:
+        eks.add_response("describe_cluster", {"cluster": config})
+        with pytest.raises(Refused, match="aws-auth"):
+            EksAccessEntries(aws, aws, "plimsoll", "harbor").strangers()
 
 
 def test_a_stack_that_is_not_there_has_no_roles(aws: Aws):

@@ -108,6 +108,19 @@ def test_a_notice_about_somebody_elses_instance_is_acknowledged_and_counted(stac
     assert not dead(stack)
 
 
+def test_a_canary_goes_the_whole_way_and_is_written_down(stack):
+    detail = json.dumps({"word": "ask-1"})
+    entry = {"Source": "plimsoll.canary", "DetailType": "Plimsoll Canary", "Detail": detail}
+    assert stack.client("events").put_events(Entries=[entry])["FailedEntryCount"] == 0
+    key = {"interruption": {"S": "canary@ask-1"}}
+    table = stack.outputs["ReportsTable"]
+    database = stack.client("dynamodb")
+    found = within(15, lambda: database.get_item(TableName=table, Key=key).get("Item"))
+    assert found, stack.complaints()
+    assert found["cluster"] == {"S": "*canaries"}
+    assert "CanariesSeen" in stack.log.read_text()
+
+
 def test_the_sweep_of_no_clusters_ends_well(stack):
     answer = stack.client("lambda").invoke(
         FunctionName=stack.outputs["SweepFunction"], Payload=b"{}"

@@ -14,7 +14,7 @@ from plimsoll.adapters.kubernetes import CALLS, Answer, Transport
 from plimsoll.domain.checkup import Marks, Quota
 from plimsoll.domain.checkup.groups import GROW_TAG
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.errors import Refused
+from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
 from tests.builders import a_group
 from tests.cli_world import SPOT, Away, MemoryWorld, StillClock, a_cluster, a_world, entry, run
@@ -74,6 +74,33 @@ def deny(world: MemoryWorld, *verbs: str, open_: bool = True) -> Denying:
     denying = Denying(world.transports["harbor"], verbs=set(verbs), open_=open_)
     world.transports["harbor"] = denying
     return denying
+
+
+def by_endpoint(world: MemoryWorld) -> None:
+    """Register the cluster by its endpoint instead."""
+    world.registry.update(
+        Cluster(
+            name="harbor",
+            kind=ClusterKind.ENDPOINT,
+            mode=Mode.ACT,
+            region="us-east-1",
+            endpoint="https://10.0.0.1",
+            secret="plimsoll/harbor",
+            added=world.clock.now(),
+        )
+    )
+
+
+class Failing:
+    """An API server that is not reached, or does not let in, for a reason."""
+
+    def __init__(self, reason: PlimsollError | None = None) -> None:
+        self._reason = reason
+
+    def call(self, method: str, path: str, **_: Any) -> Answer:
+        if self._reason is not None:
+            raise self._reason
+        return Answer(status=401, body={"message": "Unauthorized"})
 
 
 def test_nothing_is_wrong_with_a_healthy_installation():
@@ -181,6 +208,30 @@ def test_an_api_server_that_does_not_answer_here_leaves_the_question_open():
     assert found["notices"]["state"] == "fine"
 
 
+def test_a_token_that_the_cluster_does_not_take_must_be_mended():
+    world = healthy()
+    by_endpoint(world)
+    world.transports["harbor"] = Failing()
+    status, found = look(world)
+    assert (status, found["cluster"]["state"]) == (1, "mend")
+    assert "plimsoll/harbor" in found["cluster"]["cure"]
+
+
+def test_that_an_eks_cluster_does_not_know_whoever_asks_says_nothing_of_the_functions():
+    world = healthy()
+    world.transports["harbor"] = Failing()
+    status, found = look(world)
+    assert (status, found["cluster"]["state"]) == (2, "not asked")
+
+
+def test_a_cluster_that_is_no_more_should_not_be_registered():
+    world = healthy()
+    world.transports["harbor"] = Failing(NotFound("there is no EKS cluster harbor"))
+    status, found = look(world)
+    assert (status, found["cluster"]["state"]) == (1, "mend")
+    assert "plimsoll clusters remove harbor" in found["cluster"]["cure"]
+
+
 def test_what_must_be_mended_counts_more_than_what_could_not_be_asked():
     world = healthy()
     world.transports["harbor"] = Away()
@@ -227,17 +278,7 @@ def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itse
         ("plimsoll", ""),
     }
     asked.clear()
-    world.registry.update(
-        Cluster(
-            name="harbor",
-            kind=ClusterKind.ENDPOINT,
-            mode=Mode.ACT,
-            region="us-east-1",
-            endpoint="https://10.0.0.1",
-            secret="plimsoll/harbor",
-            added=world.clock.now(),
-        )
-    )
+    by_endpoint(world)
     status, found = look(world)
     assert status == 0
     assert {review["kind"] for review in asked} == {"SelfSubjectAccessReview"}

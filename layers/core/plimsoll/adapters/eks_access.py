@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plimsoll.adapters import stack as stacks
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.kubernetes.probe import GROUP
-from plimsoll.domain.errors import NotFound
+from plimsoll.domain.errors import NotFound, Refused
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
@@ -34,7 +34,19 @@ class EksAccessEntries:
         self._cluster = cluster
 
     def strangers(self) -> Sequence[str]:
-        """Return the ARNs of the stack's roles that are not in the group of our manifests."""
+        """Return the ARNs of the stack's roles that are not in the group of our manifests.
+
+        Raises:
+            NotFound: there is no such cluster.
+            Refused: it has no access entries, but the ConfigMap `aws-auth`.
+        """
+        with translated(f"describe EKS cluster {self._cluster}"):
+            cluster = self._aws.eks.describe_cluster(name=self._cluster)["cluster"]
+        if cluster.get("accessConfig", {}).get("authenticationMode") == "CONFIG_MAP":
+            raise Refused(
+                f"EKS cluster {self._cluster} has no access entries: see that the ConfigMap "
+                f"kube-system/aws-auth puts the roles of the stack into the group {GROUP}"
+            )
         return [arn for arn in stacks.roles(self._home, self._stack) if not self._known(arn)]
 
     def _known(self, arn: str) -> bool:

@@ -18,7 +18,7 @@ from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.checkup import Right
-from plimsoll.domain.errors import Refused, Temporary
+from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.names import LEASE
 from plimsoll.services.ports import Workers
 
@@ -26,6 +26,7 @@ GROUP: Final = "plimsoll"
 """Whom `infra/cluster` binds its roles to."""
 
 _REFUSED: Final = 400
+_UNAUTHORIZED: Final = 401
 _REVIEWS: Final = "authorization.k8s.io"
 _VERSION: Final = Call(verb="get", resource="version")
 _SELF: Final = Call(verb="create", group=_REVIEWS, resource="selfsubjectaccessreviews")
@@ -51,8 +52,14 @@ class KubernetesProbe:
         self._group = group
 
     def version(self) -> str:
-        """Return the version of the API server. It reads a token before it answers even this."""
+        """Return the version of the API server. It reads a token before it answers even this.
+
+        Raises:
+            BadInput: it does not take the token.
+        """
         answer = self._transport.call("GET", "/version")
+        if answer.status == _UNAUTHORIZED:
+            raise BadInput(f"cluster {self._requests.cluster} does not take the token (401)")
         if answer.status >= _REFUSED:
             raise refusal(self._requests.cluster, _VERSION, "", answer)
         if not isinstance(answer.body, Mapping):

@@ -9,7 +9,7 @@ from typing import Final
 from plimsoll.domain.checkup.facts import Facts, Right
 from plimsoll.domain.checkup.findings import Finding, fine, mend, note, unasked
 from plimsoll.domain.clusters import ClusterKind, Mode
-from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 
 STALE: Final = timedelta(minutes=5)
 """The sweep writes the index every minute."""
@@ -22,11 +22,15 @@ def answers(facts: Facts) -> Iterator[Finding]:
     """Say whether the API server answers, and takes the token."""
     endpoint = facts.cluster.kind is ClusterKind.ENDPOINT
     found = facts.answer
-    if isinstance(found, PlimsollError):
-        cure = "the functions may still reach it, if the node index is fresh"
-        if endpoint:
-            cure = f"look at the token in {facts.cluster.secret or 'the secret'}; {cure}"
-        yield unasked("cluster", found, cure)
+    if isinstance(found, NotFound) and not endpoint:
+        cure = f"if it is no more: plimsoll clusters remove {facts.cluster.name}"
+        yield mend("cluster", str(found), cure)
+    elif isinstance(found, NotFound | BadInput) and endpoint:
+        cure = f"put a token that the cluster takes into {facts.cluster.secret}"
+        yield mend("cluster", str(found), cure)
+    elif isinstance(found, PlimsollError):
+        cure = "ask as somebody whom the cluster knows, from where it can be reached"
+        yield unasked("cluster", found, f"{cure}; if the node index is fresh, the functions do")
     else:
         whose = "the token that the functions use" if endpoint else "your own identity"
         yield fine("cluster", f"its API server answers to {whose}: {found}")
