@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plimsoll.domain.errors import Refused
+from plimsoll.drill.durations import Span
+from plimsoll.drill.fleet import Fleet
 from plimsoll.drill.report import as_text
 from plimsoll.drill.rigs import Quiet
+from plimsoll.drill.scenario import NodeGroupSpec
 from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.aws import SimulatedNodeGroups
 from plimsoll.drill.simulated.rig import run
+from plimsoll.drill.simulated.time import VirtualClock
+from plimsoll.drill.simulated.wire import Wire
 
 WEB = """
 apiVersion: scheduling.k8s.io/v1
@@ -136,6 +144,27 @@ def test_no_capacity_means_the_clouds_own_refusal_until_the_fault_is_over(play: 
     assert base["first_asked"] < 12
     assert report["api"]["aws"]["autoscaling:LaunchInstances"] > 1
     assert any("InsufficientInstanceCapacity" in line for _, line in log.lines)
+
+
+def test_a_refused_token_is_refused_again_and_another_one_is_not():
+    clock = VirtualClock()
+    spec = NodeGroupSpec(
+        name="base", kind="asg", capacity="on-demand", instance_type="m6i.large",
+        zones=("us-east-1a",), size=1, max=3, allocatable={"cpu": "1", "memory": "1Gi"},
+        startup=Span(least=timedelta(seconds=40), most=timedelta(seconds=40)),
+    )  # fmt: skip
+    fleet = Fleet("harbor", [spec], seed=0, now=clock.now())
+    groups = SimulatedNodeGroups(fleet, Wire(clock, 0.02), clock)
+    (group,) = groups.list([])
+    fleet.refuse("base", clock.now() + timedelta(seconds=10))
+    with pytest.raises(Refused, match="InsufficientInstanceCapacity"):
+        groups.grow(group, 1, "us-east-1a", "first")
+    clock.sleep(20)
+    with pytest.raises(Refused, match="InsufficientInstanceCapacity"):
+        groups.grow(group, 1, "us-east-1a", "first")
+    assert groups.grow(group, 1, "us-east-1a", "second") == 1
+    assert groups.grow(group, 1, "us-east-1a", "second") == 1
+    assert fleet.group("base").desired == 2
 
 
 def test_no_capacity_hits_only_the_groups_that_are_meant(play: Play, log: Log):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from plimsoll.domain.clusters import Instance
+from plimsoll.domain.errors import Refused
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.notices import (
@@ -36,7 +37,12 @@ class SimulatedNodeGroups:
         self._fleet = fleet
         self._wire = wire
         self._clock = clock
-        self._promised: dict[tuple[str, str], int] = {}
+        self._answered: dict[tuple[str, str], int | Refused] = {}
+        """A token that comes again gets the same answer, also when that was a refusal.
+
+        Source: EC2 says so of its client tokens, and Auto Scaling nothing else of its own:
+        https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
+        """
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:  # noqa: ARG002 - the fleet knows its own templates
         """Return the groups of the cluster that can grow."""
@@ -75,17 +81,29 @@ class SimulatedNodeGroups:
         self._clock.touch(self._fleet)
 
     def _grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        if group.kind != "asg":
+            return self._raise(group, add, token)
         key = (group.name, token)
-        if key not in self._promised:
-            now = self._clock.now()
-            if group.kind == "asg":
-                self._fleet.launch(group.name, add, zone, now)
-            else:
-                wanted = self._fleet.group(group.name).desired + add
-                self._fleet.raise_desired(group.name, wanted, now)
-            self._promised[key] = add
+        if key not in self._answered:
+            try:
+                self._fleet.launch(group.name, add, zone, self._clock.now())
+                self._answered[key] = add
+                self._clock.touch(self._fleet)
+            except Refused as refused:
+                self._answered[key] = refused
+        answer = self._answered[key]
+        if isinstance(answer, Refused):
+            raise Refused(str(answer))
+        return answer
+
+    def _raise(self, group: NodeGroup, add: int, token: str) -> int:
+        key = (group.name, token)
+        if key not in self._answered:
+            wanted = self._fleet.group(group.name).desired + add
+            self._fleet.raise_desired(group.name, wanted, self._clock.now())
+            self._answered[key] = add
             self._clock.touch(self._fleet)
-        return self._promised[key]
+        return add
 
 
 class SimulatedInstances:
