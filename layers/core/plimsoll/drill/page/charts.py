@@ -229,9 +229,9 @@ def _button(bunch: Sequence[Mark], scale: Scale) -> ET.Element:
         told.append(el("span", {"class": "line"}, f"and {len(lines) - TOLD} more, listed below"))
     return el(
         "button",
-        {"type": "button", "class": f"mark {_style(kind)}", "style": f"left:{at:g}%"},
+        {"type": "button", "class": f"mark {_style(kind)}", "style": f"--at:{at / 100:.4g}"},
         el("span", {"class": "sign", "aria-hidden": "true"}, SIGNS[kind][0]),
-        el("span", {"class": "tip late" if at > 55 else "tip"}, *told),  # noqa: PLR2004 - beyond the middle it opens to the left
+        el("span", {"class": "tip"}, *told),
     )
 
 
