@@ -697,3 +697,32 @@ def test_a_rollout_of_a_stateful_set_is_let_finish_first():
 
     assert of(plan_drain(seen, at(1)), Evict) == []
     assert len(of(plan_drain(seen, at(90)), Evict)) == 2
+
+
+def test_an_ask_that_was_refused_has_another_name_a_minute_later():
+    pods = pods_of("web", 3, node="spot", cpu="4")
+    seen = looked(
+        [going("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
+    )
+
+    first, second = (of(plan_drain(seen, at(when)), Grow)[0].token for when in (1, 61))
+    assert first != second
+
+
+def test_a_pod_that_came_although_its_node_was_cordoned_is_left_there():
+    tolerant = [{"operator": "Exists"}]
+    came = a_pod("web-1", node="spot", tolerations=tolerant, created=STARTED)
+    seen = looked([going("spot"), a_node("od")], [came], [a_deployment(replicas=1)])
+    assert of(plan_drain(seen, at(119)), Evict) == []
+
+    before = a_pod("web-1", node="spot", tolerations=tolerant)
+    seen = looked([going("spot"), a_node("od")], [before], [a_deployment(replicas=1)])
+    assert len(of(plan_drain(seen, at(119)), Evict)) == 1
+
+
+def test_a_node_that_is_going_is_no_place_even_for_who_tolerates_it():
+    pods = sets_of("db", ["spot"], tolerations=[{"operator": "Exists"}])
+    nodes = [going("spot"), going("other")]
+
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), at(1))
+    assert of(plan, Evict) == []

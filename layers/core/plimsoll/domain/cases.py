@@ -13,6 +13,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.floors import budget_keeps, ready_floor
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.names import IGNORE, TEMPORARY
+from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
@@ -68,6 +69,24 @@ def ignored(pod: Pod, workload: Workload | None) -> bool:
     return any(marks.get(IGNORE) == "true" for marks in marked)
 
 
+def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
+    """Whether a pod has to leave this node, which is going, and is ours to move."""
+    owner = seen.owner(pod)
+    workload = None if owner is None else seen.workload.get(owner)
+    return leaves(pod) and not ignored(pod, workload) and not _chose(pod, node)
+
+
+def _chose(pod: Pod, node: Node) -> bool:
+    """Whether a pod came although its node was cordoned: it tolerates that, and would come again.
+
+    Evicting it would send it in circles, once a second, until the instance goes.
+    """
+    cordoned = None if node.interruption is None else node.interruption.cordoned
+    if cordoned is None or pod.created <= cordoned:
+        return False
+    return tolerated(UNSCHEDULABLE, pod.scheduling.tolerations)
+
+
 def is_gone(seen: Observation, node: Node) -> bool:
     """Whether a node's instance is proven gone: by an event on record, or by EC2."""
     recorded = node.interruption is not None and node.interruption.gone is not None
@@ -82,10 +101,9 @@ def cases_of(seen: Observation, going: Going, now: datetime) -> list[Case]:
         if interruption.withdrawn or is_gone(seen, node):
             continue  # nothing has to leave, or nothing can any more
         for pod in seen.on_node.get(node.name, ()):
-            ref = _ref(seen, pod)
-            if not leaves(pod) or ignored(pod, seen.workload.get(ref)):
+            if not must_leave(seen, pod, node):
                 continue
-            moving = found[ref]
+            moving = found[_ref(seen, pod)]
             if pod.deleting is None:
                 moving.append(Doomed(pod=pod, deadline=interruption.deadline))
     for workload in seen.workloads:

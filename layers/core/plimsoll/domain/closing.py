@@ -14,14 +14,13 @@ from plimsoll.domain.actions import (
     Release,
     Renew,
 )
-from plimsoll.domain.cases import Going, ignored, is_gone, leaves
+from plimsoll.domain.cases import Going, is_gone, must_leave
 from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.case import Case
 from plimsoll.domain.reports import Report
-from plimsoll.domain.workloads import Workload
 
 
 def closing_steps(seen: Observation, going: Going, now: datetime) -> Iterator[tuple[str, Action]]:
@@ -82,16 +81,7 @@ def _taints(node: Node) -> set[str]:
 
 def left_on(seen: Observation, node: Node) -> list[Pod]:
     """Pods that must leave and have not, the stopping ones too."""
-    return [
-        pod
-        for pod in seen.on_node.get(node.name, ())
-        if leaves(pod) and not ignored(pod, _workload_of(seen, pod))
-    ]
-
-
-def _workload_of(seen: Observation, pod: Pod) -> Workload | None:
-    owner = seen.owner(pod)
-    return None if owner is None else seen.workload.get(owner)
+    return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
 
 
 def report_of(seen: Observation, node: Node, here: Sequence[Case], told: Iterable[str]) -> Report:

@@ -56,7 +56,7 @@ def plan_capacity(  # noqa: PLR0913 - the whole world of the decision, each part
                 group=by_name[growth.group],
                 add=growth.add,
                 zone=growth.zone,
-                token=token(seen.cluster, by_name[growth.group], growth.zone, growth.add),
+                token=token(seen.cluster, by_name[growth.group], growth.zone, growth.add, now),
                 reason=growth.reason,
             )
             for growth in plan.growths
@@ -68,14 +68,16 @@ def plan_capacity(  # noqa: PLR0913 - the whole world of the decision, each part
     )
 
 
-def token(cluster: str, group: NodeGroup, zone: str | None, add: int) -> str:
+def token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datetime) -> str:
     """Name an ask by what it is for, so that two who see the same ask the same.
 
     The desired capacity it was decided on is part of it: once the group has grown, a further ask
-    is another one. 64 characters is what Auto Scaling and EKS take.
+    is another one. So is the minute: a refusal is remembered under its token, and repeated long
+    after there is capacity again. 64 characters is what Auto Scaling and EKS take.
     """
-    text = "/".join((cluster, group.kind, group.name, zone or "", str(group.desired), str(add)))
-    return sha256(text.encode()).hexdigest()
+    minute = int(now.timestamp() // 60)
+    what = (cluster, group.kind, group.name, zone or "", group.desired, add, minute)
+    return sha256("/".join(map(str, what)).encode()).hexdigest()
 
 
 def _pending_without_room(seen: Observation, board: Board) -> list[Pod]:

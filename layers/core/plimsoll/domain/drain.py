@@ -45,7 +45,7 @@ def plan_drain(
         draft.add(grow, going.names)
     for words in demand.given_up:
         draft.wait(words, going.names)
-    room = Room(board=board)
+    room = Room(board=board, closed=going.names)
     for case in cases:
         _plan_late(case, draft, room, now)
     for case in sorted(cases, key=_urgency):

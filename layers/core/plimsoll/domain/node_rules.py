@@ -12,7 +12,7 @@ from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import NodeTerm, Scheduling, Toleration
 from plimsoll.domain.selectors import satisfied
 
-_UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable")
+UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable")
 _NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready")
 _HARD: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -21,7 +21,7 @@ WRONG_NODE: Final = "node(s) didn't match Pod's node affinity/selector"
 
 def why_never(scheduling: Scheduling, node: Node) -> str | None:
     """Say in the scheduler's words why pods of a template never fit on a node as it is now."""
-    if node.unschedulable and not tolerated(_UNSCHEDULABLE, scheduling.tolerations):
+    if node.unschedulable and not tolerated(UNSCHEDULABLE, scheduling.tolerations):
         return "node(s) were unschedulable"
     taint = untolerated(taints_of(node), scheduling.tolerations)
     if taint is not None:
@@ -36,7 +36,7 @@ def taints_of(node: Node) -> Iterable[Taint]:
     """
     yield from node.taints
     if node.unschedulable:
-        yield _UNSCHEDULABLE
+        yield UNSCHEDULABLE
     if not node.ready:
         yield _NOT_READY
 

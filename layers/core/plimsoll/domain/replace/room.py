@@ -14,6 +14,8 @@ class Room:
     """The board of one plan, and whether some of it is kept for pods that leave later."""
 
     board: Board
+    closed: frozenset[str] = frozenset()
+    """Nodes that are going: even a pod that tolerates their cordon has no place there."""
     kept: bool = False
     """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
     Pending: kube-scheduler would give the place to whoever asks first."""
@@ -38,7 +40,7 @@ class Room:
         return self._place(replacement_of(pod))
 
     def _place(self, pod: Pod) -> str | None:
-        candidates = self.board.candidates(pod)
+        candidates = [n for n in self.board.candidates(pod) if n.name not in self.closed]
         if not candidates:
             return None
         node = self.board.best(pod, candidates)
