@@ -40,7 +40,9 @@ class SimulatedNodeGroups:
         self._answered: dict[tuple[str, str], int | Refused] = {}
         """A token that comes again gets the same answer, also when that was a refusal.
 
-        Source: EC2 says so of its client tokens, and Auto Scaling nothing else of its own:
+        For a refusal this is the careful assumption, and the emulated rig's too: no page of AWS says
+        what becomes of it. LaunchInstances tells want of capacity inside an answer that succeeded,
+        and promised is only that what succeeded is not done twice:
         https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
         """
 
