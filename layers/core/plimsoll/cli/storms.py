@@ -105,7 +105,8 @@ def _is_twice(seed: int, twice_every: int) -> bool:
 def _tell(out: Console, verdict: Verdict, rule: str, keep: Path | None, *, twice: bool) -> None:
     storm = verdict.storm
     first = next(v for v in verdict.violations if v.rule == rule)
-    out.print(Text(f"seed {storm.seed} broke {rule} at {first.seconds:g} s: {first.what}"))
+    said = f"seed {storm.seed} broke {rule} at {first.seconds:g} s: {first.what}"
+    out.print(Text(said), soft_wrap=True)
     if keep is None:
         return
 
@@ -115,4 +116,4 @@ def _tell(out: Console, verdict: Verdict, rule: str, keep: Path | None, *, twice
     folder = keep / f"{storm.name}-{rule.replace(' ', '-')}"
     comment = f"Seed {storm.seed} of `plimsoll storms`, made smaller. It broke the rule {rule}:\n{first.what}"
     path = write_storm(shrink(storm, fails), folder, comment=comment)
-    out.print(Text(f"  kept as {path}"))
+    out.print(Text(f"  kept as {path}"), soft_wrap=True)

@@ -40,7 +40,7 @@ def shrink(storm: Storm, fails: Callable[[Storm], bool], *, tries: int = TRIES) 
 def _smaller(storm: Storm) -> Iterator[Storm]:
     for i in range(len(storm.events)):
         yield replace(storm, events=storm.events[:i] + storm.events[i + 1 :])
-    for workload in storm.workloads:
+    for workload in storm.workloads if len(storm.workloads) > 1 else ():
         yield replace(
             storm,
             workloads=tuple(w for w in storm.workloads if w is not workload),

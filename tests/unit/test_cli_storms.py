@@ -1,0 +1,45 @@
+"""`plimsoll storms`: what it prints, keeps, and how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from plimsoll.cli import main
+from plimsoll.cli import storms as command
+from plimsoll.drill.script import read_drill
+from plimsoll.drill.storms import Storm, Verdict, Violation
+
+
+def run(*args: str):
+    return CliRunner().invoke(main, ["storms", *args])
+
+
+def test_storms_that_keep_every_rule_end_well():
+    result = run("--seed", "301", "--count", "2", "--twice-every", "0")
+    assert result.exit_code == 0
+    assert "2 storms from seed 301" in result.stdout
+    assert "every rule was kept" in result.stdout
+    assert "2 of 2 storms" in result.stderr
+
+
+def test_a_broken_rule_is_told_with_its_seed_and_kept_as_a_small_drill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(storm: Storm, *, twice: bool) -> Verdict:
+        found = Violation(rule="no-room", seconds=1.0, what="a pod has no place")
+        return Verdict(storm=storm, violations=(found,) if storm.seed == 8 else ())
+
+    monkeypatch.setattr(command, "play_storm", broken)
+    result = run("--seed", "7", "--count", "2", "--keep", str(tmp_path))
+    assert result.exit_code == 1
+    assert "seed 8 broke no-room at 1 s: a pod has no place" in result.stdout
+    assert "no-room: 1 storms" in result.stdout
+    kept = read_drill(tmp_path / "storm-8-no-room" / "drill.yaml")
+    assert len(kept.scenario.cluster("harbor").node_groups) == 1
+
+
+def test_a_count_that_is_none_is_refused():
+    assert run("--count", "0").exit_code == 2
