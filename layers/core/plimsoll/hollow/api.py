@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from plimsoll.hollow.admission import admitted, readmitted
@@ -114,17 +115,20 @@ class HollowApi:
 
     def _list(self, target: Target, query: Mapping[str, str]) -> Json:
         passes = test_of(query)
-        items = [o for o in self.store.all(target.resource.plural, target.namespace) if passes(o)]
-        meta: Json = {"resourceVersion": str(self.store.revision)}
-        if token := query.get("continue"):
-            start = parse_continue(token)
-            items = [o for o in items if key_of(o) > start]
+        line, store = target.resource, self.store
+        meta: Json = {"resourceVersion": str(store.revision)}
+        token = query.get("continue")
+        start = parse_continue(token) if token else None
+        keys = store.keys(line.plural, target.namespace, after=start)
+        found = (o for key in keys if passes(o := store.must_get(line.plural, *key)))
         limit = int(query.get("limit") or 0)
+        items = list(islice(found, limit + 1) if limit else found)
         if limit and len(items) > limit:
-            meta["continue"] = continue_after(key_of(items[limit - 1]), self.store.revision)
-            meta["remainingItemCount"] = len(items) - limit
-            items = items[:limit]
-        line = target.resource
+            items.pop()
+            meta["continue"] = continue_after(key_of(items[-1]), store.revision)
+            if not (query.get("labelSelector") or query.get("fieldSelector")):
+                # As in the real server, which does not know it where it would have to look.
+                meta["remainingItemCount"] = len(keys) - limit
         return {
             "apiVersion": line.api_version,
             "kind": f"{line.kind}List",

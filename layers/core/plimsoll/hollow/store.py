@@ -9,6 +9,7 @@ k8s.io/apiserver/pkg/registry/generic/registry/store.go
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -89,12 +90,23 @@ class Store:
     def all(self, resource: str, namespace: str | None = None) -> Iterator[Json]:
         """Yield the objects of a kind in the order of their keys, as etcd lists them."""
         objects = self._objects[resource]
+        for key in self.keys(resource, namespace):
+            yield objects[key]
+
+    def keys(
+        self, resource: str, namespace: str | None = None, *, after: Key | None = None
+    ) -> Sequence[Key]:
+        """Return the keys of a kind in their order, where asked only those behind another."""
         keys = self._sorted[resource]
         if keys is None:
-            keys = self._sorted[resource] = sorted(objects)
-        for key in keys:
-            if namespace is None or key[0] == namespace:
-                yield objects[key]
+            keys = self._sorted[resource] = sorted(self._objects[resource])
+        first, last = 0, len(keys)
+        if namespace is not None:
+            first = bisect_left(keys, (namespace, ""))
+            last = bisect_left(keys, (f"{namespace}\0", ""))
+        if after is not None:
+            first = bisect_right(keys, after, first, last)
+        return keys if (first, last) == (0, len(keys)) else keys[first:last]
 
     def count(self, resource: str) -> int:
         """Return how many objects of a kind there are."""
