@@ -21,7 +21,7 @@ _TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "ready_replica_seconds_lost": ("Ready-replica-seconds lost", ""),
     "pods_killed": ("Pods killed with their node", ""),
     "pods_cut_short": ("Pods cut short", ""),
-    "workloads_at_zero": ("Workloads that were away", ""),
+    "workloads_at_zero": ("Workloads with nothing Ready", ""),
     "seconds_at_zero": ("Time with nothing Ready", " s"),
     "seconds_below_floor": ("Time below the ready floor", " s"),
     "seconds_below_replicas": ("Time short of replicas", " s"),
