@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, assert_never
 
 from plimsoll.domain.checkup.facts import Facts
 from plimsoll.domain.checkup.findings import Finding, fine, mend, note, unasked
@@ -71,6 +71,8 @@ def mode(facts: Facts) -> Iterator[Finding]:
                 f"observe: everything is planned and reported, and nothing is written to {name}",
                 f"when the reports are what you want: plimsoll clusters set {name} --mode act",
             )
+        case _:
+            assert_never(facts.cluster.mode)
 
 
 def canary(facts: Facts) -> Iterator[Finding]:
