@@ -31,7 +31,9 @@ _WORKLOADS = {
     "statefulsets": "StatefulSet",
 }
 HEARD: Final = timedelta(seconds=5)
-"""How soon a notice is on its node, when nothing is broken."""
+"""How soon it is known that an instance is past its deadline, when nothing is broken."""
+WRITTEN: Final = timedelta(seconds=60)
+"""How soon a notice is on its node, also when the API server was away meanwhile."""
 SILENT: Final = timedelta(seconds=75)
 """How long an instance may be gone without a word until a sweep knows."""
 GENERATIONS: Final = ("pod-template-hash", "controller-revision-hash")
@@ -215,7 +217,7 @@ class _Leaving:
 
 def _announced(machine: Machine, now: datetime) -> datetime | None:
     """Return when an instance goes, where everything that decides it was told long enough ago."""
-    told = all(kind in _NAMES_ITS_END and at + HEARD < now for kind, at in machine.notices)
+    told = all(kind in _NAMES_ITS_END and at + WRITTEN < now for kind, at in machine.notices)
     return machine.ends if told and machine.notices else None
 
 
