@@ -143,8 +143,7 @@ def main() -> None:
         table.add_row(responder, *figures(took, report))
     console = Console()
     console.print(
-        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
-        f"load {load:.2f} before; "
+        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}; "
         f"Python {platform.python_version()}, greenlet {version('greenlet')}, "
         f"plimsoll {version('plimsoll')}; {chosen.runs} runs each; "
         f"load {os.getloadavg()[0]:.1f}" + (f"; target {target:g} s" if target else "")
