@@ -68,14 +68,18 @@ def page(runs: Sequence[Run], *, description: str = "") -> str:
         "main",
         {},
         _section("verdict", sections.verdicts(runs), sections.totals(runs)),
-        columns if len(runs) > 1 else None,
-        _section(
-            "workloads",
-            charts.legend(),
-            rows.events(runs, scale),
-            *rows.workloads(runs, scale),
+        el(
+            "div",  # the names of the columns stay in view as long as there are columns
+            {},
+            columns if len(runs) > 1 else None,
+            _section(
+                "workloads",
+                charts.legend(),
+                rows.events(runs, scale),
+                *rows.workloads(runs, scale),
+            ),
+            _section("nodes", *rows.nodes(runs, scale)),
         ),
-        _section("nodes", *rows.nodes(runs, scale)),
         _section("reasons", *map(sections.reasons, runs)),
         _section("done", *map(sections.done, runs)),
         _section("capacity", *map(sections.capacity, runs)),
