@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from plimsoll.hollow.conditions import is_ready
@@ -143,7 +145,12 @@ def test_an_unschedulable_pod_says_why_and_runs_when_a_node_comes(play: Play):
 
 
 def test_a_waiting_pod_of_higher_priority_is_placed_first(play: Play):
-    line = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
+    line: dict[str, Any] = {
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 1000,
+        "preemptionPolicy": "Never",
+    }
     play.apply(
         line,
         a_pod("x", a_template("x", cpu="8")),

@@ -29,7 +29,6 @@ _DEFAULTS: Mapping[str, Json] = {
         "terminationGracePeriodSeconds": 30,
         "schedulerName": "default-scheduler",
         "dnsPolicy": "ClusterFirst",
-        "preemptionPolicy": "PreemptLowerPriority",
     },
     "deployments": {
         "replicas": 1,
@@ -160,8 +159,7 @@ def _deployment(obj: Json, store: Store) -> Json:
 def _pod(obj: Json, store: Store) -> Json:
     """Resolve the priority class, as the Priority admission plugin does."""
     spec: dict[str, Any] = obj["spec"]
-    if "priority" in spec:
-        return obj
+    line: Json | None
     if name := spec.get("priorityClassName"):
         builtin = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
         line = store.get("priorityclasses", "", name)
@@ -169,11 +167,16 @@ def _pod(obj: Json, store: Store) -> Json:
             why = f"no PriorityClass with name {name} was found"
             raise invalid(BY_PLURAL["pods"], obj["metadata"]["name"], "spec.priorityClassName", why)
         value = builtin[name] if line is None else line["value"]
-    else:
-        value = next(
-            (c["value"] for c in store.all("priorityclasses") if c.get("globalDefault")), 0
-        )
-    return {**obj, "spec": {**spec, "priority": value}}
+    else:  # of several global defaults the lowest one holds
+        usual = (c for c in store.all("priorityclasses") if c.get("globalDefault"))
+        line = min(usual, key=lambda c: int(c["value"]), default=None)
+        value = 0 if line is None else line["value"]
+    resolved = {
+        "priority": value,
+        "preemptionPolicy": look(line or {}, "preemptionPolicy", default="PreemptLowerPriority"),
+        **({} if line is None else {"priorityClassName": line["metadata"]["name"]}),
+    }
+    return {**obj, "spec": {**resolved, **spec}}
 
 
 _SPECIAL: Mapping[str, Callable[[Json, Store], Json]] = {"deployments": _deployment, "pods": _pod}

@@ -86,8 +86,14 @@ def _binding(store: Store, request: Request) -> tuple[int, Json]:
 
 
 def bind(store: Store, pod: Json, node: str, *, now: datetime) -> Json:
-    """Assign a pod to a node. Source: pkg/registry/core/pod/storage, assignPod."""
+    """Assign a pod to a node, which ends its nomination.
+
+    Source: pkg/registry/core/pod/storage, assignPod.
+    """
     bound = put(pod, ("spec", "nodeName"), node)
+    if look(pod, "status", "nominatedNodeName"):
+        status = {k: v for k, v in pod["status"].items() if k != "nominatedNodeName"}
+        bound = {**bound, "status": status}
     return store.replace("pods", with_condition(bound, "PodScheduled", "True", now=now), now=now)
 
 

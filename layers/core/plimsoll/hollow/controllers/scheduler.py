@@ -2,26 +2,39 @@
 
 The predicates and the scoring are those of `plimsoll.domain.fit`, the same that plans are made
 with; the test suite against a real control plane is the independent check of both. A pod that fits
-nowhere waits until something changed that could let it in.
+nowhere waits until something changed that could let it in, or until those it may preempt are gone:
+it is nominated for their node then, and lower ones are kept off that room.
 
 Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/,
 k8s.io/kubernetes/pkg/scheduler/backend/queue (what moves pods out of the unschedulable ones),
 pkg/scheduler/schedule_one.go (nodes are looked at from another one on each time, and chance decides
 among equals: without it whole workloads would pile up on neighbouring nodes)
-Left out: preemption, other schedulers' names, scheduling gates, extenders, backoff.
+(nominated pods: pkg/scheduler/framework/runtime, RunFilterPluginsWithNominatedPods)
+Left out: other schedulers' names, scheduling gates, extenders, backoff.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import ClassVar, override
 
 from plimsoll.domain.fit import Board
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.objects import parse_claim, parse_node, parse_pod
 from plimsoll.domain.pods import Pod
-from plimsoll.hollow.conditions import condition, is_active, is_finished, with_condition
+from plimsoll.hollow.conditions import (
+    condition,
+    is_active,
+    is_deleting,
+    is_finished,
+    with_condition,
+)
 from plimsoll.hollow.controllers.base import Controller
+from plimsoll.hollow.controllers.preemption import cheapest, starts
 from plimsoll.hollow.controllers.volumes import bind_claims
+from plimsoll.hollow.deletion import DeleteOptions, delete
 from plimsoll.hollow.edits import Json, look
 from plimsoll.hollow.store import Change, Key
 from plimsoll.hollow.subresources import bind
@@ -42,6 +55,8 @@ class Scheduler(Controller[tuple[str, Key]]):
         """Waiting, and not tried since they changed."""
         self._retry = False
         """Something changed that may let in any pod that waits."""
+        self._nominated: dict[Key, str] = {}
+        """Pods that wait for the room of their victims, and the node it is on."""
 
     @override
     def observe(self, change: Change) -> None:
@@ -81,24 +96,112 @@ class Scheduler(Controller[tuple[str, Key]]):
             key=lambda item: -item[1].priority,
         )
         self._fresh = {}
+        lowest = min((pod.priority for pod in self._placed.values()), default=0) if tried else 0
         refused: set[int] = set()
+        hopeless: set[tuple[int, int]] = set()
         for key, pod in tried:
             same = id(pod.scheduling)
             if same not in refused:  # else a pod of the same template did not fit a moment ago
-                nodes = self._board.candidates(pod)
+                nodes = self._candidates(key, pod)
                 if nodes and self._missing(pod) is None:
-                    turned = self.world.identities.turned(nodes)  # equals are chosen by chance
-                    self._bind(key, self._board.best(pod, turned).name, now)
+                    self._bind(key, self._choose(key, pod, nodes), now)
                     if _relates(pod):
                         refused.clear()
                     continue
                 refused.add(same)
             self._refuse(key, pod, now)
+            alike = (same, pod.priority)
+            if pod.priority > lowest and alike not in hopeless and not self._preempt(key, pod, now):
+                hopeless.add(alike)
+
+    def _candidates(self, key: Key, pod: Pod) -> list[Node]:
+        """Return the nodes that a pod fits on, also beside those nominated before it."""
+        nodes = self._board.candidates(pod)
+        if not nodes or not self._nominated:
+            return nodes
+        with self._beside_nominated(key, pod):
+            left = {node.name for node in self._board.candidates(pod)}
+        return [node for node in nodes if node.name in left]
+
+    @contextmanager
+    def _beside_nominated(self, key: Key, pod: Pod) -> Iterator[None]:
+        """Let nominated pods of no lower priority stand where they are going to."""
+        standing = []
+        for other, node in self._nominated.items():
+            ahead = self._waiting.get(other)
+            if other == key or ahead is None or ahead.priority < pod.priority:
+                continue
+            if node in self._board.nodes:
+                self._board.place(ahead, node)
+                standing.append(ahead)
+        try:
+            yield
+        finally:
+            for ahead in standing:
+                self._board.remove(ahead)
+
+    def _choose(self, key: Key, pod: Pod, nodes: list[Node]) -> str:
+        nominated = self._nominated.get(key)
+        if nominated is not None and any(node.name == nominated for node in nodes):
+            return nominated
+        turned = self.world.identities.turned(nodes)  # equals are chosen by chance
+        return self._board.best(pod, turned).name
+
+    def _preempt(self, key: Key, pod: Pod, now: datetime) -> bool:
+        """Let pods of lower priority go for one that fits nowhere; whether that helps it."""
+        obj = self.store.must_get("pods", *key)
+        if look(obj, "spec", "preemptionPolicy") == "Never" or self._missing(pod) is not None:
+            return False
+        nominated = self._nominated.get(key)
+        if nominated is not None and nominated in self._board.nodes:
+            there = self._board.on(nominated)
+            if any(p.deleting is not None and p.priority < pod.priority for p in there):
+                return True  # its victims are still on their way out
+        budgets = list(self.store.all("poddisruptionbudgets"))
+        with self._beside_nominated(key, pod):
+            found = cheapest(self._board, pod, budgets, starts(self.store, now))
+        if found is None:
+            self._nominate(key, None, now)
+            return False
+        for victim in found.victims:
+            self._oust(victim, now)
+        for other in [k for k, node in self._nominated.items() if node == found.node]:
+            if other in self._waiting and self._waiting[other].priority < pod.priority:
+                self._nominate(other, None, now)
+        self._nominate(key, found.node, now)
+        return True
+
+    def _oust(self, victim: Pod, now: datetime) -> None:
+        obj = self.store.get("pods", victim.namespace, victim.name)
+        if obj is None or is_deleting(obj):
+            return
+        marked = with_condition(
+            obj,
+            "DisruptionTarget",
+            "True",
+            now=now,
+            reason="PreemptionByScheduler",
+            message="default-scheduler: preempting to accommodate a higher priority pod",
+        )
+        marked = self.store.replace("pods", marked, now=now)
+        delete(self.store, "pods", marked, DeleteOptions(), now=now)
+
+    def _nominate(self, key: Key, node: str | None, now: datetime) -> None:
+        """Write where a pod is going to have room; None takes it back."""
+        if self._nominated.get(key) == node:
+            return
+        obj = self.store.must_get("pods", *key)
+        status = {k: v for k, v in obj["status"].items() if k != "nominatedNodeName"}
+        if node is None:
+            del self._nominated[key]
+        else:
+            self._nominated[key] = status["nominatedNodeName"] = node
+        self.store.replace("pods", {**obj, "status": status}, now=now)
 
     def _follow_pod(self, key: Key, obj: Json | None) -> None:
         before = self._placed.get(key)
         if obj is None or is_finished(obj) or (before and before.uid != obj["metadata"]["uid"]):
-            self._waiting.pop(key, None)
+            self._forget(key)
             if before is not None:
                 self._board.remove(before)
                 del self._placed[key]
@@ -109,7 +212,7 @@ class Scheduler(Controller[tuple[str, Key]]):
             return  # it was this scheduler that bound it
         node = look(obj, "spec", "nodeName")
         if node is not None:
-            self._waiting.pop(key, None)
+            self._forget(key)
             pod = parse_pod(obj)
             self._placed[key] = pod
             if node in self._board.nodes:
@@ -119,6 +222,12 @@ class Scheduler(Controller[tuple[str, Key]]):
         elif is_active(obj):
             self._waiting[key] = parse_pod(obj)
             self._fresh[key] = None
+
+    def _forget(self, key: Key) -> None:
+        """A pod waits no longer: it has a node, or is no more."""
+        self._waiting.pop(key, None)
+        if self._nominated.pop(key, None) is not None:
+            self._retry = True  # the room that was kept for it may be free
 
     def _add_node(self, obj: Json) -> None:
         node = parse_node(obj)
@@ -140,7 +249,7 @@ class Scheduler(Controller[tuple[str, Key]]):
         obj = self.store.must_get("pods", *key)
         bind_claims(self.store, obj, self.store.must_get("nodes", "", node), now=now)
         bound = bind(self.store, obj, node, now=now)
-        del self._waiting[key]
+        self._forget(key)
         # The board must know before the next pod is placed, not when the change comes round.
         pod = self._placed[key] = parse_pod(bound)
         self._board.place(pod, node)
