@@ -21,7 +21,6 @@ from plimsoll.drill.machines import Machine
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.simulated.stage import Stage
 from plimsoll.drill.tally import Tally
-from plimsoll.hollow.edits import Json
 from plimsoll.hollow.routes import Target
 
 type Wrong = tuple[str, str]
@@ -67,25 +66,16 @@ def judged(
         return [] if pod is None else list(_Leaving(write, stage, measurement, seen, pod).wrong())
     if plural in _WORKLOADS and "replicas" in write.body.get("spec", {}):
         tally = measurement.tallies.get((stage.name, namespace, _WORKLOADS[plural], write.name))
-        before = stage.cluster.store.get(plural, namespace, write.name)
-        return [] if tally is None or before is None else list(_scaling(write, before, tally))
+        return [] if tally is None else list(_scaling(write, tally))
     return []
 
 
-def _scaling(write: Write, before: Json, tally: Tally) -> Iterator[Wrong]:
-    """A count is never set below the owner's, nor above it without a note of what to restore.
-
-    An owner who sets by chance the very count that stands there for a while changes nothing, and
-    cannot be heard: that is passed over.
-    """
+def _scaling(write: Write, tally: Tally) -> Iterator[Wrong]:
+    """A count is never set below the owner's, nor above it without a note of what to restore."""
     replicas = write.body["spec"]["replicas"]
     note = (write.body.get("metadata", {}).get("annotations") or {}).get(TEMPORARY)
-    unheard = (
-        TEMPORARY in (before["metadata"].get("annotations") or {})
-        and before["spec"].get("replicas") == tally.replicas
-    )
     what = f"{write.name} to {replicas}, and its owner declared {tally.replicas}"
-    if replicas < tally.replicas and not unheard:
+    if replicas < tally.replicas:
         yield "scaled-below-declared", what
     if replicas > tally.replicas and note is None:
         yield "raised-without-note", what
@@ -144,10 +134,8 @@ class _Leaving:
         if len(staying) >= tally.replicas:
             return
         if len(mates) - 1 < tally.floor:
-            yield (
-                "below-floor",
-                (f"{pod} of {node.name}: {len(mates)} serve, the ready floor is {tally.floor}"),
-            )
+            rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
+            yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {tally.floor}"
         if not self._has_room():
             yield "no-room", f"{pod} of {node.name} has no place to go to"
 

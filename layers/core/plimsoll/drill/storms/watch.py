@@ -68,6 +68,8 @@ class WatchedApi(HollowApi):
         self._before = before
         self._note = note
         self._lease_for_all = lease_for_all
+        self._unheard: set[str] = set()
+        """Workloads whose owner set the count that a temporary change had set already."""
 
     @override
     def handle(
@@ -85,11 +87,15 @@ class WatchedApi(HollowApi):
         if target is not None and target.resource.plural == "leases" and self._lease_for_all:
             return _lease(method, target, body)
         wrong: list[tuple[str, str]] = []
-        if target is not None and target.name is not None and method != "GET":
+        # An owner who sets by chance the very count that stands there cannot be heard.
+        if path not in self._unheard and target is not None and target.name and method != "GET":
             wrong = self._before(
                 Write(method=method, target=target, name=target.name, body=body or {}, now=now)
             )
+        revision = self.store.revision
         answer = super().handle(method, path, query, body, content_type, now=now, user=user)
+        if method == "PATCH" and path.endswith("/scale") and self.store.revision == revision:
+            self._unheard.add(path.removesuffix("/scale"))
         if answer.status < _FAILED:  # what was refused did no harm
             for rule, what in wrong:
                 self._note(rule, what)
