@@ -726,3 +726,12 @@ def test_a_node_that_is_going_is_no_place_even_for_who_tolerates_it():
 
     plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), at(1))
     assert of(plan, Evict) == []
+
+
+def test_pods_that_are_told_to_stop_in_a_plan_do_not_count_as_serving_in_the_same_plan():
+    pods = sets_of("db", ["spot", "later", "od"], grace_seconds=60)
+    nodes = [going("spot"), going("later", ends=600), a_node("od")]
+
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=3)]), at(70))
+
+    assert [a.pod.name for a in of(plan, Evict)] == ["db-0"]

@@ -141,7 +141,13 @@ def _under_way(cases: Iterable[Case], going: Going) -> bool:
 
 
 def _without_late(case: Case, now: datetime) -> Case:
-    return replace(case, doomed=tuple(d for d in case.doomed if not d.late(now)))
+    """Return a case without the pods that are told to stop in this plan: they serve no longer."""
+    late = {d.pod.uid for d in case.doomed if d.late(now)}
+    return replace(
+        case,
+        doomed=tuple(d for d in case.doomed if d.pod.uid not in late),
+        pods=tuple(replace(p, deleting=now) if p.uid in late else p for p in case.pods),
+    )
 
 
 def _plan_late(case: Case, draft: _Draft, room: Room, now: datetime) -> None:
