@@ -52,7 +52,7 @@ _DEFAULTS: Mapping[str, Json] = {
         "revisionHistoryLimit": 10,
     },
     "persistentvolumeclaims": {"volumeMode": "Filesystem", "accessModes": ["ReadWriteOnce"]},
-    "jobs": {"parallelism": 1, "completions": 1, "backoffLimit": 6},
+    "jobs": {"parallelism": 1, "backoffLimit": 6},
     "horizontalpodautoscalers": {"minReplicas": 1},
 }
 _PHASES = {
@@ -88,7 +88,10 @@ def admitted(resource: Resource, obj: Json, store: Store) -> Json:
     if resource.namespaced and store.get("namespaces", "", namespace) is None:
         raise not_found(BY_PLURAL["namespaces"], namespace)
     if defaults := _DEFAULTS.get(resource.plural):
-        obj = {**obj, "spec": {**defaults, **(obj.get("spec") or {})}}
+        spec = obj.get("spec") or {}
+        if resource.plural == "jobs" and "parallelism" not in spec:
+            spec = {"completions": 1, **spec}  # with parallelism alone, one success is enough
+        obj = {**obj, "spec": {**defaults, **spec}}
     if special := _SPECIAL.get(resource.plural):
         obj = special(obj, store)
     if resource.status and resource.plural != "nodes":

@@ -5,6 +5,9 @@ the cluster's default), and its volumes are attached first. Told to go, it gets 
 after its stop time (`drill.plimsoll.dev/stop`), or is killed when its grace period ends. The Ready
 condition stays as it was until the object goes: who serves is told by deletionTimestamp.
 
+A pod that is not restarted (restartPolicy other than Always) and says how long it runs
+(`drill.plimsoll.dev/run`) succeeds after that time, also when it was told to go meanwhile.
+
 Sources: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination,
 k8s.io/kubernetes/pkg/kubelet/pod_workers.go (a shorter grace period starts the kill anew).
 Left out: images, probes, restarts, init containers, preStop as something apart from the stop time,
@@ -21,7 +24,7 @@ from plimsoll.drill.durations import parse_duration
 from plimsoll.hollow.conditions import is_deleting, is_finished, with_condition
 from plimsoll.hollow.controllers.base import Controller
 from plimsoll.hollow.controllers.volumes import attached
-from plimsoll.hollow.edits import Json, look
+from plimsoll.hollow.edits import Json, look, put
 from plimsoll.hollow.stamps import stamp
 from plimsoll.hollow.store import Change, Key, key_of
 from plimsoll.hollow.world import How, World
@@ -29,6 +32,7 @@ from plimsoll.hollow.world import How, World
 STARTUP = "drill.plimsoll.dev/startup"
 STOP = "drill.plimsoll.dev/stop"
 NEVER_READY = "drill.plimsoll.dev/never-ready"
+RUN = "drill.plimsoll.dev/run"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,6 +134,29 @@ class Kubelets(Controller[Held]):
             return
         held.running = True
         self.world.timers.write(now, lambda at: self._publish(uid, at))
+        run = (held.pod["metadata"].get("annotations") or {}).get(RUN)
+        if run is not None and held.pod["spec"]["restartPolicy"] != "Always":
+            self.world.timers.process(now + parse_duration(run), lambda at: self._succeed(uid, at))
+
+    def _succeed(self, uid: str, now: datetime) -> None:
+        """The containers are done. Nothing was stopped, so nobody is told that a pod was."""
+        held = self._held.get(uid)
+        if held is None:
+            return
+        self._drop(held)
+
+        def confirm(at: datetime) -> None:
+            pod = self.store.get("pods", *held.key)
+            if pod is None or pod["metadata"]["uid"] != uid:
+                return
+            done = put(pod, ("status", "phase"), "Succeeded")
+            for kind in ("ContainersReady", "Ready"):
+                done = with_condition(done, kind, "False", now=at, reason="PodCompleted")
+            self.store.replace("pods", done, now=at)
+            if is_deleting(pod):
+                self.store.remove("pods", *held.key, now=at)
+
+        self.world.timers.write(now, confirm)
 
     def _publish(self, uid: str, now: datetime) -> None:
         held = self._held.get(uid)
