@@ -10,6 +10,7 @@ from plimsoll.hollow.conditions import condition, is_ready
 from tests.hollows import (
     NODES,
     PODS,
+    STRATEGIC,
     Play,
     a_daemon_set,
     a_deployment,
@@ -44,6 +45,39 @@ def test_a_cordon_brings_the_taint_of_the_node_controller(play: Play):
     play.patch(f"{NODES}/a", {"spec": {"unschedulable": None}})
     play.wait(0.1)
     assert play.get(f"{NODES}/a")["spec"]["taints"] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "taints"),
+    [
+        ("Ready", "False", {("not-ready", "NoSchedule"), ("not-ready", "NoExecute")}),
+        ("Ready", "Unknown", {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}),
+        ("MemoryPressure", "True", {("memory-pressure", "NoSchedule")}),
+        ("DiskPressure", "True", {("disk-pressure", "NoSchedule")}),
+        ("PIDPressure", "True", {("pid-pressure", "NoSchedule")}),
+    ],
+)
+def test_a_condition_brings_its_taints_and_takes_them_away_again(
+    play: Play, kind: str, status: str, taints: set[tuple[str, str]]
+):
+    def have() -> set[tuple[str, str]]:
+        found = play.get(f"{NODES}/a")["spec"].get("taints", [])
+        return {(t["key"].removeprefix("node.kubernetes.io/"), t["effect"]) for t in found}
+
+    def report(value: str) -> None:
+        conditions = [{"type": kind, "status": value}]
+        body = {"status": {"conditions": conditions}}
+        assert play.call("PATCH", f"{NODES}/a/status", body, STRATEGIC).status == 200
+        play.wait(1)
+
+    play.patch(f"{NODES}/a", {"spec": {"taints": [{"key": "own", "effect": "NoSchedule"}]}})
+    report(status)
+    assert have() == {("own", "NoSchedule"), *taints}
+    play.apply(a_deployment("web", 2))
+    play.wait(20)
+    assert not play.on("a")
+    report("True" if kind == "Ready" else "False")
+    assert have() == {("own", "NoSchedule")}
 
 
 def test_what_runs_on_a_node_that_vanishes_is_killed_at_that_moment(play: Play):

@@ -29,7 +29,16 @@ from plimsoll.hollow.store import Change, key_of
 
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
-_CORDONED: Json = {"key": _UNSCHEDULABLE, "effect": "NoSchedule"}
+_NOT_READY = "node.kubernetes.io/not-ready"
+_CONDITIONS = {
+    ("Ready", "False"): (_NOT_READY, ("NoSchedule", "NoExecute")),
+    ("Ready", "Unknown"): (_UNREACHABLE, ("NoSchedule", "NoExecute")),
+    ("MemoryPressure", "True"): ("node.kubernetes.io/memory-pressure", ("NoSchedule",)),
+    ("DiskPressure", "True"): ("node.kubernetes.io/disk-pressure", ("NoSchedule",)),
+    ("PIDPressure", "True"): ("node.kubernetes.io/pid-pressure", ("NoSchedule",)),
+}
+"""The taints that follow a condition: nodeConditionToTaintKeyStatusMap, and those of Ready."""
+_OWN = {_UNSCHEDULABLE, *(key for key, _ in _CONDITIONS.values())}
 
 
 class NodeLifecycle(Controller[str]):
@@ -39,8 +48,11 @@ class NodeLifecycle(Controller[str]):
 
     @override
     def observe(self, change: Change) -> None:
-        if change.type != "MODIFIED" or change.object.get("spec") != (change.before or {}).get(
-            "spec"
+        before = change.before or {}
+        if (
+            change.type != "MODIFIED"
+            or change.object.get("spec") != before.get("spec")
+            or _states(change.object) != _states(before)
         ):
             self.note(change.object["metadata"]["name"])
 
@@ -51,11 +63,15 @@ class NodeLifecycle(Controller[str]):
             self._quarantine(key, now)
             return
         taints = look(node, "spec", "taints", default=[])
-        cordoned = bool(look(node, "spec", "unschedulable"))
-        if cordoned != any(t["key"] == _UNSCHEDULABLE for t in taints):
-            others = [t for t in taints if t["key"] != _UNSCHEDULABLE]
-            taints = [*others, *([{**_CORDONED, "timeAdded": stamp(now)}] if cordoned else [])]
-            node = self.store.replace("nodes", put(node, ("spec", "taints"), taints), now=now)
+        wanted, have = _wanted(node), [(t["key"], t["effect"]) for t in taints]
+        if set(wanted) != {pair for pair in have if pair[0] in _OWN}:
+            kept = [t for t in taints if t["key"] not in _OWN or (t["key"], t["effect"]) in wanted]
+            kept += [
+                {"key": key, "effect": effect, "timeAdded": stamp(now)}
+                for key, effect in wanted
+                if (key, effect) not in have
+            ]
+            node = self.store.replace("nodes", put(node, ("spec", "taints"), kept), now=now)
         if not is_ready(node) and out_of_service(node):
             for pod in self.world.indexes.on_node(key):
                 if is_deleting(pod):
@@ -131,3 +147,21 @@ class NodeLifecycle(Controller[str]):
             return
         for pod in self.world.indexes.on_node(name):
             self.store.remove("pods", *key_of(pod), now=now)
+
+
+def _states(node: Json) -> list[tuple[str, str]]:
+    return [(c["type"], c["status"]) for c in look(node, "status", "conditions", default=())]
+
+
+def _wanted(node: Json) -> list[tuple[str, str]]:
+    """Return key and effect of the taints that a cordon and the conditions call for."""
+    wanted = [
+        (key, effect)
+        for state in _states(node)
+        if state in _CONDITIONS
+        for key, effects in [_CONDITIONS[state]]
+        for effect in effects
+    ]
+    if look(node, "spec", "unschedulable"):
+        wanted.append((_UNSCHEDULABLE, "NoSchedule"))
+    return wanted
