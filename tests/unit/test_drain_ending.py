@@ -1,0 +1,301 @@
+"""Latest safe starts, capacity, and how an interruption ends: marks, completion, renewal, the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plimsoll.domain.actions import (
+    CompleteLifecycle,
+    Discard,
+    Evict,
+    Grow,
+    OutOfService,
+    Record,
+    Release,
+    Renew,
+)
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
+from plimsoll.domain.names import IGNORE
+from plimsoll.domain.plan import Plan
+from tests.builders import (
+    NOON,
+    a_budget,
+    a_deployment,
+    a_group,
+    a_node,
+    a_pod,
+    a_stateful_set,
+    pods_of,
+)
+from tests.looks import STARTED, at, died, going, looked, of, raised, sets_of
+
+
+def test_nothing_is_planned_for_a_cluster_in_which_no_node_is_going():
+    plan = plan_drain(looked([a_node("od")], pods_of("web", 3, node="od"), [a_deployment()]), NOON)
+
+    assert plan == Plan()
+
+
+def test_at_the_latest_safe_start_a_pod_goes_even_without_a_replacement():
+    pods = pods_of("web", 1, node="spot", grace_seconds=30)
+    seen = looked([going("spot")], pods, [a_deployment(replicas=1)])
+
+    assert of(plan_drain(seen, at(87)), Evict) == []
+    (last,) = of(plan_drain(seen, at(88)), Evict)
+    assert last.overrule
+    assert last.grace_seconds is None
+
+
+def test_a_grace_period_that_does_not_fit_is_clamped_but_never_to_zero():
+    pods = pods_of("web", 1, node="spot", grace_seconds=600)
+    seen = looked([going("spot")], pods, [a_deployment(replicas=1)])
+
+    (first,) = of(plan_drain(seen, at(1)), Evict)
+    assert first.grace_seconds == 117
+    (late,) = of(plan_drain(seen, at(300)), Evict)
+    assert late.grace_seconds == 1
+
+
+def test_a_bare_pod_and_a_job_are_told_as_late_as_is_safe():
+    pods = [
+        a_pod("alone", node="spot", owner=None, grace_seconds=10),
+        a_pod("work", node="spot", owner=("Job", "work"), grace_seconds=10),
+    ]
+    seen = looked([going("spot"), a_node("od")], pods)
+
+    assert of(plan_drain(seen, at(100)), Evict) == []
+    assert len(of(plan_drain(seen, at(109)), Evict)) == 2
+
+
+def test_daemons_mirrors_and_those_who_opted_out_are_left():
+    pods = [
+        a_pod("log", node="spot", owner=("DaemonSet", "log")),
+        a_pod("static", node="spot", owner=("Node", "spot")),
+        a_pod("mine", node="spot", owner=None, labels={IGNORE: "true"}),
+    ]
+    plan = plan_drain(looked([going("spot")], pods), at(119))
+
+    assert of(plan, Evict) == []
+    (record,) = of(plan, Record)
+    assert record.interruption.emptied == at(119)
+
+
+def test_a_node_emptied_after_a_rebalance_closes_its_interruption():
+    seen = looked([going("spot", kind="rebalance-recommendation", ends=None)], [])
+
+    (record,) = of(plan_drain(seen, at(60)), Record)
+    assert record.interruption.phase == "closed"
+
+
+def test_capacity_is_asked_for_in_the_first_plan_and_never_for_the_groups_that_are_going():
+    node = going("spot")
+    groups = [
+        a_group("base", desired=1, max_size=5),
+        replace(
+            a_group("spot", capacity="spot", desired=1), instances=frozenset({node.instance or ""})
+        ),
+    ]
+    pods = pods_of("web", 3, node="spot", cpu="4")
+    plan = plan_drain(looked([node], pods, [a_deployment(replicas=3)], groups=groups), at(1))
+
+    grown = of(plan, Grow)
+    assert {g.group.name for g in grown} == {"base"}
+    assert sum(g.add for g in grown) == 1  # one is on its way already, and each takes two
+    assert plan.actions[0] == grown[0]
+
+
+def test_the_same_look_asks_for_the_same_capacity_under_the_same_token():
+    pods = pods_of("web", 3, node="spot", cpu="4")
+    seen = looked(
+        [going("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
+    )
+
+    tokens = {g.token for when in (1, 2) for g in of(plan_drain(seen, at(when)), Grow)}
+    assert len(tokens) == len(of(plan_drain(seen, at(1)), Grow))
+
+
+def test_capacity_on_its_way_is_not_asked_for_again():
+    pods = pods_of("web", 3, node="spot", cpu="4")
+    seen = looked(
+        [going("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=2)]
+    )
+
+    assert of(plan_drain(seen, at(1)), Grow) == []
+
+
+def test_a_lifecycle_action_is_completed_when_the_node_is_empty():
+    node = a_node("spot", unschedulable=True)
+    notice = NoticeRecord(
+        kind="lifecycle-terminate", time=NOON, id="t", ends=at(300), group="g", hook="h", token="t"
+    )
+    interruption = Interruption(
+        instance=node.instance or "", launched=NOON, node="spot", notices=(notice,)
+    )
+    seen = looked([replace(node, interruption=interruption)], [])
+
+    (done,) = of(plan_drain(seen, at(60)), CompleteLifecycle)
+    assert done.interruption.closed == at(60)
+    assert done.interruption.emptied == at(60)
+
+
+def test_volumes_are_freed_only_from_an_instance_that_ec2_says_is_gone():
+    node = going("spot")
+    seen = looked([node], [], attached={"spot": frozenset({"pv-1"})})
+
+    assert of(plan_drain(seen, at(130)), OutOfService) == []
+    gone = seen.among(groups=(), gone=frozenset({node.instance or ""}))
+    assert len(of(plan_drain(gone, at(130)), OutOfService)) == 1
+
+
+def test_pods_still_there_when_the_instance_is_gone_are_reported_as_killed():
+    node = going("spot")
+    seen = looked([node], pods_of("web", 1, node="spot"), [a_deployment(replicas=1)])
+    gone = seen.among(groups=(), gone=frozenset({node.instance or ""}))
+
+    plan = plan_drain(gone, at(130))
+    assert plan.reports[0].killed == ("default/web-0",)
+    assert of(plan, Evict) == []
+
+
+def test_what_was_called_off_gives_the_node_back():
+    node = a_node("spot", unschedulable=True)
+    notices = (
+        NoticeRecord(kind="health-scheduled-change", time=NOON, id="a", about="arn"),
+        NoticeRecord(
+            kind="health-scheduled-change", time=at(9), id="b", about="arn", state="closed"
+        ),
+    )
+    interruption = Interruption(
+        instance=node.instance or "", launched=NOON, node="spot", notices=notices
+    )
+    seen = looked([replace(node, interruption=interruption)], pods_of("web", 1, node="spot"))
+
+    plan = plan_drain(seen, at(60))
+    assert [type(a) for a in plan.actions] == [Release]
+
+
+def test_a_closed_interruption_is_over():
+    node = going("spot", kind="rebalance-recommendation", ends=None)
+    assert node.interruption is not None
+    closed = replace(node, interruption=marked(node.interruption, closed=at(50)))
+
+    assert plan_drain(looked([closed], []), at(60)) == Plan()
+
+
+def test_a_budget_that_allows_nothing_now_is_waited_for_without_asking():
+    workload = replace(a_deployment(replicas=4), scaler="web")
+    seen = looked(
+        [going("spot"), a_node("od")],
+        pods_of("web", 4, node="spot"),
+        [workload],
+        budgets=[a_budget("web", minAvailable=1, allowed=0)],
+    )
+
+    plan = plan_drain(seen, at(1))
+    assert of(plan, Evict) == []
+    assert "PodDisruptionBudget web allows no disruption now" in plan.waiting["spot"][0]
+
+
+def test_an_empty_node_is_renewed_where_its_owner_lets_us():
+    node = going("spot", kind="rebalance-recommendation", ends=None)
+    group = replace(
+        a_group("spot", capacity="spot", desired=1),
+        instances=frozenset({node.instance or ""}),
+        renew=True,
+    )
+
+    assert of(plan_drain(looked([node], []), at(60)), Renew) == []
+    (renewed,) = of(plan_drain(looked([node], [], groups=[group]), at(60)), Renew)
+    assert renewed.interruption.phase == "closed"
+    with_pod = looked([node], pods_of("web", 1, node="spot"), groups=[group])
+    assert of(plan_drain(with_pod, at(60)), Renew) == []
+
+
+def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
+    pods = [
+        *pods_of("low", 1, node="spot", cpu="9", priority=1),
+        *pods_of("high", 1, node="spot", cpu="9", priority=9),
+    ]
+    workloads = [a_deployment("low", replicas=1), a_deployment("high", replicas=1)]
+    plan = plan_drain(looked([going("spot"), a_node("od")], pods, workloads), at(1))
+
+    given_up = [words for words in plan.waiting["spot"] if words.startswith("no room for")]
+    assert [words.split(" (")[0] for words in given_up] == [
+        "no room for default/high-0",
+        "no room for default/low-0",
+    ]
+
+
+def test_the_report_says_when_capacity_was_asked_for_and_when_all_was_replaced():
+    pods = pods_of("web", 1, node="spot", cpu="4")
+    asked = plan_drain(
+        looked([going("spot")], pods, [a_deployment(replicas=1)], groups=[a_group("base")]), at(1)
+    )
+    assert asked.reports[0].capacity_asked == at(1)
+    assert asked.reports[0].replaced is None
+
+    new = a_pod("web-9", node="od")
+    done = plan_drain(
+        looked([going("spot"), a_node("od")], [*pods, new], [raised(a_deployment(replicas=2), 1)]),
+        at(50),
+    )
+    assert done.reports[0].replaced == at(50)
+    assert asked.reports[0].merged(done.reports[0]).capacity_asked == at(1)
+
+
+def test_a_rollout_spends_what_may_be_missing_so_nothing_is_evicted_beside_it():
+    rolling = replace(a_deployment(replicas=4), rolling_out=True)
+    nodes = [going("spot"), a_node("od")]
+
+    assert (
+        of(plan_drain(looked(nodes, pods_of("web", 4, node="spot"), [rolling]), at(1)), Evict) == []
+    )
+    surplus = [*pods_of("web", 4, node="spot"), a_pod("web-9", node="od")]
+    assert len(of(plan_drain(looked(nodes, surplus, [rolling]), at(1)), Evict)) == 1
+
+
+def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():
+    nodes = [died(going("gone")), going("spot"), a_node("od", cpu="2")]
+    pods = [
+        *sets_of("db", ["gone"], cpu="2"),
+        a_pod(
+            "cache-0", node="spot", labels={"app": "cache"}, owner=("StatefulSet", "cache"), cpu="2"
+        ),
+    ]
+    plan = plan_drain(
+        looked(nodes, pods, [a_stateful_set(replicas=1), a_stateful_set("cache", replicas=1)]),
+        at(40),
+    )
+
+    assert [a.pod.name for a in of(plan, Discard)] == ["db-0"]
+    assert of(plan, Evict) == []
+
+
+def test_an_ask_that_was_refused_has_another_name_a_minute_later():
+    pods = pods_of("web", 3, node="spot", cpu="4")
+    seen = looked(
+        [going("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
+    )
+
+    first, second = (of(plan_drain(seen, at(when)), Grow)[0].token for when in (1, 61))
+    assert first != second
+
+
+def test_a_pod_that_came_although_its_node_was_cordoned_is_left_there():
+    tolerant = [{"operator": "Exists"}]
+    came = a_pod("web-1", node="spot", tolerations=tolerant, created=STARTED)
+    seen = looked([going("spot"), a_node("od")], [came], [a_deployment(replicas=1)])
+    assert of(plan_drain(seen, at(119)), Evict) == []
+
+    before = a_pod("web-1", node="spot", tolerations=tolerant)
+    seen = looked([going("spot"), a_node("od")], [before], [a_deployment(replicas=1)])
+    assert len(of(plan_drain(seen, at(119)), Evict)) == 1
+
+
+def test_a_node_that_is_going_is_no_place_even_for_who_tolerates_it():
+    pods = sets_of("db", ["spot"], tolerations=[{"operator": "Exists"}])
+    nodes = [going("spot"), going("other")]
+
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), at(1))
+    assert of(plan, Evict) == []

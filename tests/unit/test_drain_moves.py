@@ -1,0 +1,175 @@
+"""Pods that cannot stand twice: one by one, within the ready floor, and who has the last room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plimsoll.domain.actions import (
+    Evict,
+    Scale,
+)
+from plimsoll.domain.drain import plan_drain
+from tests.builders import (
+    ZONE_B,
+    a_budget,
+    a_claim,
+    a_deployment,
+    a_node,
+    a_pod,
+    a_stateful_set,
+    mounting,
+    pods_of,
+)
+from tests.looks import WEB, at, going, looked, of, sets_of
+
+
+def test_eviction_waits_for_room():
+    workload = replace(a_deployment(replicas=4), scaler="web")
+    pods = pods_of("web", 4, node="spot", cpu="4")
+    plan = plan_drain(looked([going("spot"), a_node("od", cpu="2")], pods, [workload]), at(1))
+
+    assert of(plan, Evict) == []
+    assert "room" in plan.waiting["spot"][0]
+
+
+def test_a_stateful_set_moves_one_pod_at_a_time_from_the_highest_ordinal():
+    pods = sets_of("db", ["spot", "spot", "spot"])
+    plan = plan_drain(
+        looked([going("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
+    )
+
+    assert [a.pod.name for a in of(plan, Evict)] == ["db-2"]
+
+
+def test_a_stateful_set_waits_while_one_of_its_pods_is_not_ready():
+    pods = sets_of("db", ["spot", "spot", "od"])
+    pods[2] = replace(pods[2], ready=False)
+    plan = plan_drain(
+        looked([going("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
+    )
+
+    assert of(plan, Evict) == []
+
+
+def test_a_stateful_set_does_not_move_to_where_its_volume_is_not():
+    pods = sets_of("db", ["spot"], volumes=mounting("data"))
+    seen = looked(
+        [going("spot"), a_node("od", zone=ZONE_B)],
+        pods,
+        [a_stateful_set(replicas=1)],
+        claims={("default", "data"): a_claim(zone="us-east-1a")},
+    )
+
+    assert of(plan_drain(seen, at(1)), Evict) == []
+
+
+def test_a_single_stateful_replica_goes_as_soon_as_its_place_is_ready():
+    plan = plan_drain(
+        looked(
+            [going("spot"), a_node("od")], sets_of("db", ["spot"]), [a_stateful_set(replicas=1)]
+        ),
+        at(1),
+    )
+
+    assert [a.pod.name for a in of(plan, Evict)] == ["db-0"]
+
+
+def test_a_rebalance_moves_pods_but_never_gives_up_a_replica():
+    pods = pods_of("web", 2, node="spot", cpu="6")
+    node = going("spot", kind="rebalance-recommendation", ends=None)
+    alone = looked([node], pods, [a_deployment(replicas=2)])
+    assert plan_drain(alone, at(100_000)).actions == ()
+
+    with_room = looked([node, a_node("od")], pods, [a_deployment(replicas=2)])
+    (scale,) = of(plan_drain(with_room, at(100_000)), Scale)
+    assert scale.replicas == 3  # the second would be Pending for nobody knows how long
+
+
+def test_who_is_nearest_to_the_ready_floor_is_served_first():
+    web = replace(a_deployment("web", replicas=4), scaler="x")
+    api = replace(a_deployment("api", replicas=4), scaler="x")
+    pods = [
+        *pods_of("web", 1, node="spot", cpu="2"),
+        *(
+            replace(p, name=f"web-{n}", uid=f"w{n}")
+            for n, p in enumerate(pods_of("web", 3, node="od"), 5)
+        ),
+        *pods_of("api", 4, node="spot", cpu="2"),
+    ]
+    seen = looked([going("spot"), a_node("od", cpu="2500m")], pods, [web, api])
+
+    assert [a.pod.name for a in of(plan_drain(seen, at(1)), Evict)] == ["api-0"]
+
+
+def test_a_budget_raises_the_floor_of_what_is_evicted():
+    workload = replace(a_deployment(replicas=2), scaler="web")
+    seen = looked(
+        [going("spot"), a_node("od")],
+        pods_of("web", 2, node="spot"),
+        [workload],
+        budgets=[a_budget("web", maxUnavailable=0)],
+    )
+
+    assert of(plan_drain(seen, at(1)), Evict) == []
+    assert len(of(plan_drain(seen, at(90)), Evict)) == 2
+
+
+def test_a_pod_of_a_node_object_that_is_no_more_serves_nobody():
+    pods = [a_pod("web-5", node="vanished"), *pods_of("web", 1, node="spot")]
+    plan = plan_drain(
+        looked(
+            [going("spot"), a_node("od")], pods, [replace(a_deployment(replicas=2), scaler="x")]
+        ),
+        at(1),
+    )
+
+    assert plan.reports[0].lowest_ready == {"Deployment default/web": 1}
+    assert of(plan, Evict) == []
+
+
+def test_two_budgets_over_a_pod_are_named():
+    seen = looked(
+        [going("spot"), a_node("od")],
+        sets_of("db", ["spot", "spot"]),
+        [a_stateful_set(replicas=2)],
+        budgets=[a_budget(n, selector={}, minAvailable=1, allowed=1) for n in ("one", "two")],
+    )
+
+    plan = plan_drain(seen, at(1))
+    assert of(plan, Evict) == []
+    assert "several budgets cover: one, two" in plan.waiting["spot"][0]
+
+
+def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
+    nodes = [going("spot"), a_node("od", cpu="2")]
+    leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
+    pods = [*leaving, *pods_of("web", 1, node="spot", cpu="2")]
+    plan = plan_drain(
+        looked(nodes, pods, [a_stateful_set(replicas=1), a_deployment(replicas=1)]), at(1)
+    )
+
+    assert of(plan, Scale) == []
+
+
+def test_who_would_be_at_zero_has_the_last_room_before_who_would_not():
+    nodes = [going("spot"), a_node("od", cpu="4"), a_node("full", cpu="2")]
+    half = a_deployment("half", replicas=2, strategy={"type": "Recreate"})
+    pods = [
+        *pods_of("web", 1, node="spot", cpu="4"),
+        *pods_of("half", 1, node="spot", cpu="2"),
+        a_pod(
+            "half-9", node="full", labels={"app": "half"}, owner=("ReplicaSet", "half-abc"), cpu="2"
+        ),
+    ]
+    plan = plan_drain(looked(nodes, pods, [half, a_deployment(replicas=1)]), at(1))
+
+    assert [a.workload.ref for a in of(plan, Scale)] == [WEB]
+    assert of(plan, Evict) == []
+
+
+def test_a_rollout_of_a_stateful_set_is_let_finish_first():
+    rolling = replace(a_stateful_set(replicas=2), rolling_out=True)
+    seen = looked([going("spot"), a_node("od")], sets_of("db", ["spot", "spot"]), [rolling])
+
+    assert of(plan_drain(seen, at(1)), Evict) == []
+    assert len(of(plan_drain(seen, at(90)), Evict)) == 2
