@@ -6,10 +6,13 @@ waves, those of one wave side by side. Adding an action is a file here and a lin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Protocol
 
 from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod
 
 
 class Wave(IntEnum):
@@ -44,3 +47,29 @@ class Performs(Protocol):
 
     def perform(self, hands: Hands) -> None:
         """Do it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutNode:
+    """What actions on a node have in common."""
+
+    node: Node
+    reason: str
+
+    @property
+    def target(self) -> str:
+        """The node."""
+        return f"Node {self.node.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutPod:
+    """What actions on a pod have in common."""
+
+    pod: Pod
+    reason: str
+
+    @property
+    def target(self) -> str:
+        """The pod."""
+        return f"Pod {self.pod}"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, override
 
-from plimsoll.domain.actions.base import Wave
+from plimsoll.domain.actions.base import AboutNode, Wave
 from plimsoll.domain.actions.hands import Hands
 from plimsoll.domain.errors import NotFound
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.nodes import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompleteLifecycle:
+class CompleteLifecycle(AboutNode):
     """Complete the lifecycle actions that hold an instance, then write down that it is finished.
 
     Both in one action, so that a completion that failed is tried again at the next look.
@@ -23,12 +22,11 @@ class CompleteLifecycle:
     verb: ClassVar[str] = "complete-lifecycle"
     wave: ClassVar[Wave] = Wave.CLOSE
 
-    node: Node
     interruption: Interruption
     """With its closing mark."""
-    reason: str
 
     @property
+    @override
     def target(self) -> str:
         """The instance and the hooks that hold it."""
         hooks = ", ".join(f"{n.hook} of {n.group}" for n in self.interruption.hooks)

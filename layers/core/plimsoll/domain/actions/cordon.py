@@ -5,27 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from plimsoll.domain.actions.base import Wave
+from plimsoll.domain.actions.base import AboutNode, Wave
 from plimsoll.domain.actions.hands import Hands
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.nodes import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cordon:
+class Cordon(AboutNode):
     """Cordon, taint and record, in one patch."""
 
     verb: ClassVar[str] = "cordon"
     wave: ClassVar[Wave] = Wave.CORDON
 
-    node: Node
     interruption: Interruption
-    reason: str
-
-    @property
-    def target(self) -> str:
-        """The node."""
-        return f"Node {self.node.name}"
 
     def perform(self, hands: Hands) -> None:
         """Patch the node once."""

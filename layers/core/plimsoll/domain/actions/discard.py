@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from plimsoll.domain.actions.base import Wave
+from plimsoll.domain.actions.base import AboutPod, Wave
 from plimsoll.domain.actions.hands import Hands
-from plimsoll.domain.pods import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discard:
+class Discard(AboutPod):
     """Delete a pod at once, because its instance is proven gone.
 
     Nothing runs there any more, yet the API server counts it, Ready for most of a minute, and a
@@ -22,14 +21,6 @@ class Discard:
 
     verb: ClassVar[str] = "discard"
     wave: ClassVar[Wave] = Wave.LEAVE
-
-    pod: Pod
-    reason: str
-
-    @property
-    def target(self) -> str:
-        """The pod."""
-        return f"Pod {self.pod}"
 
     def perform(self, hands: Hands) -> None:
         """Delete it without a grace period."""

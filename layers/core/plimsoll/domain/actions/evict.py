@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from plimsoll.domain.actions.base import Wave
+from plimsoll.domain.actions.base import AboutPod, Wave
 from plimsoll.domain.actions.hands import Hands
 from plimsoll.domain.errors import Blocked, Refused
-from plimsoll.domain.pods import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evict:
+class Evict(AboutPod):
     """Ask a pod to leave, through its PodDisruptionBudgets.
 
     With `overrule`, a budget that still says no is passed by a delete: the instance takes the pod
@@ -24,16 +23,9 @@ class Evict:
     verb: ClassVar[str] = "evict"
     wave: ClassVar[Wave] = Wave.LEAVE
 
-    pod: Pod
     grace_seconds: int | None = None
     """None keeps the pod's own grace period."""
     overrule: bool = False
-    reason: str
-
-    @property
-    def target(self) -> str:
-        """The pod."""
-        return f"Pod {self.pod}"
 
     def perform(self, hands: Hands) -> None:
         """Evict it, or delete it where that is the last resort."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, override
 
-from plimsoll.domain.actions.base import Wave
+from plimsoll.domain.actions.base import AboutNode, Wave
 from plimsoll.domain.actions.hands import Hands
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.nodes import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renew:
+class Renew(AboutNode):
     """Terminate an empty instance whose group then launches another, and close its interruption.
 
     Only after a recommendation without a deadline, and only in groups whose owner marked them with
@@ -22,12 +21,11 @@ class Renew:
     verb: ClassVar[str] = "renew"
     wave: ClassVar[Wave] = Wave.CLOSE
 
-    node: Node
     interruption: Interruption
     """With its closing mark."""
-    reason: str
 
     @property
+    @override
     def target(self) -> str:
         """The node and its instance."""
         return f"Node {self.node.name} ({self.interruption.instance})"
