@@ -51,6 +51,8 @@ class Scheduler(Controller[tuple[str, Key]]):
         self._board = Board([], [])
         self._placed: dict[Key, Pod] = {}
         self._waiting: dict[Key, Pod] = {}
+        self._relating: dict[Key, None] = {}
+        """Those of them that look at other pods."""
         self._fresh: dict[Key, None] = {}
         """Waiting, and not tried since they changed."""
         self._retry = False
@@ -96,7 +98,7 @@ class Scheduler(Controller[tuple[str, Key]]):
             key=lambda item: -item[1].priority,
         )
         self._fresh = {}
-        lowest = min((pod.priority for pod in self._placed.values()), default=0) if tried else 0
+        lowest: int | None = None
         refused: set[int] = set()
         hopeless: set[tuple[int, int]] = set()
         for key, pod in tried:
@@ -110,6 +112,8 @@ class Scheduler(Controller[tuple[str, Key]]):
                     continue
                 refused.add(same)
             self._refuse(key, pod, now)
+            if lowest is None:  # a look at all pods, for which most rounds have no need
+                lowest = min((placed.priority for placed in self._placed.values()), default=0)
             alike = (same, pod.priority)
             if pod.priority > lowest and alike not in hopeless and not self._preempt(key, pod, now):
                 hopeless.add(alike)
@@ -218,14 +222,17 @@ class Scheduler(Controller[tuple[str, Key]]):
             if node in self._board.nodes:
                 self._board.place(pod, node)
             # A neighbour it was waiting for may have come.
-            self._fresh |= {k: None for k, p in self._waiting.items() if _relates(p)}
+            self._fresh |= dict.fromkeys(self._relating)
         elif is_active(obj):
-            self._waiting[key] = parse_pod(obj)
+            pod = self._waiting[key] = parse_pod(obj)
             self._fresh[key] = None
+            if _relates(pod):
+                self._relating[key] = None
 
     def _forget(self, key: Key) -> None:
         """A pod waits no longer: it has a node, or is no more."""
         self._waiting.pop(key, None)
+        self._relating.pop(key, None)
         if self._nominated.pop(key, None) is not None:
             self._retry = True  # the room that was kept for it may be free
 
