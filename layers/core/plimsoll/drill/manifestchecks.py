@@ -15,6 +15,7 @@ from plimsoll.drill.yamlfiles import Document
 STARTUP: Final = "drill.plimsoll.dev/startup"
 STOP: Final = "drill.plimsoll.dev/stop"
 NEVER_READY: Final = "drill.plimsoll.dev/never-ready"
+RUN: Final = "drill.plimsoll.dev/run"
 _PREFIX: Final = "drill.plimsoll.dev/"
 
 
@@ -98,7 +99,7 @@ def _pod(base: FieldPath, document: Document, problems: Problems) -> None:
 
 def _behaviour(path: FieldPath, value: str, document: Document, problems: Problems) -> None:
     key, place = str(path[-1]), document.place(*path)
-    known = [STARTUP, STOP, NEVER_READY]
+    known = [STARTUP, STOP, NEVER_READY, RUN]
     if key not in known:
         problems.add(
             place,
