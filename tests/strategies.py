@@ -113,7 +113,6 @@ def interruptions(
     return marked(
         merged,
         cordoned=draw(mark),
-        capacity_asked=draw(mark),
         emptied=draw(mark),
         gone=draw(mark),
         closed=draw(mark),

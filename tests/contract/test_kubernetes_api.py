@@ -496,6 +496,8 @@ def test_a_lease_that_was_given_back_is_free_at_once(shop: World) -> None:
 def test_giving_back_what_never_was_is_nothing(shop: World) -> None:
     shop.api.release_lease("one")
 
+    assert shop.api.acquire("two", 20)
+
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_of_two_who_reach_for_the_lease_one_gets_it(shop: World, *, exists: bool) -> None:

@@ -289,7 +289,9 @@ def test_marks_that_would_cover_each_other_are_one_and_look_like_the_gravest():
 
 def test_the_page_of_a_drill_in_which_nothing_happened_can_be_made(runs):
     calm = {**runs[2].report, "nodes": [], "reports": [], "workloads": [], "seconds": 0.0}
-    read(page([Run(report=calm, history=History())]))
+    html = page([Run(report=calm, history=History())])
+    read(html)
+    assert calm["drill"] in html
 
 
 def test_a_workload_without_a_level_does_not_stop_the_page(runs):

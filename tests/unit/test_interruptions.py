@@ -295,9 +295,9 @@ def test_an_instance_that_shuts_down_is_at_its_deadline_but_not_gone(to):
 
 
 def test_a_mark_keeps_its_first_time():
-    interruption = marked(merged(spot(0)), cordoned=after(2), capacity_asked=after(3))
-    interruption = marked(interruption, cordoned=after(9), capacity_asked=after(9))
-    assert (interruption.cordoned, interruption.capacity_asked) == (after(2), after(3))
+    interruption = marked(merged(spot(0)), cordoned=after(2), emptied=after(3))
+    interruption = marked(interruption, cordoned=after(9), emptied=after(9))
+    assert (interruption.cordoned, interruption.emptied) == (after(2), after(3))
 
 
 def test_a_notice_after_the_closing_opens_it_again_until_it_is_closed_again():

@@ -84,10 +84,24 @@ def left_on(seen: Observation, node: Node) -> list[Pod]:
     return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
 
 
-def report_of(seen: Observation, node: Node, here: Sequence[Case], told: Iterable[str]) -> Report:
+def report_of(  # noqa: PLR0913 - what a report is made of, each part named
+    seen: Observation,
+    node: Node,
+    here: Sequence[Case],
+    told: Iterable[str],
+    *,
+    asked: bool,
+    now: datetime,
+) -> Report:
     """Return what is known of an interruption now; reports of many looks are merged.
 
-    `here` are the cases with pods on the node.
+    Args:
+        seen: the look.
+        node: the node that is going.
+        here: the cases with pods on it.
+        told: the steps of the plan for it, and what it waits for, in words.
+        asked: whether the plan asks for capacity.
+        now: the time of the look.
     """
     interruption = node.interruption
     assert interruption is not None  # noqa: S101 - nodes that are going have one
@@ -100,7 +114,8 @@ def report_of(seen: Observation, node: Node, here: Sequence[Case], told: Iterabl
         noticed=interruption.noticed,
         deadline=interruption.deadline,
         cordoned=interruption.cordoned,
-        capacity_asked=interruption.capacity_asked,
+        capacity_asked=now if asked else None,
+        replaced=now if _replaced(here) else None,
         emptied=interruption.emptied,
         gone=interruption.gone,
         closed=interruption.closed,
@@ -108,3 +123,9 @@ def report_of(seen: Observation, node: Node, here: Sequence[Case], told: Iterabl
         killed=tuple(str(p) for p in left_on(seen, node)) if gone else (),
         reasons=tuple(told),
     )
+
+
+def _replaced(here: Iterable[Case]) -> bool:
+    """Whether everything that stands on a node and can run twice is Ready elsewhere in full."""
+    workloads = [case for case in here if case.workload is not None]
+    return bool(workloads) and all(c.staying_ready >= c.replicas for c in workloads)

@@ -61,10 +61,13 @@ def plan_drain(
         steps=tuple(steps),
         waiting={node: tuple(texts) for node, texts in sorted(draft.waiting.items())},
         reports=tuple(
-            replace(
-                report_of(seen, node, here.get(node.name, ()), draft.told(node.name)),
-                capacity_asked=now if demand.grows else None,
-                replaced=now if _replaced(here.get(node.name, ())) else None,
+            report_of(
+                seen,
+                node,
+                here.get(node.name, ()),
+                draft.told(node.name),
+                asked=bool(demand.grows),
+                now=now,
             )
             for node in going.nodes
         ),
@@ -126,12 +129,6 @@ def _urgency(case: Case) -> tuple[bool, bool, int, int, str]:
     spare = case.staying_ready - max(case.floor, min(1, case.replicas))
     priority = max((d.pod.priority for d in case.doomed), default=0)
     return spare >= 0, way.surges, spare, -priority, str(case.ref)
-
-
-def _replaced(here: Iterable[Case]) -> bool:
-    """Whether everything that stands on a node and can run twice is Ready elsewhere in full."""
-    workloads = [case for case in here if case.workload is not None]
-    return bool(workloads) and all(c.staying_ready >= c.replicas for c in workloads)
 
 
 def _under_way(cases: Iterable[Case], going: Going) -> bool:

@@ -174,16 +174,12 @@ def parse_replica_set(obj: Field) -> Workload:
 def parse_budget(obj: Field) -> Budget:
     """Read a PodDisruptionBudget. One without a selector guards no pod, one with `{}` every pod."""
     metadata, spec, status = obj["metadata"], obj["spec"], obj["status"]
-    policy = spec["unhealthyPodEvictionPolicy"].text("IfHealthyBudget")
     return Budget(
         ref=_ref("PodDisruptionBudget", metadata),
         selector=read_selector(spec["selector"]),
         min_available=spec["minAvailable"].count_or_share(),
         max_unavailable=spec["maxUnavailable"].count_or_share(),
         disruptions_allowed=status["disruptionsAllowed"].whole(),
-        desired_healthy=status["desiredHealthy"].whole(),
-        expected_pods=status["expectedPods"].whole(),
-        always_allow_unhealthy=policy == "AlwaysAllow",
     )
 
 

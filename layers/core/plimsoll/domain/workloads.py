@@ -45,10 +45,6 @@ class Budget:
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
     disruptions_allowed: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
-    always_allow_unhealthy: bool = False
-    """unhealthyPodEvictionPolicy: AlwaysAllow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Protocol
 
-from plimsoll.domain.actions.hands import Hands
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 
@@ -28,25 +26,6 @@ class Wave(IntEnum):
     """Pods that go."""
     CLOSE = 4
     """Bookkeeping on nodes that are empty."""
-
-
-class Performs(Protocol):
-    """The face that all actions share."""
-
-    verb: ClassVar[str]
-    """The action in one word, for logs and metrics."""
-    wave: ClassVar[Wave]
-
-    @property
-    def target(self) -> str:
-        """What it is done to, for people."""
-
-    @property
-    def reason(self) -> str:
-        """Why, in words."""
-
-    def perform(self, hands: Hands) -> None:
-        """Do it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

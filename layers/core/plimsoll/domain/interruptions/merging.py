@@ -81,7 +81,6 @@ def in_this_life(existing: Interruption, *, launched: datetime | None) -> Interr
         launched=launched,
         notices=notices,
         cordoned=since(existing.cordoned),
-        capacity_asked=since(existing.capacity_asked),
         emptied=since(existing.emptied),
         gone=since(existing.gone) or first_gone(notices),
         closed=since(existing.closed),

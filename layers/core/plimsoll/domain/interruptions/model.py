@@ -92,10 +92,9 @@ class Interruption:
     notices: tuple[NoticeRecord, ...]
     """At least one, the oldest first; no two of one kind and id."""
     cordoned: datetime | None = None
-    capacity_asked: datetime | None = None
     emptied: datetime | None = None
     gone: datetime | None = None
-    """When the first of each happened: cordoned, asked for capacity, empty, instance gone."""
+    """When the first of each happened: cordoned, empty, instance gone."""
     closed: datetime | None = None
     """When it was last finished with. A later notice opens it again."""
 
@@ -179,18 +178,16 @@ def join(a: Interruption, b: Interruption) -> Interruption:
         node=max(a.node, b.node),
         notices=kept((*a.notices, *b.notices)),
         cordoned=first(a.cordoned, b.cordoned),
-        capacity_asked=first(a.capacity_asked, b.capacity_asked),
         emptied=first(a.emptied, b.emptied),
         gone=first(a.gone, b.gone),
         closed=last(a.closed, b.closed),
     )
 
 
-def marked(  # noqa: PLR0913 - one argument for each mark
+def marked(
     interruption: Interruption,
     *,
     cordoned: datetime | None = None,
-    capacity_asked: datetime | None = None,
     emptied: datetime | None = None,
     gone: datetime | None = None,
     closed: datetime | None = None,
@@ -204,7 +201,6 @@ def marked(  # noqa: PLR0913 - one argument for each mark
             node=interruption.node,
             notices=interruption.notices,
             cordoned=cordoned,
-            capacity_asked=capacity_asked,
             emptied=emptied,
             gone=gone,
             closed=closed,

@@ -24,7 +24,7 @@ LIMIT: Final = 256 * 1024
 
 _MAX_NOTICES: Final = 1000
 _ID_LIMIT: Final = 1024
-_MARKS: Final = ("cordoned", "capacity_asked", "emptied", "gone", "closed")
+_MARKS: Final = ("cordoned", "emptied", "gone", "closed")
 
 
 class NewerRecord(Permanent):
@@ -76,7 +76,6 @@ def from_record(text: str) -> Interruption:
         node=fields.text("node"),
         notices=kept(_read_notice(notice) for notice in notices),
         cordoned=fields.maybe_time("cordoned"),
-        capacity_asked=fields.maybe_time("capacity_asked"),
         emptied=fields.maybe_time("emptied"),
         gone=fields.maybe_time("gone"),
         closed=fields.maybe_time("closed"),

@@ -31,8 +31,8 @@ OWNER_RETRY = timedelta(seconds=1)
 """How soon the owner tries again while the API server is down."""
 
 
-class Way(Protocol):
-    """The way of an event from the bus to whoever responds."""
+class TakesEvents(Protocol):
+    """Takes the events of a drill, and brings them to whoever responds."""
 
     def send(self, body: str, *, delay_seconds: float = 0.0) -> None:
         """Put an event on its way now, or later."""
@@ -46,7 +46,7 @@ class Timeline:
     seed: int
     clock: VirtualClock
     stages: Mapping[str, Stage]
-    queue: Way
+    queue: TakesEvents
     measurement: Measurement
     say: Callable[[str], None]
     trouble: Trouble | None = None
@@ -123,8 +123,8 @@ class Timeline:
                 self.clock.at(now + entry.lasts, partial(self._disturbing.remove, entry))
             case "function-killed" | "aws-throttled" if self.trouble is not None:
                 self.trouble.begin(entry, now)
-            case _:  # refused before anything started
-                raise NotImplementedError(entry.fault)
+            case _:  # the repertoire refuses such a scenario before anything starts
+                raise ValueError(f"this rig cannot play the fault {entry.fault}")
         self.clock.at(now + entry.lasts, partial(self.say, f"fault {entry.fault} ends"))
 
     def _notices(self, number: int, entry: NoticeEntry) -> None:
