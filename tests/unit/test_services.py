@@ -379,3 +379,18 @@ def test_ec2_is_not_asked_again_about_an_instance_whose_end_is_recorded(world):
     world.drains.slice("harbor", "second")
 
     assert world.aws.described == []
+
+
+def test_an_instance_that_ec2_does_not_know_is_not_proven_gone(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1, cpu="3"))
+    handled(world, world.spot_event(instance))
+    del world.aws.known[instance]
+    world.sleep(130)
+
+    world.drains.slice("harbor", "me", seconds=0)
+
+    node = world.node("spot")
+    assert node.interruption is not None
+    assert node.interruption.gone is None
+    assert not any(facts.get("action") == "discard" for _, facts in world.telemetry.said)

@@ -141,7 +141,11 @@ class DrainService:
             return None
 
     def _gone(self, seen: Observation) -> frozenset[str]:
-        """Ask EC2 which instances are gone, for nodes past their deadline only."""
+        """Ask EC2 which instances are gone, for nodes past their deadline only.
+
+        Only its own word counts: an instance that it does not know may live in another region, and
+        pods of an instance that is gone are deleted without a grace period.
+        """
         past = [
             node.instance
             for node in seen.nodes
@@ -157,7 +161,7 @@ class DrainService:
         except Temporary as error:
             self.telemetry.warn("instances not read", because=str(error))
             return frozenset()
-        return frozenset(i for i in past if i not in found or found[i].state == "terminated")
+        return frozenset(i for i, said in found.items() if said.state == "terminated")
 
     def _learn(self, memory: _Memory, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
