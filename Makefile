@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo build deploy clean
+.PHONY: help setup check test test-cluster test-long demo build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -13,7 +13,7 @@ BUILT     := .aws-sam/build/template.yaml
 SOURCES   := $(shell find functions layers -name '*.py' -o -name '*.json' -o -name requirements.txt)
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 setup: $(VENV) $(SAM) $(MINISTACK) ## Install everything into .venv and .tools (the other targets do it by themselves)
 
@@ -25,7 +25,13 @@ check: $(VENV) $(SAM) ## Lint, types, order of imports, template
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
 
 test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test, with branch coverage
-	.venv/bin/pytest --cov --cov-report=term
+	.venv/bin/pytest -m "not cluster and not long" --cov --cov-report=term
+
+test-cluster: $(VENV) $(MINISTACK) $(BUILT) ## Run what needs a real control plane (builds it once, about 10 min)
+	.venv/bin/pytest -m "cluster and not long"
+
+test-long: $(VENV) $(MINISTACK) $(BUILT) ## Run what takes too long for every change
+	.venv/bin/pytest -m long
 
 demo: $(VENV) $(MINISTACK) $(BUILT) ## Watch every spot instance go at once, on a deployed stack
 	.venv/bin/plimsoll demo
