@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-cluster test-long demo build deploy clean
+.PHONY: help setup browser check test test-cluster test-long demo build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -16,6 +16,9 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 setup: $(VENV) $(SAM) $(MINISTACK) ## Install everything into .venv and .tools (the other targets do it by themselves)
+
+browser: ## Find the browser that some tests drive, or install Debian's (as root; else it says how)
+	@infra/local/browser.sh
 
 check: $(VENV) $(SAM) ## Lint, types, order of imports, template
 	.venv/bin/ruff check .
