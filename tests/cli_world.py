@@ -24,6 +24,7 @@ from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance,
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Canary, Notice
 from plimsoll.hollow.cluster import HollowCluster
@@ -259,10 +260,11 @@ def shop(clock: StillClock, *, cpu: str = "500m") -> HollowCluster:
     web = deployment_json(
         "web", replicas=2, template=pod_spec_json(cpu=cpu, topologySpreadConstraints=[apart])
     )
-    for ours in ("status", "managedFields", "uid", "resourceVersion", "generation"):
-        web.pop(ours, None)
-        web["metadata"].pop(ours, None)
-    cluster.apply([web], now=early)
+    for servers in ("status", "managedFields", "uid", "resourceVersion", "generation"):
+        web.pop(servers, None)
+        web["metadata"].pop(servers, None)
+    ours = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    cluster.apply([ours, web], now=early)
     cluster.step(clock.now())
     return cluster
 
@@ -280,15 +282,22 @@ def a_world(
     return world, counting
 
 
-def interrupt(world: MemoryWorld, node: str = "spot-1", cluster: str = "harbor") -> None:
-    """Let a node's record say that spot takes its instance in two minutes."""
+def interrupt(
+    world: MemoryWorld,
+    node: str = "spot-1",
+    cluster: str = "harbor",
+    *,
+    kind: str = "spot-interruption",
+    seconds: float | None = 120,
+) -> None:
+    """Let a node's record say that spot takes its instance in two minutes, or another notice."""
     api = world.open(a_cluster(cluster))
     found = next(n for n in api.nodes() if n.name == node)
     notice = NoticeRecord(
-        kind="spot-interruption",
+        kind=kind,
         time=world.clock.now(),
         id="event",
-        ends=world.clock.now() + timedelta(seconds=120),
+        ends=None if seconds is None else world.clock.now() + timedelta(seconds=seconds),
     )
     api.cordon(
         found,

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.clusters import ClusterKind, Mode
+from plimsoll.domain.names import TEMPORARY
+from plimsoll.domain.temporary import TemporaryReplicas
 from tests.cli_world import MemoryWorld, a_cluster, a_world, interrupt, run
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -146,6 +148,86 @@ def test_a_cluster_with_an_open_interruption_is_kept_and_the_node_named():
     assert result.exit_code == 1
     assert "spot-interruption on node spot-1" in result.stderr
     assert world.registry.get("harbor") is not None
+
+
+def advise_and_raise(world: MemoryWorld) -> None:
+    """Let a node be advised against, and web have a replica more for a while."""
+    interrupt(world, kind="rebalance-recommendation", seconds=None)
+    api = world.open(a_cluster())
+    [web] = api.observe().workloads
+    api.scale(web, 3, TemporaryReplicas(restore=2, set_to=3).to_record())
+
+
+def marks(world: MemoryWorld) -> tuple[bool, bool, int, bool]:
+    """Return whether spot-1 is cordoned and recorded on; the count of web, and whether noted on."""
+    seen = world.open(a_cluster()).observe()
+    [web] = seen.workloads
+    node = seen.node["spot-1"]
+    return (
+        node.unschedulable,
+        node.interruption is not None or bool(node.taints),
+        web.replicas,
+        TEMPORARY in web.annotations,
+    )
+
+
+def test_what_is_changed_in_a_cluster_is_put_back_before_it_is_removed():
+    world, _ = a_world(mode=Mode.ACT)
+    advise_and_raise(world)
+    assert marks(world) == (True, True, 3, True)
+    result = run(world, "clusters", "remove", "harbor", input="y\n")
+    assert result.exit_code == 0, result.output
+    assert "release Node spot-1" in result.stdout
+    assert "scale Deployment default/web to 2 replicas" in result.stdout
+    assert "2 changes are put back" in result.stdout
+    assert marks(world) == (False, False, 2, False)
+    assert world.registry.list() == []
+
+
+def test_a_dry_run_says_what_would_be_put_back_and_writes_nothing():
+    world, counting = a_world(mode=Mode.ACT)
+    advise_and_raise(world)
+    counting.writes.clear()
+    result = run(world, "clusters", "remove", "harbor", "--dry-run")
+    assert result.exit_code == 0
+    assert "would release Node spot-1" in result.stdout
+    assert "would scale Deployment default/web to 2 replicas" in result.stdout
+    assert counting.writes == []
+    assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
+
+
+def test_nothing_is_put_back_or_removed_without_a_yes():
+    world, counting = a_world(mode=Mode.ACT)
+    advise_and_raise(world)
+    counting.writes.clear()
+    assert run(world, "clusters", "remove", "harbor", input="n\n").exit_code == 1
+    assert counting.writes == []
+    assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
+
+
+def test_a_note_that_cannot_be_read_keeps_the_cluster_and_names_the_cure():
+    world, _ = a_world()
+    api = world.open(a_cluster())
+    [web] = api.observe().workloads
+    api.scale(web, 2, "by hand")
+    for more in ((), ("--dry-run",)):
+        result = run(world, "clusters", "remove", "harbor", "--yes", *more)
+        assert result.exit_code == 1
+        assert "take its annotation plimsoll.dev/temporary off" in result.stderr
+    assert world.registry.get("harbor") is not None
+
+
+def test_force_and_a_dry_run_are_not_given_together():
+    world, _ = a_world()
+    assert run(world, "clusters", "remove", "harbor", "--force", "--dry-run").exit_code == 2
+
+
+def test_force_touches_nothing_in_the_cluster():
+    world, counting = a_world()
+    advise_and_raise(world)
+    counting.writes.clear()
+    assert run(world, "clusters", "remove", "harbor", "--force").exit_code == 0
+    assert counting.writes == []
 
 
 def test_force_removes_it_all_the_same_and_names_what_is_open():

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from plimsoll.adapters.clusters import check_endpoint
+from plimsoll.cli.departure import name_what_is_left, put_back
 from plimsoll.cli.options import (
     clock_text,
     console,
@@ -18,10 +19,9 @@ from plimsoll.cli.options import (
     stack_option,
     table,
 )
-from plimsoll.cli.world import Deployed, warn, world_of
+from plimsoll.cli.world import warn, world_of
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.errors import BadInput, Conflict, PlimsollError
-from plimsoll.domain.status import Status, status_of
+from plimsoll.domain.errors import BadInput, Conflict
 
 EXAMPLES: Final = """\b
 Examples:
@@ -29,6 +29,7 @@ Examples:
   plimsoll clusters add lab --endpoint https://10.0.0.1:6443 --ca ca.pem --secret plimsoll/lab
   plimsoll clusters list --json
   plimsoll clusters set harbor --mode act
+  plimsoll clusters remove lab --dry-run
   plimsoll clusters remove lab
 
 \b
@@ -187,60 +188,44 @@ def set_(
 
 @clusters.command(epilog=EXAMPLES)
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Remove it even while something is open in it.")
+@click.option("--dry-run", is_flag=True, help="Say what would be put back, and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove it whatever is open in it, and touch nothing there: for a cluster that is no more.",
+)
 @stack_option
 @click.pass_context
-def remove(
+def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     name: str,
+    dry_run: bool,  # noqa: FBT001 - click hands it over by name
+    yes: bool,  # noqa: FBT001 - click hands it over by name
     force: bool,  # noqa: FBT001 - click hands it over by name
     stack: str,
 ) -> None:
-    """Remove the cluster NAME from the registry. Nothing in the cluster is touched.
+    """Put back what is changed in the cluster NAME, then remove it from the registry.
 
-    While interruptions or temporary changes are open in it, it is kept: nobody would end them.
+    Nodes that stay lose cordon, taint and record; raised replicas go back to what their owners
+    declared. A node that goes within minutes is waited for: the cluster is kept until then. It
+    writes with your own rights in an EKS cluster, else with the token of the functions, and also
+    while the kill switch is on.
     """
-    deployed = world_of(ctx).deployed(stack)
+    if dry_run and force:
+        raise click.UsageError("--force puts nothing back, so there is nothing to try: give one")
+    world = world_of(ctx)
+    deployed = world.deployed(stack)
     cluster = registered(deployed, name)
-    still = _open_in(deployed, cluster, force=force)
-    if still is not None and not still.quiet:
-        for line in _named(still):
-            click.echo(line, err=True)
-        if not force:
-            click.echo(
-                f"{name} is kept, because nobody would end what is open. Wait until `plimsoll "
-                f"status --cluster {name}` shows nothing, or remove it with --force.",
-                err=True,
-            )
-            ctx.exit(1)
+    if force:
+        name_what_is_left(deployed, cluster)
+    elif not put_back(world, deployed, cluster, dry_run=dry_run, yes=yes):
+        ctx.exit(1)
+    if dry_run:
+        click.echo(f"Nothing was written, and {name} is registered as before.")
+        return
     deployed.registry.remove(name)
     click.echo(f"{name} is removed.")
-
-
-def _open_in(deployed: Deployed, cluster: Cluster, *, force: bool) -> Status | None:
-    try:
-        return status_of(deployed.clusters.open(cluster).observe())
-    except PlimsollError as error:
-        if not force:
-            raise BadInput(
-                f"whether something is open in {cluster.name} cannot be read ({error}): mend that, "
-                "or remove it with --force"
-            ) from error
-        warn(f"whether something is open in {cluster.name} cannot be read: {error}")
-        return None
-
-
-def _named(still: Status) -> list[str]:
-    lines = [
-        f"open: {one.kind} on node {one.node} (pods left: {len(one.pods_left)})"
-        for one in still.interruptions
-    ]
-    lines += [
-        f"open: {one.workload} has {one.replicas} replicas for a while"
-        + (f", its owner declared {one.restore}" if one.restore is not None else "")
-        for one in still.changes
-    ]
-    return lines
 
 
 def _certificate(file: Path) -> str:

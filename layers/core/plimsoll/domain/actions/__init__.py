@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plimsoll.domain.actions.base import Wave
+from plimsoll.domain.actions.clear_cost import ClearCost
 from plimsoll.domain.actions.complete import CompleteLifecycle
 from plimsoll.domain.actions.cordon import Cordon
 from plimsoll.domain.actions.discard import Discard
@@ -28,11 +29,13 @@ type Action = (
     | Record
     | Renew
     | CompleteLifecycle
+    | ClearCost
 )
 
 __all__ = [
     "Action",
     "CapacityHands",
+    "ClearCost",
     "ClusterHands",
     "CompleteLifecycle",
     "Cordon",

@@ -1,0 +1,149 @@
+"""What is put back when Plimsoll leaves a cluster: every change of ours that would outlast it.
+
+A drain that is under way is not broken off, because its workloads would stand half moved on nodes
+that go: it has to end first. Everything else is put back as the drain itself would have done it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.actions import Action, ClearCost, Release
+from plimsoll.domain.actions.give_back import CHEAPEST
+from plimsoll.domain.cases import Going, cases_of, is_gone
+from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.replace.case import Case
+from plimsoll.domain.replace.swap import restore
+
+SOON: Final = timedelta(minutes=10)
+"""A deadline nearer than this is waited for. Maintenance in two weeks is not."""
+OVERDUE: Final = timedelta(minutes=2)
+"""How long after its deadline an instance that still serves is believed to be going."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farewell:
+    """What there is to do before a cluster can be left, all in words but the plan."""
+
+    plan: Plan = field(default_factory=Plan)
+    going: tuple[str, ...] = ()
+    """Drains that have to end first. While there is one, nothing is planned."""
+    waiting: tuple[str, ...] = ()
+    """Counts that cannot go back yet without taking pods that serve."""
+    by_hand: tuple[str, ...] = ()
+    """What we wrote and cannot read any more, with what to do about it."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing of ours is left that outlasts us."""
+        return not (self.plan.steps or self.going or self.waiting or self.by_hand)
+
+
+def plan_uninstall(seen: Observation, now: datetime) -> Farewell:
+    """Decide what to put back now; asked again until nothing is left, as counts go back slowly."""
+    going = tuple(_going_soon(seen, now))
+    if going:
+        return Farewell(going=going)
+    released = {n.name for n in seen.nodes if _outlives_us(seen, n, now)}
+    after = replace(
+        seen,
+        nodes=[
+            replace(n, interruption=None, unschedulable=False) if n.name in released else n
+            for n in seen.nodes
+        ],
+    )
+    leaving = Going.of(after)
+    raised = [c for c in cases_of(after, leaving, now) if _raised(c)]
+    counts = [(case, restore(case)) for case in raised if case.unreadable is None]
+    actions: list[Action] = [
+        Release(node=n, reason="Plimsoll leaves the cluster, and nothing says that it goes soon")
+        for n in seen.nodes
+        if n.name in released
+    ]
+    actions += [action for _, action in counts if action is not None]
+    actions += _dear_again(after, leaving)
+    return Farewell(
+        plan=Plan(
+            steps=tuple(
+                Step(action=action, nodes=frozenset())
+                for action in sorted(actions, key=lambda action: action.wave)
+            )
+        ),
+        waiting=tuple(
+            f"{case.ref} keeps its {case.workload.replicas} replicas until as many as its owner "
+            f"declared ({case.replicas}) are Ready on nodes that stay"
+            for case, action in counts
+            if action is None and case.workload is not None
+        ),
+        by_hand=(*_unreadable_nodes(seen.nodes), *_unreadable_counts(raised)),
+    )
+
+
+def _going_soon(seen: Observation, now: datetime) -> Iterator[str]:
+    for node in seen.nodes:
+        found = node.interruption
+        if found is None or is_gone(seen, node):
+            continue
+        if _near(found, now):
+            yield (
+                f"{found.kind} on node {node.name}: its instance goes at "
+                f"{found.deadline:%Y-%m-%dT%H:%M:%SZ}"
+            )
+
+
+def _near(found: Interruption, now: datetime) -> bool:
+    deadline = found.deadline
+    return deadline is not None and deadline - SOON < now < deadline + OVERDUE
+
+
+def _outlives_us(seen: Observation, node: Node, now: datetime) -> bool:
+    """Whether a node bears marks of ours and does not go away with its instance."""
+    if node.unreadable is not None:
+        return False
+    found = node.interruption
+    if found is None:
+        return any(taint.key == INTERRUPTION for taint in node.taints)
+    overdue = found.deadline is not None and found.deadline <= now
+    return not (is_gone(seen, node) or (overdue and not node.ready))
+
+
+def _raised(case: Case) -> bool:
+    return case.workload is not None and TEMPORARY in case.workload.annotations
+
+
+def _dear_again(seen: Observation, leaving: Going) -> Iterator[Action]:
+    """Yield the pods that we made cheap and that stay: not before a surplus of theirs is gone."""
+    for workload in seen.workloads:
+        pods = [p for p in seen.of_workload.get(workload.ref, ()) if p.deleting is None]
+        if TEMPORARY in workload.annotations or len(pods) > workload.replicas:
+            continue
+        for pod in pods:
+            if pod.annotations.get(DELETION_COST) == str(CHEAPEST) and (
+                pod.node not in leaving.names
+            ):
+                yield ClearCost(pod=pod, reason="it stays, and was to go first")
+
+
+def _unreadable_nodes(nodes: Sequence[Node]) -> Iterator[str]:
+    for node in nodes:
+        if node.unreadable is not None:
+            yield (
+                f"the record on node {node.name} cannot be read ({node.unreadable}): uncordon the "
+                f"node if it stays, then take its taint and annotation {INTERRUPTION} off"
+            )
+
+
+def _unreadable_counts(raised: Sequence[Case]) -> Iterator[str]:
+    for case in raised:
+        if case.unreadable is not None:
+            yield (
+                f"the note on {case.ref} cannot be read ({case.unreadable}): set its replicas, "
+                f"then take its annotation {TEMPORARY} off"
+            )

@@ -1,0 +1,113 @@
+"""Leaves a cluster as it was found: observe, plan, put back, until nothing of ours is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.clusters import Cluster, Mode
+from plimsoll.domain.errors import Permanent, Temporary
+from plimsoll.domain.uninstall import Farewell, plan_uninstall
+from plimsoll.services.executor import ActualHands, Executor, Outcome
+from plimsoll.services.ports import (
+    Clock,
+    ClusterApi,
+    Clusters,
+    NodeGroups,
+    Registry,
+    Telemetry,
+    Workers,
+)
+
+LEASE_SECONDS: Final = 10.0
+PAUSE_SECONDS: Final = 1.0
+"""Between two looks, and between two tries for the Lease."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """What came of leaving."""
+
+    outcomes: tuple[Outcome, ...]
+    left: Farewell
+    """What the last look found that is still to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UninstallService:
+    """Puts back what is changed in a cluster."""
+
+    registry: Registry
+    clusters: Clusters
+    groups: Callable[[Cluster], NodeGroups]
+    clock: Clock
+    workers: Workers
+    telemetry: Telemetry
+
+    def look(self, cluster: Cluster) -> Farewell:
+        """Return what there is to do, and write nothing.
+
+        Raises:
+            PlimsollError: the cluster cannot be read.
+        """
+        return plan_uninstall(self.clusters.open(cluster).observe(), self.clock.now())
+
+    def put_back(self, cluster: Cluster, holder: str, seconds: float) -> Departure:
+        """Set the cluster to observe, wait for a slice that is at work, and put everything back.
+
+        From the first step on the functions write no more there, whatever comes of the rest.
+
+        Args:
+            cluster: a registered cluster.
+            holder: who we are, for the Lease.
+            seconds: how long to go on while counts cannot go back yet.
+
+        Raises:
+            Temporary: a slice held the Lease all the time, or the cluster cannot be reached.
+            Refused: there is no right to the Lease.
+        """
+        self.registry.update(cluster.with_mode(Mode.OBSERVE))
+        api = self.clusters.open(cluster)
+        until = self.clock.now() + timedelta(seconds=seconds)
+        self._take_turn(api, cluster, holder, until)
+        try:
+            return self._work(cluster, api, holder, until)
+        finally:
+            api.release_lease(holder)
+
+    def _take_turn(self, api: ClusterApi, cluster: Cluster, holder: str, until: datetime) -> None:
+        while not api.acquire(holder, LEASE_SECONDS):
+            if self.clock.now() >= until:
+                raise Temporary(
+                    f"another drain is at work in {cluster.name} and holds its Lease: try again "
+                    "in a minute"
+                )
+            self.clock.sleep(PAUSE_SECONDS)
+
+    def _work(self, cluster: Cluster, api: ClusterApi, holder: str, until: datetime) -> Departure:
+        def renew() -> None:
+            if not api.acquire(holder, LEASE_SECONDS):
+                raise Temporary(f"the Lease of {cluster.name} went to a drain: try again")
+
+        executor = Executor(
+            hands=ActualHands(cluster=api, capacity=self.groups(cluster)),
+            workers=self.workers,
+            telemetry=self.telemetry,
+        )
+        done: list[Outcome] = []
+        while True:
+            renew()
+            left = plan_uninstall(api.observe(), self.clock.now())
+            outcomes = executor.carry_out(left.plan, between=renew)
+            done += outcomes
+            idle = not outcomes and not left.waiting
+            if idle or _hopeless(outcomes) or self.clock.now() >= until:
+                return Departure(outcomes=tuple(done), left=left)
+            self.clock.sleep(PAUSE_SECONDS)
+
+
+def _hopeless(outcomes: Sequence[Outcome]) -> bool:
+    """Whether something was refused that would be refused again."""
+    return any(isinstance(outcome.error, Permanent) for outcome in outcomes)
