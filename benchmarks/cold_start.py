@@ -31,6 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plimsoll.adapters.clock import SystemClock
+from plimsoll.drill.access import Access
 from plimsoll.drill.durations import Span
 from plimsoll.drill.emulated.awsfleet import AwsFleet
 from plimsoll.drill.emulated.ministack import ACCOUNT, REGION, Checkout, MiniStack
@@ -92,7 +93,7 @@ def world(nodes: int) -> Iterator[World]:
         ministack = exits.enter_context(MiniStack(endpoints=aws.endpoints))
         ministack.deploy(AcceptDrills="true", Size="small")
         stack = Stack(ministack, aws)
-        stack.register("harbor", server)
+        stack.register("harbor", Access(url=server.url, token=server.token))
         stack.sweep()
         yield World(stack=ministack, server=server, machines=machines, patches=patches)
 

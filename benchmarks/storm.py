@@ -40,7 +40,7 @@ from plimsoll.drill.measure import Measurement
 from plimsoll.drill.report import Report
 from plimsoll.drill.rigs import Quiet
 from plimsoll.drill.script import Script, read_drill
-from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.simulated.timeline import Timeline
 from plimsoll.drill.warmup import warm_up
 from plimsoll.hollow.serve import HollowServer
@@ -185,9 +185,9 @@ def bound(drill: Script, nodes: int) -> Times:
     """Let a bare client cordon the nodes of the same cluster over the same server."""
     wall, measurement = WallTime(SystemClock()), Measurement()
     [spec] = drill.scenario.clusters
-    stage = Stage(spec, seed=0, clock=wall.clock, measurement=measurement)
+    stage = HollowStage(spec, seed=0, clock=wall.clock, measurement=measurement)
     stage.set_up(drill.objects[spec.name])
-    warm_up(wall.clock, measurement)
+    warm_up(wall.clock, measurement.not_ready)
     seen: dict[str, float] = {}
     stage.cluster.on_change(watching(seen))
     names = [machine.node for machine in stage.fleet.alive()]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
+from plimsoll.drill.access import Access
 from plimsoll.drill.emulated.commondrain import CommonDrain
 from plimsoll.hollow.cluster import HollowCluster
 from plimsoll.hollow.serve import HollowServer
@@ -113,7 +114,7 @@ def hearing(bus: Bus, server: HollowServer) -> CommonDrain:
     return CommonDrain(
         bus,  # type: ignore[arg-type] # what it uses of the emulator
         {"harbor": stage},  # type: ignore[dict-item] # what it uses of a stage
-        {"harbor": server},
+        {"harbor": Access(url=server.url, token=server.token)},
         SystemClock(),
     )
 

@@ -20,7 +20,7 @@ from plimsoll.drill.measure import Measurement
 from plimsoll.hollow.conditions import controller_of, is_deleting, is_finished, is_ready
 
 if TYPE_CHECKING:  # a listener needs no cluster: only the rigs load one
-    from plimsoll.drill.simulated.stage import Stage
+    from plimsoll.drill.stage import Stage
 
 type NodeState = Literal["starting", "standing", "gone"]
 
@@ -161,7 +161,7 @@ def _span(machine: Machine, ledger: NodeLedger) -> tuple[datetime, datetime] | N
 
 
 def _cordoned(stage: Stage, machine: Machine) -> bool:
-    node = stage.cluster.store.get("nodes", "", machine.node)
+    node = stage.get("nodes", "", machine.node)
     return node is not None and bool(node["spec"].get("unschedulable"))
 
 
@@ -169,7 +169,7 @@ def _pods(stage: Stage, machine: Machine) -> tuple[PodsPicture, ...]:
     ready: Counter[str] = Counter()
     starting: Counter[str] = Counter()
     stopping: Counter[str] = Counter()
-    for pod in stage.cluster.world.indexes.on_node(machine.node):
+    for pod in stage.on_node(machine.node):
         workload = _workload_of(stage, pod)
         if workload is None or is_finished(pod):
             continue
@@ -198,7 +198,7 @@ def _workload_of(stage: Stage, pod: Mapping[str, Any]) -> str | None:
     if owner["kind"] == "DaemonSet":
         return None
     if owner["kind"] == "ReplicaSet":
-        found = stage.cluster.store.get("replicasets", metadata["namespace"], owner["name"])
+        found = stage.get("replicasets", metadata["namespace"], owner["name"])
         above = None if found is None else controller_of(found)
         owner = above or owner
     return str(owner["name"])
@@ -232,7 +232,7 @@ def _workloads(measurement: Measurement, now: datetime) -> Iterator[WorkloadPict
 def _waiting(stage: Stage) -> int:
     return sum(
         1
-        for pod in stage.cluster.store.all("pods")
+        for pod in stage.all("pods")
         if not pod["spec"].get("nodeName") and not is_deleting(pod) and not is_finished(pod)
     )
 

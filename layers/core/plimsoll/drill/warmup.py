@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.drill.measure import Measurement
-from plimsoll.drill.simulated.time import VirtualClock
+from plimsoll.services.ports import Clock
 
 LIMIT: Final = timedelta(minutes=10)
 STEP: Final = timedelta(seconds=1)
@@ -17,18 +17,22 @@ class NeverReadyError(BadInput):
     """Some workloads were not fully Ready within the warm-up."""
 
 
-def warm_up(clock: VirtualClock, measurement: Measurement) -> None:
-    """Let virtual time pass until the drill may begin.
+def warm_up(clock: Clock, lacking: Callable[[], Sequence[str]]) -> None:
+    """Let time pass until the drill may begin.
+
+    Args:
+        clock: of the drill: virtual time runs on while it waits.
+        lacking: says in words what is not Ready yet.
 
     Raises:
         NeverReadyError: after ten minutes something is still not Ready.
     """
     end = clock.now() + LIMIT
-    while lacking := measurement.not_ready():
+    while words := lacking():
         if clock.now() >= end:
             raise NeverReadyError(
                 "after ten minutes the cluster is not ready for the drill: "
-                + "; ".join(lacking)
+                + "; ".join(words)
                 + ". Give the node groups more room, or the workloads less to ask for."
             )
-        clock.run_until(clock.now() + STEP)
+        clock.sleep(STEP.total_seconds())

@@ -15,13 +15,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, override
 
-from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.drill import commondrain
+from plimsoll.drill.access import Access
 from plimsoll.drill.emulated.ministack import ACCOUNT, REGION, MiniStack
 from plimsoll.drill.machines import Machine
-from plimsoll.drill.simulated.stage import Stage
-from plimsoll.hollow.serve import HollowServer
+from plimsoll.drill.stage import Stage
 from plimsoll.services.ports import Clock
 
 NAME: Final = "common-drain"
@@ -38,7 +37,7 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
     Args:
         ministack: whose bus it hears.
         stages: the clusters, to know which node an instance is.
-        servers: where each cluster is reached.
+        ways: into each cluster.
         clock: the real time.
     """
 
@@ -46,7 +45,7 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
         self,
         ministack: MiniStack,
         stages: Mapping[str, Stage],
-        servers: Mapping[str, HollowServer],
+        ways: Mapping[str, Access],
         clock: Clock,
     ) -> None:
         self._ministack = ministack
@@ -54,12 +53,9 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
         self._patience = _Patience(clock)
         self._drains = {
             name: commondrain.CommonDrain(
-                ClientTransport(server.url, token=_Known(server.token), connections=CONNECTIONS),
-                name,
-                self._patience,
-                workers=_ThreadForEach(),
+                way.transport(CONNECTIONS), name, self._patience, workers=_ThreadForEach()
             )
-            for name, server in servers.items()
+            for name, way in ways.items()
         }
         self._draining: dict[str, threading.Thread] = {}
         self._poller = threading.Thread(target=self._guarded(self._poll), name="common drain")
@@ -161,19 +157,6 @@ class _ThreadForEach:
             return workers.run(tasks)
         finally:
             workers.close()
-
-
-class _Known:
-    """A token that never changes."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def get(self) -> str:
-        return self._token
-
-    def forget(self) -> None:
-        pass
 
 
 def _policy(arn: str) -> str:

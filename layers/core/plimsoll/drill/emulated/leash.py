@@ -3,7 +3,8 @@
     python leash.py FOLDER COMMAND...
 
 Standard input is the leash: when it ends, because the starter closed it, crashed or was killed,
-the command's whole process group is stopped and FOLDER is removed. A signal handler or `atexit` in
+the command's whole process group is stopped and FOLDER is removed. Until then each byte that comes
+is the number of a signal for the command. A signal handler or `atexit` in
 the starter would miss SIGKILL; Linux's parent-death signal alone would miss grandchildren, other
 systems, and a starter whose starting *thread* ended.
 """
@@ -34,7 +35,7 @@ def main(folder: str, command: list[str]) -> int:
         preexec_fn=_as_child,  # noqa: PLW1509 - this process has one thread
     )
     while child.poll() is None:
-        if _cut():
+        if _cut(child):
             _end_group(child, folder)
     os.killpg(0, signal.SIGTERM)  # what it started and left behind
     return child.returncode
@@ -48,9 +49,15 @@ def _as_child() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _cut() -> bool:
+def _cut(child: subprocess.Popen[bytes]) -> bool:
+    """Wait a moment for the starter; pass on what it says, and return whether it is gone."""
     readable, _, _ = select.select([sys.stdin], [], [], _LOOK_SECONDS)
-    return bool(readable) and not os.read(sys.stdin.fileno(), 1024)
+    if not readable:
+        return False
+    said = os.read(sys.stdin.fileno(), 1024)
+    for number in said:
+        child.send_signal(number)
+    return not said
 
 
 def _end_group(child: subprocess.Popen[bytes], folder: str) -> None:

@@ -1,14 +1,15 @@
 """The emulated rig: the built template deployed on an emulated AWS, in wall-clock time.
 
-Events travel over the real bus to functions that run as Lambda functions; these reach the hollow
-clusters over HTTP with the official client, and the fleet over AWS's protocols. Only the world
-they act on is a model, and it is the same model as the simulated rig's.
+Events travel over the real bus to functions that run as Lambda functions; these reach the clusters
+over HTTP with the official client, and the fleet over AWS's protocols. Only the world they act on
+is a model. On this rig it is the same model as the simulated rig's; `plimsoll.drill.cluster` puts a
+real control plane in the place of its clusters.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,6 +18,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused
 from plimsoll.drill.emulated.awsfleet import AwsFleet
 from plimsoll.drill.emulated.bus import Bus
+from plimsoll.drill.emulated.clusters import HollowClusters, MakesClusters
 from plimsoll.drill.emulated.commondrain import CommonDrain
 from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.emulated.stack import Stack
@@ -29,11 +31,7 @@ from plimsoll.drill.report import Report, build_report
 from plimsoll.drill.rigs import Listener, Progress, Quiet
 from plimsoll.drill.script import Script
 from plimsoll.drill.settling import settled
-from plimsoll.drill.simulated.autoscaler import ClusterAutoscaler
-from plimsoll.drill.simulated.stage import Stage
 from plimsoll.drill.simulated.timeline import Timeline
-from plimsoll.drill.warmup import warm_up
-from plimsoll.hollow.serve import HollowServer
 
 LOOK: Final = 0.25
 """Seconds between two looks at the world, for the view and the end."""
@@ -53,10 +51,34 @@ def run(
         BadInput: the rig cannot play it, or its cluster never becomes Ready.
         Refused: something that the rig starts is missing or did not start.
     """
-    refuse_unsupported(drill.scenario, "emulated")
+    return play(
+        drill,
+        clusters=HollowClusters,
+        rig="emulated",
+        responder=responder,
+        seed=seed,
+        listener=listener,
+        recorder=recorder,
+    )
+
+
+def play(  # noqa: PLR0913 - what a drill is played with
+    drill: Script,
+    *,
+    clusters: MakesClusters,
+    rig: str,
+    responder: str,
+    seed: int,
+    listener: Listener | None = None,
+    recorder: Recorder | None = None,
+) -> Report:
+    """Play a drill on an emulated AWS with clusters of some make, as `run` does."""
+    refuse_unsupported(drill.scenario, rig)
     with ExitStack() as exits:
         emulation = Emulation(
             drill,
+            clusters=clusters,
+            rig=rig,
             responder=responder,
             seed=seed,
             listener=listener or Quiet(),
@@ -73,6 +95,8 @@ class Emulation:
         self,
         drill: Script,
         *,
+        clusters: MakesClusters = HollowClusters,
+        rig: str = "emulated",
         responder: str,
         seed: int,
         listener: Listener,
@@ -80,6 +104,7 @@ class Emulation:
         exits: ExitStack,
     ) -> None:
         self._drill = drill
+        self._rig = rig
         self._responder = responder
         self._seed = seed
         self._listener = listener
@@ -90,30 +115,27 @@ class Emulation:
         self._time = WallTime(SystemClock())
         self._clock = self._time.clock
         self._measurement = Measurement(recorder)
-        self._stages = {
-            spec.name: Stage(spec, seed=seed, clock=self._clock, measurement=self._measurement)
-            for spec in drill.scenario.clusters
-        }
+        self._clusters = clusters(
+            drill,
+            seed=seed,
+            time=self._time,
+            measurement=self._measurement,
+            exits=exits,
+            say=self._say,
+        )
 
     def run(self) -> Report:
         """Set everything up, play the timeline to its end, and return the report."""
         with self._step("made the cluster ready"):
-            self._make_ready()
-        self._exits.enter_context(self._time)
+            self._clusters.make_ready()
         stack, bus = self._set_up()
         with self._time.lock:
             timeline = self._begin(bus)
         self._watch(timeline, bus, stack)
         return self._report(stack)
 
-    def _make_ready(self) -> None:
-        """Let the cluster become Ready before anybody looks, faster than the clock."""
-        for name, stage in self._stages.items():
-            stage.set_up(self._drill.objects[name])
-        warm_up(self._clock, self._measurement)
-
     def _set_up(self) -> tuple[Stack, Bus]:
-        fleets = [stage.fleet for stage in self._stages.values()]
+        fleets = [stage.fleet for stage in self._clusters.stages.values()]
         aws = self._exits.enter_context(
             AwsFleet(fleets, clock=self._time.catch_up, lock=self._time.lock)
         )
@@ -122,17 +144,14 @@ class Emulation:
         with self._step("deployed the built template with sam deploy"):
             ministack.deploy(AcceptDrills="true", Size="small")
         stack = Stack(ministack, aws)
-        servers = {
-            name: self._exits.enter_context(self._serve(stage))
-            for name, stage in self._stages.items()
-        }
+        ways = {name: self._clusters.open(name, self._responder) for name in self._clusters.stages}
         if self._responder == "drain":
             self._drain = self._exits.enter_context(
-                CommonDrain(ministack, self._stages, servers, SystemClock())
+                CommonDrain(ministack, self._clusters.stages, ways, SystemClock())
             )
         if self._responder == "plimsoll":
-            for name, server in servers.items():
-                stack.register(name, server)
+            for name, way in ways.items():
+                stack.register(name, way)
             with self._step("registered the clusters and swept once"):
                 stack.sweep()
             with self._step("started the functions' workers"):
@@ -141,15 +160,6 @@ class Emulation:
         bus = self._exits.enter_context(Bus(ministack.client("events"), self._clock))
         return stack, bus
 
-    def _serve(self, stage: Stage) -> HollowServer:
-        return HollowServer(
-            stage.cluster,
-            lock=self._time.lock,
-            now=self._time.catch_up,
-            changed=lambda: self._clock.touch(stage.cluster),
-            called=self._measurement.kubernetes_call,
-        )
-
     def _begin(self, bus: Bus) -> Timeline:
         zero = self._zero = self._time.catch_up()
         self._measurement.begin(zero)
@@ -157,24 +167,14 @@ class Emulation:
             drill=self._drill,
             seed=self._seed,
             clock=self._clock,
-            stages=self._stages,
+            stages=self._clusters.stages,
             queue=bus,
             measurement=self._measurement,
             say=self._say,
         )
         timeline.play(zero)
-        for stage in self._stages.values():
-            if stage.spec.autoscaler is not None:
-                scaler = ClusterAutoscaler(stage, self._clock, 0.0)
-                self._every(stage.spec.autoscaler.scan, "autoscaler", scaler.scan)
+        self._clusters.begin()
         return timeline
-
-    def _every(self, period: timedelta, name: str, act: Callable[[], object]) -> None:
-        def again() -> None:
-            self._clock.spawn(self._clock.now(), act, name)
-            self._clock.at(self._clock.now() + period, again)
-
-        self._clock.at(self._clock.now(), again)
 
     def _watch(self, timeline: Timeline, bus: Bus, stack: Stack) -> None:
         """Look on until everything is settled or the horizon is reached."""
@@ -197,7 +197,8 @@ class Emulation:
 
     def _raise_errors(self, timeline: Timeline, bus: Bus) -> None:
         drain = None if self._drain is None else self._drain.error
-        for error in (*timeline.errors, bus.error, self._time.error, drain):
+        errors = (*timeline.errors, *self._clusters.errors, bus.error, self._time.error, drain)
+        for error in errors:
             if error is not None:
                 raise error
 
@@ -205,13 +206,14 @@ class Emulation:
         if not settled(self._drill.scenario.timeline, self._elapsed(), ()):
             return False
         words = list(self._measurement.restless())
-        for stage in self._stages.values():
+        for stage in self._clusters.stages.values():
             words += stage.unfinished()
         return not words and timeline.over and not bus.busy
 
     def _report(self, stack: Stack) -> Report:
         if self._responder == "plimsoll":
-            stack.hand_in(list(self._stages), self._measurement)
+            stack.hand_in(list(self._clusters.stages), self._measurement)
+        self._clusters.calls()
         complaints = stack.complaints()
         if complaints:
             raise Refused("a function failed during the drill:\n" + "\n".join(complaints[:20]))
@@ -224,7 +226,7 @@ class Emulation:
                     settled=self._calm,
                     spot_price=self._drill.scenario.spot_price,
                 ),
-                rig="emulated",
+                rig=self._rig,
                 responder=self._responder,
                 seed=self._seed,
             )
@@ -234,7 +236,7 @@ class Emulation:
 
     def _picture(self) -> Picture:
         assert self._zero is not None  # noqa: S101 - nobody looks before time 0
-        return picture_of(self._stages, self._measurement, self._clock.now(), self._zero)
+        return picture_of(self._clusters.stages, self._measurement, self._clock.now(), self._zero)
 
     @contextmanager
     def _step(self, done: str) -> Iterator[None]:

@@ -11,12 +11,12 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb import DynamoRegistry, DynamoReports
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
+from plimsoll.drill.access import Access
 from plimsoll.drill.emulated.awsfleet import AwsFleet
 from plimsoll.drill.emulated.ministack import REGION, MiniStack
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.sentences import sentence
 from plimsoll.drill.simulated.time import EPOCH
-from plimsoll.hollow.serve import HollowServer
 
 SHOWN: Final = ("acted", "action not done")
 """Messages of the functions' logs that people want to see while a drill runs."""
@@ -46,11 +46,11 @@ class Stack:
         self._aws = _EmulatedAws(ministack)
         self._read = 0
 
-    def register(self, name: str, server: HollowServer) -> None:
-        """Register a hollow cluster as a user would: by endpoint, with its token in a secret."""
+    def register(self, name: str, way: Access) -> None:
+        """Register a cluster as a user would: by endpoint and CA, with its token in a secret."""
         secret = f"plimsoll/{name}"
         self._ministack.client("secretsmanager").create_secret(
-            Name=secret, SecretString=json.dumps({"token": server.token})
+            Name=secret, SecretString=json.dumps({"token": way.token})
         )
         DynamoRegistry(self._aws, self._ministack.outputs["ClustersTable"]).add(
             Cluster(
@@ -58,7 +58,8 @@ class Stack:
                 kind=ClusterKind.ENDPOINT,
                 mode=Mode.ACT,
                 region=REGION,
-                endpoint=server.url,
+                endpoint=way.url,
+                ca=way.ca,
                 secret=secret,
                 added=EPOCH,
             )

@@ -16,44 +16,54 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.fit import Board
+from plimsoll.domain.observation import Observation
 from plimsoll.drill.fleet import Fleet
 from plimsoll.drill.simulated.aws import group_of
-from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.simulated.time import GreenletWorkers, VirtualClock
 from plimsoll.drill.simulated.transport import SimulatedTransport
 from plimsoll.drill.simulated.wire import Wire
+from plimsoll.drill.stage import Stage
 
+NAME: Final = "cluster-autoscaler"
 BACKOFF: Final = timedelta(minutes=5)
 """--initial-node-group-backoff-duration."""
 
 
 class ClusterAutoscaler:
-    """Scans one cluster."""
+    """Scans one cluster.
 
-    def __init__(self, stage: Stage, clock: VirtualClock, api_seconds: float) -> None:
+    Args:
+        stage: the cluster, with its fleet.
+        clock: of the fleet.
+        api: the cluster as the autoscaler sees it.
+    """
+
+    def __init__(self, stage: Stage, clock: VirtualClock, api: KubernetesCluster) -> None:
         self._stage = stage
         self._clock = clock
+        self._api = api
         self._avoid: dict[tuple[str, str | None], datetime] = {}
-        transport = SimulatedTransport(
-            cluster=stage.cluster,
-            name=stage.name,
-            user="cluster-autoscaler",
-            wire=Wire(clock, api_seconds),
-            clock=clock,
-            lag=stage.lag,
-        )
-        self._api = KubernetesCluster(transport, stage.name, clock, workers=GreenletWorkers(clock))
 
     def scan(self) -> None:
         """Look once, and ask for what is missing. An API server that is down is for the next."""
-        if not any(
-            not pod["spec"].get("nodeName") for pod in self._stage.cluster.store.all("pods")
-        ):
-            return
+        if (seen := self.look()) is not None:
+            self.grow(seen)
+
+    @property
+    def needed(self) -> bool:
+        """Whether a pod has no node: only then is it worth while to look."""
+        return any(not pod["spec"].get("nodeName") for pod in self._stage.all("pods"))
+
+    def look(self) -> Observation | None:
+        """Return what the cluster shows, if that may call for more nodes."""
         try:
-            seen = self._api.observe()
+            return self._api.observe() if self.needed else None
         except Temporary:
-            return
+            return None
+
+    def grow(self, seen: Observation) -> None:
+        """Ask for what is missing."""
         homeless = [pod for pod in seen.pods if pod.pending]
         if not homeless:
             return
@@ -73,6 +83,20 @@ class ClusterAutoscaler:
             except Refused:
                 self._avoid[growth.group, growth.zone] = now + BACKOFF
         self._clock.touch(fleet)
+
+
+def in_process(stage: HollowStage, clock: VirtualClock, api_seconds: float) -> ClusterAutoscaler:
+    """Return the autoscaler of a hollow cluster, in the drill's own time."""
+    transport = SimulatedTransport(
+        cluster=stage.cluster,
+        name=stage.name,
+        user=NAME,
+        wire=Wire(clock, api_seconds),
+        clock=clock,
+        lag=stage.lag,
+    )
+    api = KubernetesCluster(transport, stage.name, clock, workers=GreenletWorkers(clock))
+    return ClusterAutoscaler(stage, clock, api)
 
 
 def upcoming_of(fleet: Fleet) -> Counter[tuple[str, str | None]]:

@@ -16,7 +16,7 @@ from plimsoll.drill import commondrain
 from plimsoll.drill.machines import Machine, region_of
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.simulated.aws import SimulatedInstances, SimulatedNodeGroups
-from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.simulated.stores import (
     SimulatedNodeIndex,
     SimulatedRegistry,
@@ -39,7 +39,7 @@ class World:
     """What a responder is given."""
 
     clock: VirtualClock
-    stages: Mapping[str, Stage]
+    stages: Mapping[str, HollowStage]
     wire: Wire
     """Its own way to clusters and AWS, which is counted."""
     telemetry: Telemetry
@@ -108,7 +108,7 @@ class CommonDrain(Nobody):
                 drain = partial(self._drain, stage, machine)
                 self._world.clock.spawn(self._world.clock.now(), drain, f"drain {machine.node}")
 
-    def _drain(self, stage: Stage, machine: Machine) -> None:
+    def _drain(self, stage: HollowStage, machine: Machine) -> None:
         drain = commondrain.CommonDrain(
             _transport(self._world, stage, "drain"),
             stage.name,
@@ -223,7 +223,7 @@ class _Clusters:
         return self._open[cluster.name]
 
 
-def _transport(world: World, stage: Stage, user: str) -> SimulatedTransport:
+def _transport(world: World, stage: HollowStage, user: str) -> SimulatedTransport:
     return SimulatedTransport(
         cluster=stage.cluster,
         name=stage.name,
@@ -234,7 +234,7 @@ def _transport(world: World, stage: Stage, user: str) -> SimulatedTransport:
     )
 
 
-def _registered(stage: Stage) -> Cluster:
+def _registered(stage: HollowStage) -> Cluster:
     return Cluster(
         name=stage.name,
         kind=ClusterKind.EKS,

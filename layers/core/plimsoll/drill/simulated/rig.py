@@ -20,10 +20,10 @@ from plimsoll.drill.report import Report, build_report
 from plimsoll.drill.rigs import Listener, Progress, Quiet
 from plimsoll.drill.script import Script
 from plimsoll.drill.settling import settled
-from plimsoll.drill.simulated.autoscaler import ClusterAutoscaler
+from plimsoll.drill.simulated.autoscaler import in_process
 from plimsoll.drill.simulated.queues import NoticesQueue, TicksQueue
 from plimsoll.drill.simulated.responders import RESPONDERS, World
-from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.simulated.telemetry import DrillTelemetry
 from plimsoll.drill.simulated.time import Invocation, VirtualClock
 from plimsoll.drill.simulated.timeline import Timeline
@@ -100,7 +100,7 @@ class Simulation:
         self.trouble = Trouble(seed)
         api_seconds = scenario.latency.api.total_seconds()
         self.stages = {
-            spec.name: Stage(spec, seed=seed, clock=self.clock, measurement=self.measurement)
+            spec.name: HollowStage(spec, seed=seed, clock=self.clock, measurement=self.measurement)
             for spec in scenario.clusters
         }
         waits = {
@@ -131,7 +131,7 @@ class Simulation:
             doubled=self.mischief.doubled,
         )
         self._autoscalers = [
-            (ClusterAutoscaler(stage, self.clock, api_seconds), stage.spec.autoscaler.scan)
+            (in_process(stage, self.clock, api_seconds), stage.spec.autoscaler.scan)
             for stage in self.stages.values()
             if stage.spec.autoscaler is not None
         ]
@@ -148,15 +148,15 @@ class Simulation:
         # The first sweep fills the node index; in a cluster that stands, it did so long ago.
         self.clock.spawn(self.clock.now(), self.responder.sweep, "sweep")
         for autoscaler, scan in self._autoscalers:
-            self._every(scan, "autoscaler", autoscaler.scan)
-        warm_up(self.clock, self.measurement)
+            self.clock.every(scan, autoscaler.scan, "autoscaler")
+        warm_up(self.clock, self.measurement.not_ready)
         self._zero = self.clock.now()
         self.measurement.begin(self._zero)
         self.clock.on_call = self._called
         self.clock.on_end = self.trouble.ended
         self.timeline.play(self._zero)
         first = self._zero + SWEEP_PHASE
-        self.clock.at(first, lambda: self._every(SWEEP, "sweep", self.responder.sweep))
+        self.clock.at(first, lambda: self.clock.every(SWEEP, self.responder.sweep, "sweep"))
         calm = False
         while not calm and self.clock.now() < self._zero + scenario.horizon:
             self.clock.run_until(min(self.clock.now() + STEP, self._zero + scenario.horizon))
@@ -199,13 +199,6 @@ class Simulation:
         timeline = self.drill.scenario.timeline
         # Cheap first: while the timeline runs nothing else needs to be looked at.
         return settled(timeline, elapsed, ()) and not self.restless()
-
-    def _every(self, period: timedelta, name: str, act: Callable[[], object]) -> None:
-        def again() -> None:
-            self.clock.spawn(self.clock.now(), act, name)
-            self.clock.at(self.clock.now() + period, again)
-
-        self.clock.at(self.clock.now(), again)
 
     def _failed(self, invocation: Invocation) -> None:
         """Tell of a run that failed. What is no error of ours by type is a bug, and ends the drill.

@@ -144,6 +144,15 @@ class VirtualClock:
         self._push(max(when, self._now), self._strand(invocation, body))
         return invocation
 
+    def every(self, period: timedelta, run: Callable[[], object], name: str) -> None:
+        """Start an invocation now and after each period, whatever became of those before."""
+
+        def again() -> None:
+            self.spawn(self._now, run, name)
+            self.at(self._now + period, again)
+
+        self.at(self._now, again)
+
     def together(self, lanes: Sequence[Callable[[], None]]) -> None:
         """Run lanes side by side within the calling invocation; return when all have ended."""
         mine = self._running

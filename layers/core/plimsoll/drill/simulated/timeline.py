@@ -23,9 +23,8 @@ from plimsoll.drill.scenario import (
     Selector,
 )
 from plimsoll.drill.script import Script
-from plimsoll.drill.simulated.stage import Stage
 from plimsoll.drill.simulated.time import VirtualClock
-from plimsoll.drill.simulated.trouble import Trouble
+from plimsoll.drill.stage import Stage
 
 OWNER_RETRY = timedelta(seconds=1)
 """How soon the owner tries again while the API server is down."""
@@ -36,6 +35,13 @@ class TakesEvents(Protocol):
 
     def send(self, body: str, *, delay_seconds: float = 0.0) -> None:
         """Put an event on its way now, or later."""
+
+
+class MakesTrouble(Protocol):
+    """Plays faults of functions and of AWS."""
+
+    def begin(self, entry: FaultEntry, now: datetime) -> None:
+        """Let a fault begin; it ends by itself."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +55,7 @@ class Timeline:
     queue: TakesEvents
     measurement: Measurement
     say: Callable[[str], None]
-    trouble: Trouble | None = None
+    trouble: MakesTrouble | None = None
     """Who makes trouble for functions and AWS; None where the rig cannot."""
     doubled: bool = False
     """Whether every notice comes twice, fault or no fault."""
@@ -108,13 +114,10 @@ class Timeline:
         match entry.fault:
             case "api-server-down":
                 for stage in hit:
-                    stage.take_api_away()
-                    self.clock.at(now + entry.lasts, stage.bring_api_back)
+                    stage.take_api_away(now + entry.lasts)
             case "api-server-slow":
-                late = entry.latency.total_seconds()
                 for stage in hit:
-                    stage.slow_down(late)
-                    self.clock.at(now + entry.lasts, partial(stage.speed_up, late))
+                    stage.slow_down(entry.latency.total_seconds(), now + entry.lasts)
             case "insufficient-capacity":
                 for stage in self.stages.values():
                     stage.refuse_capacity(entry.nodes, now + entry.lasts)

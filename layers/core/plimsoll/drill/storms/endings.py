@@ -14,7 +14,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
 from plimsoll.drill.simulated.aws import group_of
 from plimsoll.drill.simulated.rig import Simulation
-from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.stage import HollowStage
 
 _COUNTED = ("deployments", "replicasets", "statefulsets")
 
@@ -29,7 +29,7 @@ class Ending:
     """Of nodes that live: name, cordoned, taints."""
 
 
-def ending_of(stage: Stage) -> Ending:
+def ending_of(stage: HollowStage) -> Ending:
     """Return how a storm ended."""
     store = stage.cluster.store
     lives = {m.node for m in stage.fleet.alive()}
@@ -52,7 +52,7 @@ def ending_of(stage: Stage) -> Ending:
     )
 
 
-def still_to_do(stage: Stage, seen: Observation, now: datetime) -> Sequence[Step]:
+def still_to_do(stage: HollowStage, seen: Observation, now: datetime) -> Sequence[Step]:
     """Return what would be done next: nothing, where all is calm."""
     gone = frozenset(m.id for m in stage.fleet.machine.values() if m.gone is not None)
     groups = tuple(group_of(g) for g in stage.fleet.groups.values() if g.spec.kind != "static")
@@ -60,14 +60,14 @@ def still_to_do(stage: Stage, seen: Observation, now: datetime) -> Sequence[Step
 
 
 def endings_wrong(
-    simulation: Simulation, stage: Stage, seen: Observation
+    simulation: Simulation, stage: HollowStage, seen: Observation
 ) -> Iterator[tuple[str, str]]:
     """Yield what a storm must not leave behind."""
     yield from _left_changed(stage, seen)
     yield from _left_open(simulation, stage, seen)
 
 
-def _left_changed(stage: Stage, seen: Observation) -> Iterator[tuple[str, str]]:
+def _left_changed(stage: HollowStage, seen: Observation) -> Iterator[tuple[str, str]]:
     """Nothing is left changed where it is over; a recommendation may wait for room for ever."""
     store = stage.cluster.store
     waiting = {n.name for n in seen.nodes if n.interruption and n.interruption.phase == "open"}
@@ -85,7 +85,7 @@ def _left_changed(stage: Stage, seen: Observation) -> Iterator[tuple[str, str]]:
 
 
 def _left_open(
-    simulation: Simulation, stage: Stage, seen: Observation
+    simulation: Simulation, stage: HollowStage, seen: Observation
 ) -> Iterator[tuple[str, str]]:
     now = simulation.clock.now()
     known = {node.name: node for node in seen.nodes}

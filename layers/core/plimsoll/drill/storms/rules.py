@@ -19,7 +19,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.drill.machines import Machine
 from plimsoll.drill.measure import Measurement
-from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.tally import Tally
 from plimsoll.hollow.routes import Target
 
@@ -55,7 +55,7 @@ class Write:
 
 
 def judged(
-    write: Write, stage: Stage, measurement: Measurement, look: Callable[[], Observation]
+    write: Write, stage: HollowStage, measurement: Measurement, look: Callable[[], Observation]
 ) -> list[Wrong]:
     """Return what is wrong with a write, before it happens."""
     plural = write.target.resource.plural
@@ -86,7 +86,7 @@ class _Leaving:
     """An eviction, or a delete, of one pod."""
 
     write: Write
-    stage: Stage
+    stage: HollowStage
     measurement: Measurement
     seen: Observation
     pod: Pod

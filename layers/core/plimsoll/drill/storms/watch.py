@@ -15,7 +15,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.observation import Observation
 from plimsoll.drill.simulated.rig import Simulation
-from plimsoll.drill.simulated.stage import Stage
+from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.simulated.time import Invocation
 from plimsoll.drill.storms.rules import Write, judged
 from plimsoll.hollow.api import Answer, HollowApi
@@ -143,7 +143,7 @@ class Watch:
         seconds = (self.simulation.clock.now() - began).total_seconds()
         self.findings.add(rule, seconds, what)
 
-    def seen(self, stage: Stage) -> Observation:
+    def seen(self, stage: HollowStage) -> Observation:
         """Return what a look at a cluster finds just now."""
         return self._eyes[stage.name].observe()
 
@@ -159,7 +159,7 @@ class Watch:
             if operation.startswith("autoscaling:"):
                 self._judge_ends(stage, operation)
 
-    def _judge_ends(self, stage: Stage, operation: str) -> None:
+    def _judge_ends(self, stage: HollowStage, operation: str) -> None:
         """No instance is ended at our word before its node is empty."""
         now = self.simulation.clock.now()
         for machine in stage.fleet.alive():
@@ -179,7 +179,7 @@ class Watch:
             if pods and row.deadline != machine.ends:
                 self.note("ended-not-empty", f"{operation} of {machine.node} with {pods}")
 
-    def _judge(self, stage: Stage, write: Write) -> list[tuple[str, str]]:
+    def _judge(self, stage: HollowStage, write: Write) -> list[tuple[str, str]]:
         if self.simulation.measurement.started is None:
             return []
         return judged(write, stage, self.simulation.measurement, lambda: self.seen(stage))
