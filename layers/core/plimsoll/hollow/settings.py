@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Literal
+
+type Choice = Literal["best", "first", "last", "any"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Durations of one cluster."""
+    """Durations of one cluster, and how free its scheduler is."""
 
     pod_startup: timedelta = timedelta(seconds=15)
     """From bound to Ready, where the pod's annotation says nothing."""
@@ -33,3 +36,6 @@ class Settings:
     volume_forced_detach: timedelta = timedelta(seconds=360)
     """As above where the node did not confirm the unmount: ReconcilerMaxWaitForUnmountDuration,
     6 min in pkg/controller/volume/attachdetach. The taint out-of-service spares this wait."""
+    choice: Choice = "best"
+    """Which of the nodes that fit a pod gets: the one that scores best; or the first, the last or
+    any, whatever the scores. What comes out the same for these hangs on no free choice."""

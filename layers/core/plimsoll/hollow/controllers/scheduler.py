@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import ClassVar, override
+from typing import ClassVar, assert_never, override
 
 from plimsoll.domain.fit import Board
 from plimsoll.domain.nodes import Node
@@ -148,8 +148,18 @@ class Scheduler(Controller[tuple[str, Key]]):
         nominated = self._nominated.get(key)
         if nominated is not None and any(node.name == nominated for node in nodes):
             return nominated
-        turned = self.world.identities.turned(nodes)  # equals are chosen by chance
-        return self._board.best(pod, turned).name
+        match self.world.settings.choice:
+            case "first":
+                return nodes[0].name
+            case "last":
+                return nodes[-1].name
+            case "any":
+                return self.world.identities.turned(nodes)[0].name
+            case "best":
+                turned = self.world.identities.turned(nodes)  # equals are chosen by chance
+                return self._board.best(pod, turned).name
+            case _ as never:
+                assert_never(never)
 
     def _preempt(self, key: Key, pod: Pod, now: datetime) -> bool:
         """Let pods of lower priority go for one that fits nowhere; whether that helps it."""

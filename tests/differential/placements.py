@@ -1,0 +1,86 @@
+"""Whether every pod stands where the predicates allow it, and none waits that has a place.
+
+The scheduler chooses freely among the nodes that fit, so where its pods stand cannot be compared
+node by node. But each of its choices, and each pod that it leaves waiting, is a verdict on the
+predicates of `plimsoll.domain.fit`, the same that plans are made with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plimsoll.domain.fit import Board
+from plimsoll.domain.objects import parse_node, parse_pod
+from plimsoll.domain.pods import Pod
+from plimsoll.hollow.conditions import is_deleting, is_finished
+from plimsoll.hollow.edits import Json, look
+from tests.differential.sides import Seen
+
+
+class Placements:
+    """Remembers where the pods of a scenario stood when it last looked."""
+
+    def __init__(self) -> None:
+        self._stood: dict[str, str] = {}
+        self._stand: dict[str, str] = {}
+
+    def keep(self) -> None:
+        """Hold what the last look found for the next ones to begin with."""
+        self._stood = self._stand
+
+    def look(
+        self,
+        nodes: Sequence[Json],
+        pods: Sequence[Json],
+        claims: Sequence[Json],
+        changes: Sequence[Seen],
+    ) -> dict[str, Any]:
+        """Return what breaks the predicates: nothing, where both sides agree."""
+        if claims:  # volumes are told by their scenarios
+            return {}
+        standing = [p for p in pods if look(p, "spec", "nodeName") and not is_finished(p)]
+        waiting = [p for p in pods if not look(p, "spec", "nodeName") and not is_finished(p)]
+        board = Board(map(parse_node, nodes), [])
+        fresh: list[Pod] = []
+        for obj in standing:
+            pod = parse_pod(obj)
+            if self._stood.get(pod.uid) == pod.node or pod.node not in board.nodes:
+                self._place(board, pod)
+            else:
+                fresh.append(pod)
+        self._stand = {p["metadata"]["uid"]: p["spec"]["nodeName"] for p in standing}
+        left = any(
+            seen.resource == "pods" and (seen.type == "DELETED" or is_deleting(seen.object))
+            for seen in changes
+        )
+        wrong = [] if left else _misplaced(board, fresh)
+        for pod in fresh:
+            self._place(board, pod)
+        idle = [
+            pod["metadata"]["name"]
+            for pod in waiting
+            if not look(pod, "status", "nominatedNodeName") and board.candidates(parse_pod(pod))
+        ]
+        return {"pods that stand where they do not fit": wrong, "pods that wait and fit": len(idle)}
+
+    @staticmethod
+    def _place(board: Board, pod: Pod) -> None:
+        if pod.node in board.nodes:
+            board.place(pod, pod.node)
+
+
+def _misplaced(board: Board, pods: Sequence[Pod]) -> list[str]:
+    """Place the pods in any order in which each fits when its turn comes; return who never does."""
+    left = list(pods)
+    while left:
+        fitting = next(
+            (p for p in left if p.node and board.why_not(p, board.nodes[p.node]) is None), None
+        )
+        if fitting is None:
+            return sorted(
+                f"{p.node}: {board.why_not(p, board.nodes[p.node])}" for p in left if p.node
+            )
+        left.remove(fitting)
+        board.place(fitting, fitting.node or "")
+    return []

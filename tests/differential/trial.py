@@ -1,0 +1,124 @@
+"""A scenario played on both sides, and where they differ."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from plimsoll.hollow.settings import Choice
+from tests.differential.actual import ActualSide, ControlPlane
+from tests.differential.hollow import HollowSide
+from tests.differential.pictures import Painter, Picture
+from tests.differential.scenario import Scenario
+from tests.differential.sides import play
+
+_CHOICES: Final[tuple[tuple[Choice, int], ...]] = (
+    ("first", 0),
+    ("last", 1),
+    ("any", 2),
+    ("any", 3),
+    ("best", 4),
+)
+"""Ways to choose among the nodes that fit. What they agree on hangs on no free choice."""
+_PATIENCE = 12.0
+"""Seconds that the real side is given to come to what the hollow one came to: a scheduler that
+backs off, a controller that reads an old cache."""
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One thing that is not the same on both sides after a step."""
+
+    step: int
+    what: str
+    hollow: Any
+    actual: Any
+
+    def __str__(self) -> str:
+        return f"step {self.step}, {self.what}: hollow {self.hollow}, real {self.actual}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What the hollow cluster shows after each step whatever its scheduler chose."""
+
+    steps: tuple[Picture, ...]
+    chance: tuple[frozenset[str], ...]
+    """What came out differently for different choices, and is not compared."""
+
+
+def expected(scenario: Scenario) -> Expectation:
+    """Play a scenario on hollow clusters that choose differently and keep what they agree on."""
+    runs = [_hollow(scenario, choice, seed) for choice, seed in _CHOICES]
+    steps, chance = [], []
+    for pictures in zip(*runs, strict=True):
+        names = {name for picture in pictures for name in picture}
+        held = {}
+        for name in names:
+            values = [picture.get(name, ABSENT) for picture in pictures]
+            if all(value == values[0] for value in values):
+                held[name] = values[0]
+        steps.append(held)
+        chance.append(frozenset(names - set(held)))
+    return Expectation(steps=tuple(steps), chance=tuple(chance))
+
+
+def _hollow(scenario: Scenario, choice: Choice, seed: int) -> Sequence[Picture]:
+    side = HollowSide(scenario.name, choice, seed)
+    painter = Painter(scenario, side)
+    pictures = []
+    for step in scenario.steps:
+        answers = [(request, play(side, request)) for request in step.requests]
+        side.settle(step.seconds)
+        pictures.append(painter.paint(answers, side.changes()))
+        painter.keep()
+    return pictures
+
+
+def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
+    """Play a scenario on both sides and return where they differ."""
+    wanted = expected(scenario)
+    side = ActualSide(plane, scenario.name)
+    painter = Painter(scenario, side)
+    found: list[Difference] = []
+    try:
+        for number, step in enumerate(scenario.steps):
+            answers = [(request, play(side, request)) for request in step.requests]
+            side.settle(step.seconds)
+            changes = list(side.changes())
+            end = time.monotonic() + _PATIENCE
+            while True:
+                picture = painter.paint(answers, changes)
+                differ = _differences(number, wanted.steps[number], picture, wanted.chance[number])
+                if not differ or time.monotonic() > end:
+                    break
+                time.sleep(0.5)
+                changes += side.changes()
+            painter.keep()
+            found += differ
+    finally:
+        side.forget()
+    return found
+
+
+def _differences(
+    step: int, wanted: Mapping[str, Any], found: Picture, chance: frozenset[str]
+) -> list[Difference]:
+    names = (set(wanted) | set(found)) - chance
+    return [
+        Difference(
+            step=step, what=name, hollow=wanted.get(name, ABSENT), actual=found.get(name, ABSENT)
+        )
+        for name in sorted(names)
+        if wanted.get(name, ABSENT) != found.get(name, ABSENT)
+    ]
