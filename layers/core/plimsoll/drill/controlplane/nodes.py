@@ -1,0 +1,117 @@
+"""Nodes that come and go.
+
+An instance that is gone sends no heartbeat. KWOK renews the leases it holds, so the lease of such
+a node is given to somebody else for ever, with the time of its last renewal left as it was: KWOK
+then leaves the node alone, and the node lifecycle controller sees no beat. Nobody else reads it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from plimsoll.adapters.kubernetes.transport import Answer, Transport
+from plimsoll.domain.errors import Refused
+
+JOIN_SECONDS: Final = 30.0
+_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+_NODES: Final = "/api/v1/nodes"
+_NOBODY: Final = "vanished"
+_FOR_EVER: Final = 2**31 - 1
+_LOOK_SECONDS: Final = 0.05
+_OK, _CREATED, _NOT_FOUND, _CONFLICT = 200, 201, 404, 409
+
+
+class Nodes:
+    """The nodes of one control plane.
+
+    Args:
+        api: with all rights.
+        kwok: as KWOK, for the leases that it holds.
+    """
+
+    def __init__(self, api: Transport, kwok: Transport) -> None:
+        self._api = api
+        self._kwok = kwok
+        self._unsaid: list[str] = []
+        """Nodes that vanished while the API server was away."""
+
+    def join(self, *nodes: Mapping[str, Any]) -> None:
+        """Create nodes and wait until the scheduler may use them."""
+        for node in nodes:
+            self._forget_lease(node["metadata"]["name"])
+            answer = self._api.call(
+                "POST", _NODES, body=_whole(node), content_type="application/json"
+            )
+            _expect(answer, _CREATED, f"POST {_NODES}")
+        names = {node["metadata"]["name"] for node in nodes}
+        end = time.monotonic() + JOIN_SECONDS + len(nodes) / 10
+        while names := {name for name in names if not self._usable(name)}:
+            if time.monotonic() > end:
+                raise Refused(f"these nodes did not become Ready: {', '.join(sorted(names))}")
+            time.sleep(_LOOK_SECONDS)
+
+    def vanish(self, name: str, *, now: bool) -> None:
+        """End a node's heartbeats now, or when the API server is back."""
+        if now:
+            self._give_away(name)
+        else:
+            self._unsaid.append(name)
+
+    def catch_up(self) -> None:
+        """End the heartbeats of the nodes that vanished while the API server was away."""
+        unsaid, self._unsaid = self._unsaid, []
+        for name in unsaid:
+            self._give_away(name)
+
+    def _give_away(self, name: str) -> None:
+        """Give a node's lease away; KWOK may be renewing it this moment."""
+        spec = {"holderIdentity": _NOBODY, "leaseDurationSeconds": _FOR_EVER}
+        path = f"{_LEASES}/{name}"
+        for _ in range(10):
+            answer = self._api.call(
+                "PATCH", path, body={"spec": spec}, content_type="application/merge-patch+json"
+            )
+            if answer.status == _NOT_FOUND:
+                # It vanished before its first heartbeat: KWOK must never start with it.
+                body = {"metadata": {"name": name}, "spec": spec}
+                answer = self._api.call("POST", _LEASES, body=body, content_type="application/json")
+            if answer.status in {_OK, _CREATED}:
+                return
+            if answer.status != _CONFLICT:
+                break
+        raise Refused(f"PATCH {path}: {answer.status} {answer.body}")
+
+    def _forget_lease(self, name: str) -> None:
+        """Remove the lease of a node of the same name that was here before."""
+        answer = self._api.call("GET", f"{_LEASES}/{name}")
+        if answer.status == _OK and answer.body["spec"].get("holderIdentity") == _NOBODY:
+            self._api.call("DELETE", f"{_LEASES}/{name}")
+
+    def _usable(self, name: str) -> bool:
+        answer = self._api.call("GET", f"{_NODES}/{name}")
+        _expect(answer, _OK, f"GET {_NODES}/{name}")
+        node = answer.body
+        ready = any(
+            c["type"] == "Ready" and c["status"] == "True"
+            for c in node["status"].get("conditions", ())
+        )
+        kept_out = any(
+            taint["key"] == "node.kubernetes.io/not-ready"
+            for taint in node["spec"].get("taints", ())
+        )
+        return ready and not kept_out
+
+
+def _whole(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a node as its kubelet registers it: what it has is what it can give."""
+    status = dict(node.get("status", {}))
+    status.setdefault("capacity", dict(status.get("allocatable", {})))
+    status.setdefault("allocatable", dict(status["capacity"]))
+    return {"apiVersion": "v1", "kind": "Node", **node, "status": status}
+
+
+def _expect(answer: Answer, status: int, what: str) -> None:
+    if answer.status != status:
+        raise Refused(f"{what}: {answer.status} {answer.body}")

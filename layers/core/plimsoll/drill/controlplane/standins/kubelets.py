@@ -1,0 +1,313 @@
+"""The kubelets of a control plane: start pods, stop them in their grace period, kill what overruns.
+
+The same rules, annotations and times as the hollow cluster's (`plimsoll.hollow.controllers.kubelet`),
+here against a real API server and by the wall clock. A pod that was bound is Pending until its
+volumes are attached and its start-up time is over; told to go, it exits after its stop time or is
+killed when its grace period ends. While the API server is away containers run on, exit and are
+killed in their time; what waits to be written is written when it is back.
+
+Left out: as there, and the last status that a kubelet posts before it deletes a pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from plimsoll.drill.controlplane.standins.loop import STRATEGIC, Loop, Write
+from plimsoll.drill.durations import parse_duration
+from plimsoll.hollow.conditions import is_deleting, is_finished
+from plimsoll.hollow.controllers.kubelet import NEVER_READY, RUN, STARTUP, STOP
+from plimsoll.hollow.edits import Json, look
+from plimsoll.hollow.settings import Settings
+from plimsoll.hollow.stamps import stamp
+from plimsoll.hollow.world import How, PodStopped
+
+_EXITED: Final = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Held:
+    """A pod that a kubelet has in hand."""
+
+    pod: Json
+    node: str
+    starting: bool = False
+    """Its start-up time is running."""
+    running: bool = False
+    finished: bool = False
+    """Its containers are done; the API may not know it yet."""
+    told: datetime | None = None
+    """When it got SIGTERM."""
+    exits: datetime | None = None
+    killed: datetime | None = None
+    """When its grace period ends."""
+    grace: int | None = None
+    """The grace period that was last seen, in seconds."""
+
+    @property
+    def uid(self) -> str:
+        uid: str = self.pod["metadata"]["uid"]
+        return uid
+
+
+class Kubelets:
+    """All kubelets of the cluster.
+
+    Args:
+        loop: everything here runs in it.
+        settings: times of pods without annotations.
+        mounted: whether all volumes of a pod are attached to its node.
+        stopped: told of each pod that ran and stopped running.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        settings: Settings,
+        *,
+        mounted: Callable[[Json], bool],
+        stopped: Callable[[PodStopped], None],
+    ) -> None:
+        self._loop = loop
+        self._settings = settings
+        self._mounted = mounted
+        self._stopped = stopped
+        self._held: dict[str, _Held] = {}
+        self._waiting: dict[str, _Held] = {}
+        """Pods that cannot start before their volumes are attached."""
+        self._unclaimed: dict[str, dict[str, Json]] = {}
+        """Node -> UID -> pods bound to a node that was not seen yet."""
+        self._nodes: set[str] = set()
+        self._vanished: set[str] = set()
+        self._addresses = 0
+
+    def node(self, change: str, node: Json) -> None:
+        """Take note of a node."""
+        name = node["metadata"]["name"]
+        if change == "DELETED":
+            self._nodes.discard(name)
+            self._vanished.discard(name)
+        elif name not in self._nodes:
+            self._nodes.add(name)
+            for pod in self._unclaimed.pop(name, {}).values():
+                self.pod("ADDED", pod)
+
+    def vanish(self, name: str) -> None:
+        """Let a node's instance be gone: everything that ran on it is killed."""
+        self._vanished.add(name)
+        now = self._loop.now()
+        for held in [h for h in self._held.values() if h.node == name]:
+            self._drop(held)
+            if held.running:
+                self._stopped(PodStopped(pod=held.pod, how="killed", at=now))
+
+    def pod(self, change: str, pod: Json) -> None:
+        """React to a pod."""
+        node, uid = look(pod, "spec", "nodeName"), pod["metadata"]["uid"]
+        if node is None or node in self._vanished:
+            return
+        held = self._held.get(uid)
+        if change == "DELETED":
+            self._unclaimed.get(node, {}).pop(uid, None)
+            if held is not None:
+                self._forget(held)
+            return
+        if node not in self._nodes:
+            self._unclaimed.setdefault(node, {})[uid] = pod
+            return
+        if held is None:
+            if is_finished(pod) and not is_deleting(pod):
+                return
+            held = self._held[uid] = _Held(pod=pod, node=node, finished=is_finished(pod))
+        held.pod = pod
+        if is_deleting(pod):
+            self._stop(held)
+        elif not held.starting:
+            self._start(held)
+
+    def volumes_changed(self) -> None:
+        """Look again at the pods that wait for their volumes."""
+        for held in list(self._waiting.values()):
+            self._start(held)
+
+    def _start(self, held: _Held) -> None:
+        if held.finished:
+            return
+        if not self._mounted(held.pod):
+            self._waiting[held.uid] = held
+            return
+        self._waiting.pop(held.uid, None)
+        held.starting = True
+        startup = _duration(held.pod, STARTUP, self._settings.pod_startup)
+        self._loop.at(self._loop.now() + startup, lambda: self._begin(held))
+
+    def _begin(self, held: _Held) -> None:
+        if not self._holds(held):
+            return
+        held.running = True
+        ready = look(held.pod, "metadata", "annotations", default={}).get(NEVER_READY) != "true"
+        self._addresses += 1
+        status = _running(held.pod, self._loop.now(), _address(self._addresses), ready=ready)
+        self._publish(held, status)
+        run = look(held.pod, "metadata", "annotations", default={}).get(RUN)
+        if run is not None and held.pod["spec"]["restartPolicy"] != "Always":
+            end = self._loop.now() + parse_duration(run)
+            self._loop.at(end, lambda: self._succeed(held))
+
+    def _succeed(self, held: _Held) -> None:
+        """The containers are done. Nothing was stopped, so nobody is told that a pod was."""
+        if not self._holds(held):
+            return
+        held.running, held.finished = False, True
+        self._publish(held, _succeeded(held.pod, self._loop.now()))
+        if is_deleting(held.pod):
+            self._remove(held)
+
+    def _stop(self, held: _Held) -> None:
+        if not held.running:
+            if held.told is None:
+                held.told = self._loop.now()
+                self._remove(held)
+            return
+        now, seconds = self._loop.now(), held.pod["metadata"]["deletionGracePeriodSeconds"]
+        if seconds == held.grace:
+            return
+        held.grace, grace = seconds, timedelta(seconds=seconds)
+        if held.told is None or held.exits is None or held.killed is None:
+            held.told = now
+            held.exits = now + _duration(held.pod, STOP, self._settings.pod_stop)
+            held.killed = now + grace
+        else:
+            held.killed = min(held.killed, now + grace)
+        end = min(held.exits, held.killed)
+        self._loop.at(end, lambda: self._end(held, end))
+
+    def _end(self, held: _Held, end: datetime) -> None:
+        if not self._holds(held) or held.exits is None or held.killed is None:
+            return
+        if not held.running or end != min(held.exits, held.killed):
+            return
+        held.running, held.finished = False, True
+        now = self._loop.now()
+        how = "exited" if held.exits <= held.killed else _by_force(held, now)
+        self._stopped(PodStopped(pod=held.pod, how=how, at=now))
+        self._remove(held)
+
+    def _forget(self, held: _Held) -> None:
+        """The object went first, by force: what runs is killed without ceremony."""
+        self._drop(held)
+        if held.running:
+            now = self._loop.now()
+            self._stopped(PodStopped(pod=held.pod, how=_by_force(held, now), at=now))
+
+    def _drop(self, held: _Held) -> None:
+        self._held.pop(held.uid, None)
+        self._waiting.pop(held.uid, None)
+
+    def _holds(self, held: _Held) -> bool:
+        return self._held.get(held.uid) is held
+
+    def _publish(self, held: _Held, status: Json) -> None:
+        body = {"metadata": {"uid": held.uid}, "status": status}
+        self._loop.write(
+            Write(
+                method="PATCH",
+                path=f"{_path(held.pod)}/status",
+                body=body,
+                content_type=STRATEGIC,
+                wanted=lambda: self._holds(held),
+            )
+        )
+
+    def _remove(self, held: _Held) -> None:
+        """Confirm that a pod's containers are gone: its object may go."""
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": held.uid}}
+        self._loop.write(
+            Write(
+                method="DELETE",
+                path=_path(held.pod),
+                body=options,
+                wanted=lambda: self._holds(held),
+            )
+        )
+
+
+def _by_force(held: _Held, now: datetime) -> How:
+    own = look(held.pod, "spec", "terminationGracePeriodSeconds", default=30)
+    if held.told is not None and now >= held.told + timedelta(seconds=own):
+        return "overran"
+    return "cut-short"
+
+
+def _duration(pod: Json, annotation: str, default: timedelta) -> timedelta:
+    text = look(pod, "metadata", "annotations", default={}).get(annotation)
+    return default if text is None else parse_duration(text)
+
+
+def _path(pod: Json) -> str:
+    meta = pod["metadata"]
+    return f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+
+
+def _address(number: int) -> str:
+    """Return an address out of 100.64.0.0/10, which no cluster's Services are in."""
+    return f"100.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
+
+
+def _conditions(now: datetime, **status: bool) -> list[Json]:
+    since = stamp(now)
+    return [
+        {"type": kind, "status": str(holds), "lastTransitionTime": since}
+        for kind, holds in status.items()
+    ]
+
+
+def _containers(pod: Json, *, ready: bool, state: Json) -> list[Json]:
+    return [
+        {
+            "name": container["name"],
+            "image": container.get("image", ""),
+            "imageID": "",
+            "ready": ready,
+            "started": "running" in state,
+            "restartCount": 0,
+            "state": state,
+        }
+        for container in look(pod, "spec", "containers", default=())
+    ]
+
+
+def _running(pod: Json, now: datetime, address: str, *, ready: bool) -> dict[str, Any]:
+    """Return the status of a pod whose containers run. Source: the PodStatus a kubelet posts."""
+    since = stamp(now)
+    return {
+        "phase": "Running",
+        "startTime": since,
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": _conditions(
+            now,
+            PodReadyToStartContainers=True,
+            Initialized=True,
+            ContainersReady=ready,
+            Ready=ready,
+        ),
+        "containerStatuses": _containers(pod, ready=ready, state={"running": {"startedAt": since}}),
+    }
+
+
+def _succeeded(pod: Json, now: datetime) -> dict[str, Any]:
+    since = stamp(now)
+    began = look(pod, "status", "startTime", default=since)
+    ended = {"exitCode": _EXITED, "reason": "Completed", "startedAt": began, "finishedAt": since}
+    return {
+        "phase": "Succeeded",
+        "conditions": [
+            {**condition, "reason": "PodCompleted"}
+            for condition in _conditions(now, ContainersReady=False, Ready=False)
+        ],
+        "containerStatuses": _containers(pod, ready=False, state={"terminated": ended}),
+    }
