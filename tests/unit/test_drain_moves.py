@@ -20,7 +20,7 @@ from tests.builders import (
     mounting,
     pods_of,
 )
-from tests.looks import WEB, at, going, looked, of, sets_of
+from tests.looks import WEB, at, going, looked, of, raised, sets_of
 
 
 def test_eviction_waits_for_room():
@@ -173,3 +173,82 @@ def test_a_rollout_of_a_stateful_set_is_let_finish_first():
 
     assert of(plan_drain(seen, at(1)), Evict) == []
     assert len(of(plan_drain(seen, at(90)), Evict)) == 2
+
+
+def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_be_dealt():
+    nodes = [
+        going("spot"),
+        a_node("small", memory="4Gi"),
+        a_node("wide", memory="9Gi"),
+        a_node("full"),
+    ]
+    old = a_deployment("old", replicas=2, strategy={"type": "Recreate"})
+    pods = [
+        *pods_of("web", 1, node="spot", cpu="500m", memory="2Gi"),
+        *pods_of("old", 1, node="spot", memory="8Gi"),
+        a_pod("old-9", node="full", labels={"app": "old"}, owner=("ReplicaSet", "old-abc")),
+        a_pod("fills-it", node="full", memory="31Gi", owner=None),
+    ]
+    plan = plan_drain(looked(nodes, pods, [old, a_deployment(replicas=1)]), at(1))
+
+    assert [a.workload.ref for a in of(plan, Scale)] == [WEB]
+    assert of(plan, Evict) == []  # the replacement of `web` may come to stand on `wide`
+    assert any("dealt its room first" in words for words in plan.waiting["spot"])
+
+    placed = replace(a_pod("web-9", node="small", memory="2Gi"), ready=False)
+    later = looked(nodes, [*pods, placed], [old, raised(a_deployment(replicas=2), 1)])
+    assert [a.pod.name for a in of(plan_drain(later, at(2)), Evict)] == ["old-0"]
+
+
+def test_no_more_replacements_are_made_than_leave_a_place_to_those_who_were_promised_one():
+    nodes = [going("spot"), *(a_node(f"od-{n}", cpu="2") for n in range(3))]
+    leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
+    pods = [*leaving, *pods_of("web", 4, node="spot", cpu="1")]
+    plan = plan_drain(
+        looked(nodes, pods, [a_stateful_set(replicas=1), a_deployment(replicas=4)]), at(1)
+    )
+
+    assert [a.replicas for a in of(plan, Scale)] == [6]  # a third could spoil the last node
+    assert any("they were promised" in words for words in plan.waiting["spot"])
+
+
+def test_replacements_that_fit_nowhere_now_take_nobodys_place():
+    nodes = [going("spot"), a_node("od", cpu="2")]
+    leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
+    waiting = a_pod("big-0", cpu="6", owner=("ReplicaSet", "big-abc"))
+    cache = a_pod(
+        "cache-0", node="spot", labels={"app": "cache"}, owner=("StatefulSet", "cache"), cpu="1"
+    )
+    workloads = [a_stateful_set(replicas=1), a_stateful_set("cache", replicas=1)]
+    crowded = looked(nodes, [*leaving, waiting, cache], workloads)
+    assert of(plan_drain(crowded, at(1)), Evict) == []  # there is one place, and it is promised
+
+    roomy = looked([*nodes, a_node("more", cpu="2")], [*leaving, waiting, cache], workloads)
+    assert [a.pod.name for a in of(plan_drain(roomy, at(1)), Evict)] == ["cache-0"]
+
+
+def test_a_pod_that_stops_has_its_place_before_anybody_else_however_near_to_the_floor():
+    nodes = [going("spot"), a_node("od", cpu="2"), a_node("full", cpu="1")]
+    sets = sets_of("db", ["full", "full"])
+    sets.append(sets_of("db", ["spot"] * 3, cpu="2", deleting=at(30))[2])
+    others = pods_of("api", 4, node="full")
+    others[0] = replace(others[0], node="spot", scheduling=sets[2].scheduling)
+    api = replace(a_deployment("api", replicas=4), scaler="x")
+    plan = plan_drain(looked(nodes, [*sets, *others], [a_stateful_set(replicas=3), api]), at(1))
+
+    assert of(plan, Evict) == []
+    assert any("waits for room" in words for words in plan.waiting["spot"])
+
+
+def test_a_rollout_may_take_any_place_at_any_moment():
+    nodes = [going("spot"), a_node("od", cpu="2")]
+    rolling = replace(a_deployment("new", replicas=4), rolling_out=True)
+    pods = [*sets_of("db", ["spot"], cpu="2"), *pods_of("new", 4, node="full", cpu="1")]
+    full = a_node("full", cpu="4")
+    calm = looked(
+        [*nodes, full], pods, [a_stateful_set(replicas=1), a_deployment("new", replicas=4)]
+    )
+    assert [a.pod.name for a in of(plan_drain(calm, at(1)), Evict)] == ["db-0"]
+
+    busy = looked([*nodes, full], pods, [a_stateful_set(replicas=1), rolling])
+    assert of(plan_drain(busy, at(1)), Evict) == []

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Action, Evict
-from plimsoll.domain.cases import Going, by_node, cases_of, is_gone, leaves
+from plimsoll.domain.cases import Going, by_node, cases_of
 from plimsoll.domain.closing import closing_steps, report_of
 from plimsoll.domain.demand import plan_capacity
-from plimsoll.domain.fit import Board
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace import Case, Doomed, Room, way_of
 from plimsoll.domain.replace.late import LATE
 from plimsoll.domain.replace.swap import restore
+from plimsoll.domain.waiting import room_for
 
 
 def plan_drain(
@@ -39,20 +39,23 @@ def plan_drain(
     going = Going.of(seen)
     cases = cases_of(seen, going, now)
     draft = _Draft(seen=seen, going=going)
-    board = _board(seen, going)
-    demand = plan_capacity(seen, going, cases, board, avoid=avoid or {}, now=now)
+    room = room_for(seen, going)
+    demand = plan_capacity(seen, going, cases, room.board, avoid=avoid or {}, now=now)
     for grow in demand.grows:
         draft.add(grow, going.names)
     for words in demand.given_up:
         draft.wait(words, going.names)
-    room = Room(board=board, closed=going.names)
+    for case in cases:
+        if not way_of(case)[0].surges:
+            for pod in case.owed:
+                room.keep(pod)
     for case in cases:
         _plan_late(case, draft, room, now)
     for case in sorted(cases, key=_urgency):
         if case.doomed:
             _plan_moves(_without_late(case, now), draft, room)
         else:
-            _plan_rest(case, draft, room)
+            _plan_rest(case, draft)
     for node, action in closing_steps(seen, going, now):
         draft.add(action, {node})
     here = by_node(cases)
@@ -96,33 +99,6 @@ class _Draft:
         yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
 
 
-def _board(seen: Observation, going: Going) -> Board:
-    """Nodes that are going take nothing, cordoned or not; what is Pending has its place first.
-
-    So have the successors of pods that died with their node: they are Pending a moment from now.
-    """
-    nodes = (replace(n, unschedulable=True) if n.name in going.names else n for n in seen.nodes)
-    board = Board(nodes, seen.pods, seen.claims)
-    surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
-    dead = [
-        pod
-        for node in going.nodes
-        if is_gone(seen, node)
-        for pod in seen.on_node.get(node.name, ())
-        if leaves(pod) and pod.owner is not None
-    ]
-    for pod in dead:
-        board.remove(pod)
-    pending = [p for p in seen.pods if p.pending]
-    for pod in sorted(
-        pending + dead, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)
-    ):
-        candidates = board.candidates(pod)
-        if candidates:
-            board.place(pod, board.best(pod, candidates).name)
-    return board
-
-
 def _urgency(case: Case) -> tuple[bool, bool, int, int, str]:
     """Who would be below its floor, or at zero, chooses first; then who cannot run twice."""
     way, _ = way_of(case)
@@ -152,6 +128,7 @@ def _plan_late(case: Case, draft: _Draft, room: Room, now: datetime) -> None:
     for one in case.doomed:
         if one.late(now):
             room.move(one.pod)
+            room.crowd.promise(one.pod)
             draft.add(_last_call(one, now), {one.pod.node or ""})
 
 
@@ -176,11 +153,8 @@ def _plan_moves(case: Case, draft: _Draft, room: Room) -> None:
         draft.wait(f"{case.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
 
 
-def _plan_rest(case: Case, draft: _Draft, room: Room) -> None:
-    """Keep room for pods on their way out, and put back what was changed for a while."""
-    if not way_of(case)[0].surges:
-        for pod in case.leaving:
-            room.keep(pod)
+def _plan_rest(case: Case, draft: _Draft) -> None:
+    """Put back what was changed for a while."""
     action = restore(case)
     if action is not None:
         draft.add(action, draft.going.nodes_of(case))

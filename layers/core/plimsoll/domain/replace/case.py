@@ -90,6 +90,14 @@ class Case:
         )
 
     @cached_property
+    def owed(self) -> tuple[Pod, ...]:
+        """Those of the leaving whose successors do not exist yet, not even as Pending pods."""
+        if self.workload is None:
+            return self.leaving
+        made = len(self.staying) + len(self.doomed)
+        return self.leaving[: max(0, self.workload.replicas - made)]
+
+    @cached_property
     def calm(self) -> bool:
         """Whether nothing says when its nodes go: then nothing is worth a pod that stays Pending."""
         return all(d.deadline is None for d in self.doomed)

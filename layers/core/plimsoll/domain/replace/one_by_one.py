@@ -10,7 +10,7 @@ from __future__ import annotations
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.replace.case import Case, Doomed
 from plimsoll.domain.replace.room import Room
-from plimsoll.domain.replace.steps import Steps, Way
+from plimsoll.domain.replace.steps import CROWDED, Steps, Way
 
 
 def _why(case: Case) -> str | None:
@@ -30,19 +30,15 @@ def _steps(case: Case, room: Room) -> Steps:
     sick = [(d, place) for d, place in places if not d.pod.serving]
     others = [p for p in case.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = case.serving < case.replicas
-    for pod in case.leaving:
-        room.keep(pod)
     if others or (short and not sick):
         return Steps(waiting="waits until all its other pods are Ready")
     for one, place in sick or places:
         if place is None:
             continue
-        if one.pod.serving and case.workload is not None and case.workload.rolling_out:
-            return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
-        if one.pod.serving and case.serving - 1 < case.floor:
-            return Steps(waiting=f"its ready floor of {case.floor} does not allow one less")
-        if one.pod.serving and case.allowed == 0:
-            return Steps(waiting=case.blocked)
+        held = _why_held(case, one, room) if one.pod.serving else None
+        if held is not None:
+            return Steps(waiting=held)
+        room.crowd.promise(one.pod)
         return Steps(
             actions=(
                 Evict(
@@ -53,6 +49,17 @@ def _steps(case: Case, room: Room) -> Steps:
             )
         )
     return Steps(waiting="waits for room: " + _named(doomed))
+
+
+def _why_held(case: Case, one: Doomed, room: Room) -> str | None:
+    """Say why a pod that serves must not leave yet, though there is room for it."""
+    if case.workload is not None and case.workload.rolling_out:
+        return "a rollout is under way, and takes its pods one by one itself"
+    if case.serving - 1 < case.floor:
+        return f"its ready floor of {case.floor} does not allow one less"
+    if case.allowed == 0:
+        return case.blocked
+    return None if room.crowd.holds(one.pod) else CROWDED
 
 
 def _named(doomed: list[Doomed]) -> str:

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import Board
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.replace.crowd import Crowd
 
 
 @dataclass(slots=True)
 class Room:
-    """The board of one plan, and whether some of it is kept for pods that leave later."""
+    """The board of one plan, and whether some of it is kept for pods that leave later.
+
+    The board deals places in our order; `crowd` says which of them are sure in any other.
+    """
 
     board: Board
+    crowd: Crowd
     closed: frozenset[str] = frozenset()
     """Nodes that are going: even a pod that tolerates their cordon has no place there."""
     kept: bool = False

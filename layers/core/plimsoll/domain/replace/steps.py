@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from plimsoll.domain.actions import Action
 from plimsoll.domain.replace.case import Case
 from plimsoll.domain.replace.room import Room
+
+CROWDED: Final = "waits until others, who may be dealt its room first, have their places"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

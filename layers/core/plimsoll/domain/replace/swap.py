@@ -14,6 +14,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Action, Evict, GiveBack, Scale
 from plimsoll.domain.actions.give_back import CHEAPEST
+from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.names import DELETION_COST
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.case import Case
@@ -40,7 +41,7 @@ def _steps(case: Case, room: Room) -> Steps:
     if case.staying_ready >= case.replicas:
         if case.dead:
             return Steps(waiting="pods that died with their instance are forgotten first")
-        return _finish(case)
+        return _finish(case, room)
     return _begin(case, room)
 
 
@@ -56,7 +57,7 @@ def _let_go(case: Case) -> Action:
     )
 
 
-def _finish(case: Case) -> Steps:
+def _finish(case: Case, room: Room) -> Steps:
     """Enough Ready pods stay: the doomed may go."""
     workload, note = case.workload, case.temporary
     assert workload is not None  # noqa: S101 - _steps looked
@@ -78,10 +79,13 @@ def _finish(case: Case) -> Steps:
     why = f"{sick[0].name} is not Ready and would go first" if sick else "its count is its own"
     if case.allowed == 0:
         return Steps(waiting=case.blocked)
+    leaving = case.doomed[: case.allowed]
+    for one in leaving:
+        room.crowd.join(replacement_of(one.pod))
     return Steps(
         actions=tuple(
             Evict(pod=d.pod, reason=f"{case.staying_ready} are Ready elsewhere; {why}")
-            for d in case.doomed[: case.allowed]
+            for d in leaving
         )
     )
 
@@ -121,6 +125,13 @@ def _begin(case: Case, room: Room) -> Steps:
     if (room.kept or case.calm) and fits < case.missing:
         want = max(workload.replicas, min(want, workload.replicas + fits))
         waiting += "; more are made as there is room for them"
+    one = replacement_of(case.doomed[0].pod)
+    spared = room.crowd.spares(one, max(0, want - workload.replicas))
+    if workload.replicas + spared < want:
+        want = workload.replicas + spared
+        waiting += "; more are made when pods that left have the places they were promised"
+    for _ in range(spared):
+        room.crowd.join(one)
     if want <= workload.replicas:
         return Steps(waiting=waiting)
     return Steps(

@@ -10,7 +10,7 @@ from plimsoll.domain.actions import Evict
 from plimsoll.domain.replace.case import Case
 from plimsoll.domain.replace.owners import count_owner
 from plimsoll.domain.replace.room import Room
-from plimsoll.domain.replace.steps import Steps, Way
+from plimsoll.domain.replace.steps import CROWDED, Steps, Way
 
 
 def _why(case: Case) -> str | None:
@@ -45,6 +45,10 @@ def _steps(case: Case, room: Room) -> Steps:
         if place is None:
             waiting = "waits for room for a replacement"
             continue
+        if one.pod.serving and not room.crowd.holds(one.pod):
+            waiting = CROWDED
+            continue
+        room.crowd.promise(one.pod)
         if one.pod.serving:
             spare -= 1
             allowed = None if allowed is None else allowed - 1
@@ -55,8 +59,6 @@ def _steps(case: Case, room: Room) -> Steps:
                 f"{case.serving} serve and {floor} must",
             )
         )
-    for pod in case.leaving:
-        room.keep(pod)
     return Steps(actions=tuple(actions), waiting=waiting)
 
 
