@@ -59,7 +59,7 @@ class Away:
 
 
 class Counting:
-    """Counts what is not a GET."""
+    """Counts what is not a GET, nor a dry run."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -74,7 +74,7 @@ class Counting:
         body: object = None,
         content_type: str | None = None,
     ) -> Answer:
-        if method != "GET":
+        if method != "GET" and "dryRun" not in (query or {}):
             self.writes.append(f"{method} {path}")
         return self._transport.call(method, path, query=query, body=body, content_type=content_type)
 

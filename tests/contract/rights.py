@@ -62,8 +62,19 @@ class Grant:
         )
 
 
-def documents() -> list[dict[str, Any]]:
-    return [d for d in yaml.safe_load_all((CLUSTER / "rbac.yaml").read_text()) if d]
+def resources() -> list[str]:
+    """The files that one command applies, in its order."""
+    listed: list[str] = yaml.safe_load((CLUSTER / "kustomization.yaml").read_text())["resources"]
+    return listed
+
+
+def documents(files: str = "rbac.yaml") -> list[dict[str, Any]]:
+    found = sorted(CLUSTER.glob(files))
+    return [d for file in found for d in yaml.safe_load_all(file.read_text()) if d]
+
+
+def everything() -> list[dict[str, Any]]:
+    return [document for file in resources() for document in documents(file)]
 
 
 def grants() -> list[Grant]:

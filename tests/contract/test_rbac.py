@@ -5,22 +5,30 @@ The whole contract suite of the Kubernetes adapter runs under them (see `conftes
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 import yaml
 
 from plimsoll.adapters.kubernetes import CALLS
+from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
+from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA
+from plimsoll.adapters.kubernetes.probe import KubernetesProbe
+from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain import names
 from plimsoll.domain.errors import Refused
 
 from .conftest import World, machine
-from .rights import CLUSTER, documents, grants
+from .rights import CLUSTER, documents, everything, grants, resources
 from .test_kubernetes_api import INTERRUPTION, WEB, node, pods, workload
 
-TABLE = {(c.verb, c.group, c.resource, c.only_in) for c in CALLS}
+TABLE = {(c.verb, c.group, c.resource, c.only_in, c.only) for c in CALLS}
 
 
 def test_what_is_granted_is_what_the_table_of_calls_lists() -> None:
-    assert {(g.verb, g.group, g.resource, g.namespace) for g in grants()} == TABLE
+    granted = [(g, name) for g in grants() for name in g.names or (None,)]
+    assert {(g.verb, g.group, g.resource, g.namespace, name) for g, name in granted} == TABLE
 
 
 def test_nothing_is_granted_twice_and_nothing_by_star() -> None:
@@ -54,7 +62,8 @@ def test_everything_the_table_lists_is_really_asked(world: World) -> None:
     api.evict(first)
     api.delete(second)
     api.release(node(world))
-    assert world.rights.used == {(verb, group, resource) for verb, group, resource, _ in TABLE}
+    KubernetesProbe(world.wire, "shop", SerialWorkers()).queue()
+    assert world.rights.used == {(verb, group, resource) for verb, group, resource, *_ in TABLE}
 
 
 def test_a_missing_right_is_named_with_its_cure(world: World) -> None:
@@ -66,15 +75,6 @@ def test_a_missing_right_is_named_with_its_cure(world: World) -> None:
         world.api.scale(web, 3, None)
 
 
-def test_the_lease_of_another_namespace_or_name_is_out_of_reach() -> None:
-    lease = [g for g in grants() if g.resource == "leases"]
-    assert {g.namespace for g in lease} == {names.NAMESPACE}
-    assert {g.verb: g.names for g in lease if g.names} == {
-        "get": {names.LEASE},
-        "update": {names.LEASE},
-    }
-
-
 def test_roles_are_bound_to_the_group_and_to_nobody_else() -> None:
     bindings = [d for d in documents() if d["kind"].endswith("Binding")]
     assert len(bindings) == 2
@@ -83,8 +83,75 @@ def test_roles_are_bound_to_the_group_and_to_nobody_else() -> None:
 
 
 def test_one_command_applies_every_file_beside_it() -> None:
-    listed = yaml.safe_load((CLUSTER / "kustomization.yaml").read_text())["resources"]
-    there = {f.name for f in CLUSTER.glob("*.yaml")} - {"kustomization.yaml"}
-    assert set(listed) == there
+    there = {str(f.relative_to(CLUSTER)) for f in CLUSTER.rglob("*.yaml")}
+    assert set(resources()) == there - {"kustomization.yaml"}
     (namespace,) = yaml.safe_load_all((CLUSTER / "namespace.yaml").read_text())
     assert namespace["metadata"]["name"] == names.NAMESPACE
+
+
+# Field by field
+
+
+POLICIES = [d for d in documents("fields/*.yaml") if d["kind"] == "ValidatingAdmissionPolicy"]
+
+
+def test_every_right_to_write_has_a_policy_that_narrows_it_to_fields() -> None:
+    operations = {"patch": "UPDATE", "update": "UPDATE", "create": "CREATE", "delete": "DELETE"}
+    written = {(operations[c.verb], c.group, c.resource) for c in CALLS if c.verb in operations}
+    narrowed = {
+        (operation, group, resource)
+        for policy in POLICIES
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for operation in rule["operations"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    # A Lease has one owner, and RBAC holds us to its name.
+    assert written - narrowed == {("UPDATE", "coordination.k8s.io", "leases")}
+    # And one for what will be written: see the file.
+    assert narrowed - written == {("UPDATE", "autoscaling", "horizontalpodautoscalers")}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: p["metadata"]["name"])
+def test_a_policy_is_about_our_group_fails_closed_and_is_bound(policy: dict[str, Any]) -> None:
+    (condition,) = policy["spec"]["matchConditions"]
+    assert condition["expression"] == "'plimsoll' in request.userInfo.?groups.orValue([])"
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    name = policy["metadata"]["name"]
+    (binding,) = (
+        d
+        for d in documents("fields/*.yaml")
+        if d["kind"] == "ValidatingAdmissionPolicyBinding" and d["metadata"]["name"] == name
+    )
+    assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+
+
+def test_the_policies_name_what_the_code_writes() -> None:
+    said = {p["metadata"]["name"]: yaml.safe_dump(p, width=10_000) for p in POLICIES}
+    assert f"startsWith('{names.PREFIX}')" in said["plimsoll-nodes"].replace("''", "'")
+    assert OUT_OF_SERVICE.key in said["plimsoll-nodes"]
+    assert names.DELETION_COST in said["plimsoll-pods"]
+    assert f"'{names.LEASE}'" in said["plimsoll-lease"].replace("''", "'")
+    assert f"kubernetes.io/metadata.name: {names.NAMESPACE}" in said["plimsoll-lease"]
+    ours = re.compile(r"^([a-z0-9-]+[.])*plimsoll[.]dev/")
+    for policy in ("nodes", "workloads", "pods", "autoscalers"):
+        assert f"matches('{ours.pattern}')" in said[f"plimsoll-{policy}"].replace("''", "'")
+    assert ours.match(names.INTERRUPTION)
+    assert ours.match(names.TEMPORARY)
+    assert not ours.match(f"not{names.TEMPORARY}")
+
+
+def test_our_queue_is_for_our_group() -> None:
+    (schema,) = (d for d in documents("flow.yaml") if d["kind"] == "FlowSchema")
+    (rule,) = schema["spec"]["rules"]
+    assert rule["subjects"] == [{"kind": "Group", "group": {"name": "plimsoll"}}]
+    assert schema["metadata"]["name"] == GET_FLOW_SCHEMA.only
+
+
+def test_an_old_cluster_gets_the_roles_alone() -> None:
+    folder = CLUSTER.parent / "cluster-rbac-only"
+    said = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    assert [(folder / r).resolve() for r in said["resources"]] == [CLUSTER.resolve()]
+    dropped = {p["target"]["group"] for p in said["patches"]}
+    left = [d for d in everything() if d["apiVersion"].partition("/")[0] not in dropped]
+    assert left == [*documents("namespace.yaml"), *documents("rbac.yaml")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,9 +16,17 @@ from plimsoll.domain.checkup.groups import GROW_TAG
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
-from tests.builders import a_group
+from plimsoll.hollow.cluster import HollowCluster
+from plimsoll.hollow.transport import HollowTransport
+from tests.builders import NOON, a_group
 from tests.cli_world import SPOT, Away, MemoryWorld, StillClock, a_cluster, a_world, entry, run
 
+BY_POLICY = (
+    "nodes \"a\" is forbidden: ValidatingAdmissionPolicy 'plimsoll-nodes' with binding "
+    "'plimsoll-nodes' denied request: this changes the annotation x"
+)
+SCHEMA = {"metadata": {"uid": "7"}, "status": {"conditions": []}}
+USED = {"x-kubernetes-pf-flowschema-uid": "7"}
 TAGGED = Marks(tags={GROW_TAG: "true"}, suspended=frozenset())
 
 
@@ -53,9 +61,53 @@ class Denying:
         return Answer(status=201, body={**answer.body, "status": status})
 
 
+@dataclass
+class Guarding:
+    """A cluster that holds us to our fields and gives us a queue, or does something like it."""
+
+    inner: Transport
+    version: str = "v1.36.3"
+    foreign: Answer | None = field(default_factory=lambda: refused(BY_POLICY))
+    """To a dry run of what is not ours; None lets it pass."""
+    ours: Answer | None = None
+    """To a dry run of what is ours."""
+    queue: Answer = field(default_factory=lambda: Answer(status=200, body=SCHEMA, headers=USED))
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str | None = None,
+    ) -> Answer:
+        instead: Answer | None = None
+        if path == "/version":
+            instead = Answer(status=200, body={"gitVersion": self.version})
+        elif "/flowschemas/" in path:
+            instead = self.queue
+        elif method == "PATCH" and (query or {}).get("dryRun") == "All":
+            instead = self.ours if "plimsoll.dev/" in json.dumps(body) else self.foreign
+        if instead is not None:
+            return instead
+        return self.inner.call(method, path, query=query, body=body, content_type=content_type)
+
+
+def refused(message: str, status: int = 403) -> Answer:
+    return Answer(status=status, body={"kind": "Status", "message": message})
+
+
+def guarding(world: MemoryWorld) -> Guarding:
+    found = world.transports["harbor"]
+    assert isinstance(found, Guarding)
+    return found
+
+
 def healthy(mode: Mode = Mode.ACT) -> MemoryWorld:
     """Return a world where nothing is wrong."""
     world, _ = a_world(mode=mode)
+    world.transports["harbor"] = Guarding(world.transports["harbor"])
     base = next(n for n in world.open(a_cluster()).nodes() if n.name == "base-1")
     world.index.put([entry(base.instance or "", "base-1")])
     world.groups = [a_group("base")]
@@ -116,6 +168,8 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "cluster",
             "access entries",
             "rights",
+            "fields",
+            "queue",
             "node index",
             "node groups",
             "quota",
@@ -203,7 +257,7 @@ def test_an_api_server_that_does_not_answer_here_leaves_the_question_open():
     world.transports["harbor"] = Away()
     status, found = look(world)
     assert status == 2
-    for check in ("cluster", "rights", "node index"):
+    for check in ("cluster", "rights", "fields", "queue", "node index"):
         assert found[check]["state"] == "not asked"
     assert found["notices"]["state"] == "fine"
 
@@ -272,8 +326,8 @@ def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itse
     assert {review["kind"] for review in asked} == {"SubjectAccessReview"}
     assert all("plimsoll" in review["spec"]["groups"] for review in asked)
     assert len(asked) == len(CALLS)
-    lease = [r["spec"]["resourceAttributes"] for r in asked]
-    assert {(a["namespace"], a["name"]) for a in lease if a["resource"] == "leases"} == {
+    about = [r["spec"]["resourceAttributes"] for r in asked]
+    assert {(a["namespace"], a["name"]) for a in about if a["resource"] == "leases"} == {
         ("plimsoll", "drains"),
         ("plimsoll", ""),
     }
@@ -292,6 +346,114 @@ def test_who_may_not_ask_about_a_group_is_told_who_may():
     status, found = look(world)
     assert (status, found["rights"]["state"]) == (2, "not asked")
     assert "as an administrator" in found["rights"]["says"]
+
+
+def test_fields_that_nobody_holds_us_to_must_be_mended():
+    world = healthy()
+    guarding(world).foreign = None
+    status, found = look(world)
+    assert (status, found["fields"]["state"]) == (1, "mend")
+    for about in ("Node base-1", "Deployment default/web", "Pod default/web-"):
+        assert about in found["fields"]["says"]
+    assert found["fields"]["cure"].startswith("kubectl apply -k infra/cluster")
+
+
+def test_what_something_else_refuses_proves_nothing_of_our_policies():
+    world = healthy()
+    guarding(world).foreign = refused('admission webhook "w" denied the request: no', 400)
+    status, found = look(world)
+    assert (status, found["fields"]["state"]) == (0, "note")
+    assert 'Node base-1: admission webhook "w"' in found["fields"]["says"]
+
+
+def test_another_policy_is_not_ours():
+    world = healthy()
+    guarding(world).foreign = refused(BY_POLICY.replace("'plimsoll-nodes'", "'house-rules'"))
+    assert look(world)[1]["fields"]["state"] == "note"
+
+
+def test_without_any_right_to_write_no_field_can_be_changed():
+    world = healthy(Mode.OBSERVE)
+    no_right = refused('nodes "a" is forbidden: User "x" cannot patch resource "nodes"')
+    guarding(world).foreign = guarding(world).ours = no_right
+    status, found = look(world)
+    assert (status, found["fields"]["state"]) == (0, "fine")
+    assert "no right to write at all" in found["fields"]["says"]
+    assert "our fields" not in found
+
+
+def test_a_webhook_that_spoils_our_own_writes_is_found_before_a_drain_finds_it():
+    world = healthy()
+    guarding(world).ours = refused(f"{BY_POLICY}, spec.template.spec")
+    status, found = look(world)
+    assert (status, found["our fields"]["state"]) == (1, "mend")
+    assert "exempt the group" in found["our fields"]["cure"]
+    assert found["fields"]["state"] == "fine"
+
+
+def test_a_cluster_that_has_nothing_yet_cannot_be_tried():
+    world = healthy()
+    empty = HollowTransport(HollowCluster(now=NOON), world.clock)
+    guarding(world).inner = empty
+    _, found = look(world)
+    assert found["fields"]["state"] == "note"
+
+
+def test_no_trial_is_kept():
+    world, _ = a_world(mode=Mode.ACT)
+    before = [n.resource_version for n in world.open(a_cluster()).nodes()]
+    _, found = look(world)
+    assert found["fields"]["state"] == "mend"  # a hollow cluster has no policies, so both passed
+    assert [n.resource_version for n in world.open(a_cluster()).nodes()] == before
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "queue"),
+    [
+        ("v1.28.5-eks-1", "note", "note"),
+        ("v1.29.0", "note", "mend"),
+        ("v1.30.0", "mend", "mend"),
+        ("a fork of its own", "mend", "mend"),
+    ],
+)
+def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_mended(version, fields, queue):
+    world = healthy()
+    guard = guarding(world)
+    guard.version, guard.foreign = version, None
+    guard.queue = Answer(status=404, body={"message": "not found"}, headers=USED)
+    _, found = look(world)
+    assert (found["fields"]["state"], found["queue"]["state"]) == (fields, queue)
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "said"),
+    [
+        (Answer(status=404, body={}, headers=USED), "mend", "no FlowSchema plimsoll"),
+        (Answer(status=200, body=SCHEMA), "note", "does not say"),
+        (
+            Answer(status=200, body=SCHEMA, headers={"x-kubernetes-pf-flowschema-uid": "8"}),
+            "mend",
+            "do not go through",
+        ),
+        (
+            Answer(
+                status=200,
+                body={**SCHEMA, "status": {"conditions": [{"type": "Dangling", "status": "True"}]}},
+                headers=USED,
+            ),
+            "mend",
+            "priority level that is not there",
+        ),
+        (refused("no"), "not asked", "get flowcontrol.apiserver.k8s.io/flowschemas"),
+    ],
+    ids=["missing", "no queues", "another's", "dangling", "may not read"],
+)
+def test_the_queue_that_our_requests_go_through_is_named_by_the_answers(answer, state, said):
+    world = healthy()
+    guarding(world).queue = answer
+    _, found = look(world)
+    assert found["queue"]["state"] == state
+    assert said in found["queue"]["says"]
 
 
 def test_roles_without_an_access_entry_are_named():

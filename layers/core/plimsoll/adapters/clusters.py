@@ -63,21 +63,25 @@ class OpenClusters:
         """Return what asks a cluster about our rights in it.
 
         A token from a secret is the functions' own. To EKS whoever asks comes as himself, so the
-        question is about the group that the functions are in.
+        question is about the group that the functions are in, and what is tried is tried as one of
+        the group.
         """
         from plimsoll.adapters.kubernetes.probe import (  # noqa: PLC0415 - no function needs it
             GROUP,
             KubernetesProbe,
         )
 
-        group = GROUP if cluster.kind is ClusterKind.EKS else None
-        return KubernetesProbe(self._transport(cluster), cluster.name, self._workers, group=group)
+        asking = self._transport(cluster)
+        if cluster.kind is not ClusterKind.EKS:
+            return KubernetesProbe(asking, cluster.name, self._workers)
+        acting = self._transport(cluster, as_group=GROUP)
+        return KubernetesProbe(asking, cluster.name, self._workers, group=GROUP, acting=acting)
 
-    def _transport(self, cluster: Cluster) -> Transport:
+    def _transport(self, cluster: Cluster, *, as_group: str | None = None) -> Transport:
         aws = self._aws.in_region(cluster.region)
         match cluster.kind:
             case ClusterKind.EKS:
-                return LateTransport(lambda: _to_eks(aws, cluster.name, self._clock))
+                return LateTransport(lambda: _to_eks(aws, cluster.name, self._clock, as_group))
             case ClusterKind.ENDPOINT:
                 check_endpoint(cluster)
                 secret = cluster.secret
@@ -158,6 +162,7 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _to_eks(aws: Aws, name: str, clock: Clock) -> ClientTransport:
+def _to_eks(aws: Aws, name: str, clock: Clock, as_group: str | None) -> ClientTransport:
     endpoint = eks.describe(aws, name)
-    return ClientTransport(endpoint.url, ca=endpoint.ca, token=eks.EksToken(aws, name, clock))
+    token = eks.EksToken(aws, name, clock)
+    return ClientTransport(endpoint.url, ca=endpoint.ca, token=token, as_group=as_group)

@@ -1,7 +1,7 @@
 """Looks an installation over: reads all there is to read, and lets the domain judge it.
 
 Every part is asked by itself, so that one that cannot be read hides no other. The canary is sent
-first and looked for last: it travels while the rest is read. Nothing is written but its word.
+first and looked for last: it travels while the rest is read. Nothing is kept but its word.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from plimsoll.domain.checkup import (
     Facts,
     Finding,
     Marks,
+    Queue,
     Quota,
     Right,
     StackFacts,
+    Trial,
     findings_of,
 )
 from plimsoll.domain.checkup.facts import Asked
@@ -47,6 +49,12 @@ class ClusterProbe(Protocol):
 
     def rights(self) -> Sequence[Right]:
         """Return every right that Plimsoll uses, and whether it is held."""
+
+    def trials(self) -> Sequence[Trial]:
+        """Try changes without keeping them: ours, and such as are their owners' to make."""
+
+    def queue(self) -> Queue:
+        """Return through which queue of the API server our requests go."""
 
 
 class GroupMarks(Protocol):
@@ -120,6 +128,8 @@ class Doctor:
             cluster=cluster,
             answer=answer,
             rights=rights,
+            trials=_asked(probe.trials),
+            queue=_asked(probe.queue),
             strangers=_asked(tools.access(cluster).strangers) if eks else (),
             nodes=nodes,
             index=_asked(lambda: self.index.find([n.instance for n in seen if n.instance])),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, override
 from urllib.parse import quote
 
-from plimsoll.domain.names import NAMESPACE
+from plimsoll.domain.names import LEASE, NAMESPACE
 
 _METHODS: Final[Mapping[str, str]] = {
     "get": "GET",
@@ -34,6 +34,8 @@ class Call:
     """With its subresource, as in `pods/eviction`."""
     only_in: str | None = None
     """The one namespace that it is made in; None: any, or none."""
+    only: str | None = None
+    """The one object that it is made of; None: any."""
 
     @property
     def method(self) -> str:
@@ -87,13 +89,20 @@ PATCH_WORKLOAD: Final[Mapping[str, Call]] = {
 """By kind."""
 
 
-def _lease(verb: str) -> Call:
-    return Call(verb=verb, group="coordination.k8s.io", resource="leases", only_in=NAMESPACE)
+def _lease(verb: str, name: str | None = LEASE) -> Call:
+    return Call(
+        verb=verb, group="coordination.k8s.io", resource="leases", only_in=NAMESPACE, only=name
+    )
 
 
 GET_LEASE: Final = _lease("get")
-CREATE_LEASE: Final = _lease("create")
+CREATE_LEASE: Final = _lease("create", None)  # RBAC knows no names of what is not there yet
 UPDATE_LEASE: Final = _lease("update")
+
+GET_FLOW_SCHEMA: Final = Call(
+    verb="get", group="flowcontrol.apiserver.k8s.io", resource="flowschemas", only="plimsoll"
+)
+"""Only the doctor asks for it."""
 
 CALLS: Final[tuple[Call, ...]] = (
     GET_NODE,
@@ -115,4 +124,5 @@ CALLS: Final[tuple[Call, ...]] = (
     GET_LEASE,
     CREATE_LEASE,
     UPDATE_LEASE,
+    GET_FLOW_SCHEMA,
 )

@@ -24,6 +24,11 @@ CONNECTIONS: Final = 16
 _UNAUTHORIZED: Final = 401
 USER_AGENT: Final = "plimsoll"
 """The API server takes its first part as the field manager."""
+PLAYED: Final = "plimsoll-doctor"
+"""Whom an administrator plays who comes as a group: that name has no rights of its own.
+
+https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
+"""
 
 
 class Token(Protocol):
@@ -47,6 +52,7 @@ class ClientTransport:
         ca: The CA certificate in PEM; None trusts the public ones. It never touches a disk.
         token: None sends none.
         connections: How many are kept open; more calls at once than these open more, and close them.
+        as_group: Come as a member of this group and of no other. Only administrators may.
     """
 
     def __init__(
@@ -56,7 +62,9 @@ class ClientTransport:
         ca: str | None = None,
         token: Token | None = None,
         connections: int = CONNECTIONS,
+        as_group: str | None = None,
     ) -> None:
+        self._as_group = as_group
         self._endpoint = endpoint.rstrip("/")
         self._ca = ca
         self._token = token
@@ -102,6 +110,8 @@ class ClientTransport:
             headers["Content-Type"] = content_type
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token.get()}"
+        if self._as_group is not None:
+            headers |= {"Impersonate-User": PLAYED, "Impersonate-Group": self._as_group}
         try:
             response = self._connected().request(
                 method,

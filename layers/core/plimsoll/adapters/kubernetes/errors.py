@@ -27,6 +27,7 @@ from plimsoll.domain.errors import (
 )
 
 _SERVER_ERROR: Final = 500
+_POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
 _TWO_BUDGETS: Final = re.compile(r"more than one PodDisruptionBudget", re.IGNORECASE)
 _MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
     400: BadInput,
@@ -48,7 +49,7 @@ def refusal(cluster: str, call: Call, about: str, answer: Answer) -> PlimsollErr
         about: The object that it was about, or "".
         answer: An answer with a status of 400 or more.
     """
-    said = _said(answer)
+    said = said_of(answer)
     text = (
         f"cluster {cluster}: {call}{f' {about}' if about else ''}: {answer.status} {said}".strip()
     )
@@ -72,16 +73,25 @@ def refusal(cluster: str, call: Call, about: str, answer: Answer) -> PlimsollErr
     return error
 
 
+def policy_of(answer: Answer) -> str | None:
+    """Return the ValidatingAdmissionPolicy that refused a request; None where something else did."""
+    found = _POLICY.search(said_of(answer))
+    return found.group(1) if found else None
+
+
 def _forbidden(text: str, cluster: str, call: Call, answer: Answer) -> PlimsollError:
     if "NamespaceTerminating" in _causes(answer, "reason"):
         return NotFound(f"{text}: its namespace is being deleted, and takes it along")
+    if policy_of(answer) is not None:
+        return Refused(text)  # a policy says itself what would mend it
     return Refused(
         f"{text}. Plimsoll lacks the right to {call} in cluster {cluster}: apply infra/cluster "
         '(kubectl apply -k infra/cluster) and see that its identity is in the group "plimsoll"'
     )
 
 
-def _said(answer: Answer) -> str:
+def said_of(answer: Answer) -> str:
+    """Return what an answer says in words; "" where it says nothing."""
     if isinstance(answer.body, Mapping):
         return str(answer.body.get("message") or answer.body.get("reason") or "")
     return str(answer.body or "")[:300]

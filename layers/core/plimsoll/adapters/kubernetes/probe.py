@@ -1,5 +1,8 @@
 """Asks a cluster what it would let us do, without doing it.
 
+Verbs are asked about, fields are tried in a dry run (`trials`), and which queue a request went
+through stands in its answer.
+
 Every identity may ask about itself (SelfSubjectAccessReview). Where the functions come under
 another identity than whoever asks, as with EKS, the question is about the group of our manifests
 instead (SubjectAccessReview): that one only an administrator may ask.
@@ -13,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from plimsoll.adapters.kubernetes.calls import CALLS, Call
+from plimsoll.adapters.kubernetes.calls import CALLS, GET_FLOW_SCHEMA, Call
+from plimsoll.adapters.kubernetes.client import PLAYED
 from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
-from plimsoll.domain.checkup import Right
+from plimsoll.adapters.kubernetes.trials import trials
+from plimsoll.domain.checkup import Queue, Right, Trial
 from plimsoll.domain.errors import BadInput, Refused, Temporary
-from plimsoll.domain.names import LEASE
 from plimsoll.services.ports import Workers
 
 GROUP: Final = "plimsoll"
@@ -27,6 +31,9 @@ GROUP: Final = "plimsoll"
 
 _REFUSED: Final = 400
 _UNAUTHORIZED: Final = 401
+_NOT_FOUND: Final = 404
+_SCHEMA_USED: Final = "x-kubernetes-pf-flowschema-uid"
+"""https://kubernetes.io/docs/reference/debug-cluster/flow-control/#http-response-headers"""
 _REVIEWS: Final = "authorization.k8s.io"
 _VERSION: Final = Call(verb="get", resource="version")
 _SELF: Final = Call(verb="create", group=_REVIEWS, resource="selfsubjectaccessreviews")
@@ -41,15 +48,23 @@ class KubernetesProbe:
         cluster: Its name, for messages.
         workers: Asks about rights side by side.
         group: Ask about this group; None asks about whoever asks.
+        acting: Carries what is tried, as one of the group; None: `transport` does.
     """
 
     def __init__(
-        self, transport: Transport, cluster: str, workers: Workers, *, group: str | None = None
+        self,
+        transport: Transport,
+        cluster: str,
+        workers: Workers,
+        *,
+        group: str | None = None,
+        acting: Transport | None = None,
     ) -> None:
         self._transport = transport
         self._requests = Requests(transport=transport, cluster=cluster)
         self._workers = workers
         self._group = group
+        self._acting = acting or transport
 
     def version(self) -> str:
         """Return the version of the API server. It reads a token before it answers even this.
@@ -80,6 +95,35 @@ class KubernetesProbe:
             found.append(answer)
         return found
 
+    def trials(self) -> Sequence[Trial]:
+        """Try changes that are ours to make and such as are not, on one object of each kind.
+
+        Raises:
+            Refused: whoever asks may not come as one of the group, or may not list.
+        """
+        return trials(self._acting, self._requests.cluster)
+
+    def queue(self) -> Queue:
+        """Return through which queue of the API server our requests go.
+
+        Raises:
+            Refused: our FlowSchema may not be read.
+        """
+        call = GET_FLOW_SCHEMA
+        answer = self._acting.call(call.method, call.path(name=call.only))
+        used = answer.headers.get(_SCHEMA_USED) or None
+        if answer.status == _NOT_FOUND:
+            return Queue(uid=None, used=used, dangling=False)
+        if answer.status >= _REFUSED:
+            raise refusal(self._requests.cluster, call, call.only or "", answer)
+        schema = answer.body if isinstance(answer.body, Mapping) else {}
+        conditions = (schema.get("status") or {}).get("conditions") or ()
+        return Queue(
+            uid=(schema.get("metadata") or {}).get("uid"),
+            used=used,
+            dangling=any(c["type"] == "Dangling" and c["status"] == "True" for c in conditions),
+        )
+
     def _ask(self, call: Call) -> Right:
         resource, _, subresource = call.resource.partition("/")
         asked = {
@@ -89,8 +133,7 @@ class KubernetesProbe:
             "resource": resource,
             "subresource": subresource,
             "namespace": call.only_in or "",
-            # What is not there yet has no name that a rule could hold it to.
-            "name": LEASE if call.only_in and call.verb != "create" else "",
+            "name": call.only or "",
         }
         group = f"{call.group}/" if call.group else ""
         return Right(
@@ -104,7 +147,7 @@ class KubernetesProbe:
         if self._group is None:
             answer = self._requests.send(_SELF, body=_review("SelfSubjectAccessReview", spec))
         else:
-            about = {"user": "plimsoll-doctor", "groups": [self._group, "system:authenticated"]}
+            about = {"user": PLAYED, "groups": [self._group, "system:authenticated"]}
             body = _review("SubjectAccessReview", {**spec, **about})
             try:
                 answer = self._requests.send(_OTHERS, body=body)

@@ -19,7 +19,7 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-re
 
 _REFUSED: Final = 400
 _EXPIRED: Final = 410
-_MERGE_PATCH: Final = "application/merge-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
 
 type Json = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ class Requests:
         Raises:
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
         """
-        kind = _MERGE_PATCH if call.verb == "patch" else "application/json"
+        kind = MERGE_PATCH if call.verb == "patch" else "application/json"
         collection = call.verb == "create" and "/" not in call.resource
         answer = self.transport.call(
             call.method,

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from plimsoll.domain.checkup.checks import findings_of
-from plimsoll.domain.checkup.facts import Arrival, Facts, Marks, Quota, Right, StackFacts
+from plimsoll.domain.checkup.facts import (
+    Arrival,
+    Facts,
+    Marks,
+    Queue,
+    Quota,
+    Right,
+    StackFacts,
+    Trial,
+    Verdict,
+)
 from plimsoll.domain.checkup.findings import Finding, State
 
 __all__ = [
@@ -11,9 +21,12 @@ __all__ = [
     "Facts",
     "Finding",
     "Marks",
+    "Queue",
     "Quota",
     "Right",
     "StackFacts",
     "State",
+    "Trial",
+    "Verdict",
     "findings_of",
 ]

@@ -9,6 +9,7 @@ from plimsoll.domain.checkup.cluster import access, answers, index, rights
 from plimsoll.domain.checkup.facts import Facts
 from plimsoll.domain.checkup.findings import Finding
 from plimsoll.domain.checkup.groups import groups, quota
+from plimsoll.domain.checkup.guards import fields, queue
 from plimsoll.domain.checkup.stack import canary, drills, kill_switch, mode, stack
 
 type Check = Callable[[Facts], Iterable[Finding]]
@@ -22,6 +23,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     answers,
     access,
     rights,
+    fields,
+    queue,
     index,
     groups,
     quota,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from plimsoll.domain.checkup.facts import Facts, Right
-from plimsoll.domain.checkup.findings import Finding, fine, mend, note, unasked
+from plimsoll.domain.checkup.findings import APPLY, Finding, fine, mend, note, unasked
 from plimsoll.domain.clusters import ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 
@@ -15,7 +15,6 @@ STALE: Final = timedelta(minutes=5)
 """The sweep writes the index every minute."""
 NEW: Final = timedelta(minutes=2)
 """How long a node may be missing from the index, because no sweep has seen it yet."""
-APPLY: Final = "kubectl apply -k infra/cluster"
 
 
 def answers(facts: Facts) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import PlimsollError
@@ -53,6 +54,40 @@ class Right:
         return self.verb not in {"get", "list"}
 
 
+class Verdict(StrEnum):
+    """What a cluster answered to a change that was tried and not kept."""
+
+    PASSED = "passed"
+    BY_OUR_POLICY = "refused by our policy"
+    NO_RIGHT = "no right to write at all"
+    BY_ANOTHER = "refused by something else"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A change that was tried and not kept."""
+
+    about: str
+    """The object, for example `Node a`."""
+    ours: bool
+    """Whether Plimsoll writes that field, or whoever owns the object."""
+    verdict: Verdict
+    said: str
+    """The refusal in the cluster's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """Through which queue of the API server our requests go."""
+
+    uid: str | None
+    """Of our FlowSchema; None: there is none."""
+    used: str | None
+    """UID of the FlowSchema that our request was put under; None: the API server does not say."""
+    dangling: bool
+    """Whether our FlowSchema names a priority level that is not there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """What an Auto Scaling group's owner says of it."""
@@ -83,6 +118,8 @@ class Facts:
     answer: Asked[str]
     """The version of the cluster's API server."""
     rights: Asked[Sequence[Right]]
+    trials: Asked[Sequence[Trial]]
+    queue: Asked[Queue]
     strangers: Asked[Sequence[str]]
     """The roles of the stack that the EKS cluster does not put into our group."""
     nodes: Asked[Sequence[Node]]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+APPLY: Final = "kubectl apply -k infra/cluster"
+"""The cure of what is missing in a cluster."""
 
 
 class State(StrEnum):

@@ -1,0 +1,110 @@
+"""What the cluster's own admission and queues do for us: the manifests beside our roles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from plimsoll.domain.checkup.facts import Facts, Trial, Verdict
+from plimsoll.domain.checkup.findings import APPLY, Finding, fine, mend, note, unasked
+from plimsoll.domain.errors import PlimsollError
+
+POLICIES_SINCE: Final = (1, 30)
+"""https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"""
+QUEUES_SINCE: Final = (1, 29)
+"""https://kubernetes.io/docs/concepts/cluster-administration/flow-control/"""
+_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
+
+
+def fields(facts: Facts) -> Iterator[Finding]:
+    """Say whether the cluster lets us change only the fields that we name, and those it does."""
+    if _older(facts, POLICIES_SINCE):
+        yield note(
+            "fields",
+            "Kubernetes before 1.30 has no policies for fields: the right to patch a workload is "
+            "also the right to change what runs there",
+            "upgrade the cluster, then " + APPLY,
+        )
+        return
+    found = facts.trials
+    if isinstance(found, PlimsollError):
+        yield unasked("fields", found)
+        return
+    yield _foreign([t for t in found if not t.ours])
+    for trial in found:
+        if trial.ours and trial.verdict in {Verdict.BY_OUR_POLICY, Verdict.BY_ANOTHER}:
+            yield mend(
+                "our fields",
+                f"what Plimsoll writes on {trial.about} would be refused: {trial.said}",
+                f"where a policy says so: {APPLY}, of this version; where a webhook changes or "
+                'refuses it: exempt the group "plimsoll" from that webhook',
+            )
+
+
+def _foreign(tried: Sequence[Trial]) -> Finding:
+    """Judge the trials of what is not ours."""
+    free = [t for t in tried if t.verdict is Verdict.PASSED]
+    others = [t for t in tried if t.verdict is Verdict.BY_ANOTHER]
+    held = [t for t in tried if t.verdict is Verdict.BY_OUR_POLICY]
+    if free:
+        return mend(
+            "fields",
+            f"fields that are not Plimsoll's could be changed, as tried on {_listed(free)}: the "
+            "policies of infra/cluster/fields are not applied, or do not name us",
+            f'{APPLY}, and see that the identity is in the group "plimsoll"',
+        )
+    if others:
+        return note(
+            "fields",
+            f"whether our policies hold cannot be seen, because something else refuses: "
+            f"{others[0].about}: {others[0].said}",
+        )
+    if held:
+        return fine("fields", f"only Plimsoll's own can be changed, as tried on {_listed(held)}")
+    if tried:
+        return fine("fields", "there is no right to write at all, so nothing that could be changed")
+    return note("fields", "the cluster has nothing yet to try it on", "ask again when it has nodes")
+
+
+def queue(facts: Facts) -> Iterator[Finding]:
+    """Say whether requests of a drain have a queue of their own in the API server."""
+    if _older(facts, QUEUES_SINCE):
+        says = "Kubernetes before 1.29 does not know the manifest of our queue"
+        yield note("queue", says, "upgrade the cluster, then " + APPLY)
+        return
+    found = facts.queue
+    if isinstance(found, PlimsollError):
+        yield unasked("queue", found)
+    elif found.used is None:
+        yield note("queue", "the API server does not say which it uses: it may have none")
+    elif found.uid is None:
+        yield mend(
+            "queue",
+            "a drain waits in the API server behind every other client: there is no FlowSchema "
+            "plimsoll",
+            APPLY,
+        )
+    elif found.dangling:
+        yield mend(
+            "queue", "the FlowSchema plimsoll names a priority level that is not there", APPLY
+        )
+    elif found.uid != found.used:
+        yield mend(
+            "queue",
+            "our requests do not go through the FlowSchema plimsoll, though it is there",
+            'see that the identity is in the group "plimsoll", and that no FlowSchema for everybody '
+            "has a lower matchingPrecedence: kubectl get flowschemas",
+        )
+    else:
+        yield fine("queue", "requests go through a queue of their own, the FlowSchema plimsoll")
+
+
+def _older(facts: Facts, than: tuple[int, int]) -> bool:
+    """Return whether the API server says that it is older; what does not say is not."""
+    found = _MINOR.match(facts.answer) if isinstance(facts.answer, str) else None
+    return found is not None and (int(found[1]), int(found[2])) < than
+
+
+def _listed(tried: Sequence[Trial]) -> str:
+    return ", ".join(t.about for t in tried)
