@@ -1,0 +1,346 @@
+"""The guide to install holds: its commands are tried, or stand here with the reason why not.
+
+What needs a deployed stack is tried in tests/e2e/test_install.py, on the emulator.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from plimsoll.adapters.kubernetes.probe import GROUP
+from plimsoll.domain.clusters import Mode
+from plimsoll.domain.reports import Report
+from plimsoll.services.notices import URGENT_TICKS
+from tests.builders import NOON
+from tests.cli_world import MemoryWorld, a_cluster, a_world, entry, interrupt, run
+from tests.package import monthly_cost
+from tests.package.install_page import (
+    PAGE,
+    PLIMSOLL,
+    SAM,
+    Command,
+    WrongCommandError,
+    beginning,
+    call_of,
+    commands,
+    fences,
+)
+from tests.package.template import ROOT, resources, template
+
+INSTANCE: Final = "i-0123456789abcdef0"
+"""The one that the page names; it is that of the node `spot-1` too."""
+
+TRIED: Final = (
+    # Each kind of command, by how it begins, is tried by the tests of the heading that it names.
+    (PLIMSOLL,),  # the command line
+    ("aws",),  # AWS
+    (SAM, "deploy", "--parameter-overrides"),  # the stack
+    ("make",),  # the stack
+    ("kubectl", "apply", "-k"),  # the manifests
+    ("kubectl", "diff", "-k"),
+    ("kubectl", "delete", "-k"),
+    (".venv/bin/python", "-m", "tests.package.monthly_cost"),  # the cost
+)
+
+UNTRIED: Final = {
+    (SAM, "deploy", "--guided"): "it asks a person; the same deployment without questions, and "
+    "each parameter that it asks for, are tried",
+    ("kubectl", "get", "nodes"): "no rig has kubectl; it prints two fields of Nodes",
+    ("export", "AWS_DEFAULT_REGION=us-east-1"): "it sets a variable of the reader's shell",
+    ("git", "pull", "--ff-only"): "it would change the checkout that is tested",
+}
+
+
+def matching(table: Any, command: Command) -> list[tuple[str, ...]]:
+    return [start for start in table if command.words[: len(start)] == list(start)]
+
+
+def params(found: list[Command]) -> list[Any]:
+    """Make each command a case of its own; one that the page repeats is one."""
+    return [pytest.param(command, id=command.text) for command in dict.fromkeys(found)]
+
+
+def test_every_block_on_the_page_is_of_commands():
+    assert {language for language, _ in fences()} == {"sh"}
+    assert len(commands()) > 40
+
+
+@pytest.mark.parametrize("command", params(commands()))
+def test_every_command_is_tried_or_has_a_reason_why_not(command: Command):
+    known = matching(TRIED, command) + matching(UNTRIED, command)
+    assert len(known) == 1, f"{command.text}: try it, or write down why it cannot be tried"
+
+
+def test_no_reason_is_left_over_and_nothing_is_said_to_be_tried_that_is_not_there():
+    for start in (*TRIED, *UNTRIED):
+        assert beginning(*start), start
+
+
+# --- The command line -----------------------------------------------------------------------------
+
+ANSWERS: Final = {
+    "clusters set harbor --mode act": "y\n",
+    "clusters remove harbor": "y\n",
+}
+"""What the reader types when he is asked."""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like the checkout, with the reader's own files in it."""
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\nMIIB\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def what_happens_meanwhile(world: MemoryWorld, words: str) -> None:
+    """Between the commands of the page the sweep runs, and the experiment's notice comes."""
+    if words == "clusters list":
+        world.index.put([entry()])
+    elif words == "reports --cluster harbor":
+        world.reports.merge(
+            Report(
+                interruption=f"{INSTANCE}@unknown",
+                cluster="harbor",
+                node="spot-1",
+                kind="spot-interruption",
+                noticed=NOON,
+                deadline=None,
+                reasons=("would cordon Node spot-1",),
+            )
+        )
+    elif words == "clusters remove harbor --dry-run":
+        interrupt(world, kind="rebalance-recommendation", seconds=None)
+
+
+def test_the_commands_of_the_page_lead_from_nothing_to_acting_and_out_again(checkout: Path):
+    world, counting = a_world(registered=False)
+    modes = []
+    for command in beginning(PLIMSOLL):
+        words = " ".join(command.words[1:])
+        what_happens_meanwhile(world, words)
+        result = run(world, *command.words[1:], input=ANSWERS.get(words))
+        doctor = words.startswith("doctor")  # may find something to mend in a cluster of two nodes
+        assert result.exit_code in ({0, 1} if doctor else {0}), f"{command.text}\n{result.output}"
+        if doctor:
+            assert "a canary came through" in result.stdout
+            counting.writes.clear()  # questions about rights are written, and change nothing
+        if words.startswith("event"):
+            assert "cordon Node spot-1" in result.stdout
+        if words.startswith("reports"):
+            assert INSTANCE in result.stdout
+        harbor = world.registry.get("harbor")
+        modes.append(None if harbor is None else harbor.mode)
+        if Mode.ACT not in modes:
+            assert counting.writes == [], f"{command.text} wrote to a cluster that is observed"
+    assert list(dict.fromkeys(modes)) == [Mode.OBSERVE, Mode.ACT, None]
+    [node] = [n for n in world.open(a_cluster()).nodes() if n.name == "spot-1"]
+    assert not node.unschedulable
+    assert [cluster.name for cluster in world.registry.list()] == ["lab"]
+
+
+# --- AWS ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", params(beginning("aws")))
+def test_an_aws_command_is_one_that_the_service_knows(command: Command):
+    call = call_of(command.words)
+    for value in call.parameters.values():
+        if isinstance(value, str) and value.startswith("file://infra/"):
+            assert (ROOT / value.removeprefix("file://")).is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("aws ekz describe-cluster --name harbor", "no service ekz"),
+        ("aws eks describe-clusters --name harbor", "no operation"),
+        ("aws eks describe-cluster --cluster harbor", "no option --cluster"),
+        ("aws eks create-access-entry --cluster-name harbor", "needs principalArn"),
+        ("aws eks update-cluster-config --name h --access-config mode=API", "no mode"),
+        ("aws eks update-cluster-config --name h --access-config authenticationMode=X", "none of"),
+        ("aws cloudformation wait stack-is-there --stack-name plimsoll", "waits for no"),
+    ],
+)
+def test_a_wrong_aws_command_would_be_found(text: str, said: str):
+    with pytest.raises(WrongCommandError, match=said):
+        call_of(Command(text).words)
+
+
+def test_access_entries_put_the_roles_into_the_group_of_the_manifests():
+    [command] = beginning("aws", "eks", "create-access-entry")
+    assert call_of(command.words).parameters["kubernetesGroups"] == [GROUP]
+
+
+def test_secrets_are_named_as_the_roles_may_read_them():
+    for command in beginning("aws", "secretsmanager"):
+        parameters = call_of(command.words).parameters
+        assert parameters.get("Name", parameters.get("SecretId")).startswith("plimsoll/")
+
+
+def test_the_retained_tables_are_those_that_the_page_deletes():
+    deleted = {c.words[-1].split("-")[1] for c in beginning("aws", "dynamodb", "delete-table")}
+    kept = {
+        name
+        for name, table in resources("AWS::DynamoDB::Table").items()
+        if table["DeletionPolicy"].startswith("Retain")
+    }
+    assert deleted == kept
+
+
+def test_the_experiment_is_a_template_that_cloudformation_takes():
+    linter = ROOT / ".tools/sam/bin/cfn-lint"
+    if not linter.exists():
+        pytest.skip("cfn-lint is not there: run `make setup`")
+    done = subprocess.run(
+        [linter, ROOT / "infra/fis/spot-interruption.yaml"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_only_what_carries_the_tag_of_the_page_can_be_interrupted():
+    text = (ROOT / "infra/fis/spot-interruption.yaml").read_text(encoding="utf-8")
+    [command] = beginning("aws", "ec2", "create-tags")
+    [tag] = call_of(command.words).parameters["Tags"]
+    assert f'ResourceTags: {{{tag["Key"]}: "{tag["Value"]}"}}' in text
+    assert f'aws:ResourceTag/{tag["Key"]}: "{tag["Value"]}"' in text
+
+
+# --- The stack ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", params(beginning("make")))
+def test_a_make_target_exists(command: Command):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(rf"^{command.words[1]}:", makefile, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", params(beginning(SAM, "deploy", "--parameter-overrides")))
+def test_a_parameter_that_is_set_exists_and_takes_the_value(command: Command):
+    for pair in command.words[3:]:
+        name, _, value = pair.partition("=")
+        parameter = template()["Parameters"][name]
+        assert value in parameter.get("AllowedValues", [value])
+
+
+def test_the_page_has_every_parameter_with_its_default():
+    said = {row[0].strip("`"): row[1].strip("`") for row in monthly_cost.rows("parameter")}
+    assert said == {
+        name: str(parameter["Default"]) or "empty"
+        for name, parameter in template()["Parameters"].items()
+    }
+
+
+def test_the_page_has_every_size():
+    said = {row[0].strip("`"): {int(row[1]), int(row[2])} for row in monthly_cost.rows("`Size`")}
+    sizes = template()["Mappings"]["Concurrency"]
+    assert said == {name: {size["Each"]} for name, size in sizes.items()}
+
+
+def test_the_quotas_that_reserving_needs_are_those_of_the_sizes():
+    kept_free_by_lambda, the_sweep = 100, 1
+    page = PAGE.read_text(encoding="utf-8")
+    for name, size in template()["Mappings"]["Concurrency"].items():
+        if name != "small":
+            needed = kept_free_by_lambda + 2 * size["Each"] + the_sweep
+            assert re.search(rf"\b{needed} with `{name}`", page)
+
+
+# --- The manifests --------------------------------------------------------------------------------
+
+
+def manifests(folder: Path) -> Iterator[dict[str, Any]]:
+    """Load a kustomization and everything that it names."""
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    for name in kustomization["resources"]:
+        found = (folder / name).resolve()
+        if found.is_dir():
+            yield from manifests(found)
+        else:
+            yield from yaml.safe_load_all(found.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    params([c for verb in ("apply", "diff", "delete") for c in beginning("kubectl", verb)]),
+)
+def test_a_kustomization_has_objects_that_a_cluster_can_name(command: Command):
+    found = list(manifests(ROOT / command.words[3]))
+    assert {"Namespace", "ClusterRole", "ClusterRoleBinding"} <= {one["kind"] for one in found}
+    for one in found:
+        assert one["apiVersion"]
+        assert one["metadata"]["name"]
+
+
+def test_the_kustomization_for_old_clusters_exists():
+    assert "`infra/cluster-rbac-only`" in PAGE.read_text(encoding="utf-8")
+    assert list(manifests(ROOT / "infra/cluster-rbac-only"))
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed here")
+def test_kubectl_itself_takes_the_kustomization():
+    done = subprocess.run(
+        ["kubectl", "kustomize", ROOT / "infra/cluster"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- The cost -------------------------------------------------------------------------------------
+
+
+def on_the_page(lines: Any) -> bool:
+    return "\n".join(lines) in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_costs_on_the_page_follow_from_its_prices_the_template_and_the_code():
+    assert on_the_page(monthly_cost.cost_table()), "\n".join(monthly_cost.cost_table())
+    assert on_the_page(monthly_cost.beside_table()), "\n".join(monthly_cost.beside_table())
+
+
+def test_every_price_and_every_use_on_the_page_counts():
+    asked: set[str] = set()
+
+    class Listening(dict[str, float]):
+        def __getitem__(self, name: str) -> float:
+            asked.add(name)
+            return super().__getitem__(name)
+
+    price, use = (Listening(monthly_cost.numbers(name)) for name in ("price", "use"))
+    monthly_cost.monthly(1, price, use, monthly_cost.Stack.of_the_template())
+    monthly_cost.beside(price, use)
+    assert asked == {*price, *use}
+
+
+def test_a_sweep_twice_as_often_costs_twice_as_much():
+    price, use = monthly_cost.numbers("price"), monthly_cost.numbers("use")
+    stack = monthly_cost.Stack.of_the_template()
+    twice = replace(stack, sweep_minutes=stack.sweep_minutes / 2)
+    once = monthly_cost.monthly(10, price, use, stack)
+    often = monthly_cost.monthly(10, price, use, twice)
+    assert often["sweeps"] == pytest.approx(2 * once["sweeps"])
+    assert often["drains"] == once["drains"]
+
+
+def test_the_costs_of_drains_are_those_worked_out_by_hand():
+    """60 drains of 180 s with 1769 MB, and fifteen ticks each."""
+    price, use = monthly_cost.numbers("price"), monthly_cost.numbers("use")
+    cost = monthly_cost.monthly(1, price, use, monthly_cost.Stack.of_the_template())
+    assert len(URGENT_TICKS) == 15
+    by_hand = 60 * 180 * 1769 / 1024 * 0.0000133334 + 60 * 15 * 0.20 / 1e6
+    assert cost["drains"] == pytest.approx(by_hand)
