@@ -50,7 +50,8 @@ class DynamoReports:
                 ExpressionAttributeNames={"#cluster": "cluster"},
                 ExpressionAttributeValues=strings(**{":cluster": cluster}),
                 ScanIndexForward=False,
-                PaginationConfig={"MaxItems": limit},
+                # Without a size a page is a megabyte, which is read and paid for whole.
+                PaginationConfig={"MaxItems": limit, "PageSize": limit},
             )
             return [item_to_report(item) for page in pages for item in page["Items"]]
 
