@@ -1,0 +1,69 @@
+"""The workflow on GitHub: it does what `.ci/run` does, and runs nothing that can change under it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.package.template import ROOT
+
+WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+_PINNED: Final = re.compile(r"uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+
+
+def loaded(path: Any) -> Any:
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found["on"] = found.pop(True)  # YAML 1.1 reads the key `on` as a truth value
+    return found
+
+
+def ci() -> Any:
+    return loaded(ROOT / ".github/workflows/ci.yml")
+
+
+def steps() -> list[dict[str, Any]]:
+    [job] = ci()["jobs"].values()
+    return job["steps"]
+
+
+def test_it_runs_what_a_developer_runs_and_nothing_else():
+    assert [step["run"] for step in steps() if "run" in step] == [".ci/run"]
+    assert (ROOT / ".ci/run").stat().st_mode & 0o100, ".ci/run cannot be run"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_every_action_is_pinned_by_its_commit_and_says_its_version(path: Any):
+    uses = [line for line in path.read_text(encoding="utf-8").splitlines() if "uses:" in line]
+    assert uses
+    assert [line for line in uses if not _PINNED.search(line)] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_it_may_read_the_code_and_nothing_else(path: Any):
+    workflow = loaded(path)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert not [job for job in workflow["jobs"].values() if "permissions" in job]
+    assert "pull_request_target" not in workflow["on"]
+    assert "secrets." not in path.read_text(encoding="utf-8")
+
+
+def test_it_ends_and_gives_way_to_a_newer_run():
+    [job] = ci()["jobs"].values()
+    assert job["timeout-minutes"] == 90
+    assert ci()["concurrency"]["cancel-in-progress"] is True
+
+
+def test_the_files_that_it_names_exist():
+    for step in steps():
+        for name, value in step.get("with", {}).items():
+            if name.endswith("-file"):
+                assert (ROOT / value).is_file(), value
+            elif name == "cache-dependency-path":
+                for pattern in value.split():
+                    assert list(ROOT.glob(pattern)), pattern
+        for patterns in re.findall(r"hashFiles\((.*?)\)", str(step)):
+            for pattern in re.findall(r"'([^']+)'", patterns):
+                assert list(ROOT.glob(pattern)), pattern
