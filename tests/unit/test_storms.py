@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from plimsoll.drill.script import read_drill
 from plimsoll.drill.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
-from plimsoll.drill.storms.model import Fault, Group, Notices, Rescale, Rollout, Workload
+from plimsoll.drill.storms.model import Group
+from plimsoll.drill.storms.timeline import Fault, Notices, Rescale, Rollout
+from plimsoll.drill.storms.workload import Workload
 
 SEEDS = range(300, 340)
 KNOWN = {"below-floor-in-rollout"}

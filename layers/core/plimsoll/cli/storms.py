@@ -69,7 +69,7 @@ def storms(count: int, seed: int, jobs: int, twice_every: int, keep: Path | None
         for rule in sorted(verdict.rules):
             broken[rule] += 1
             if broken[rule] <= TOLD:
-                _tell(out, verdict, rule, keep, twice=_is_twice(verdict.storm.seed, twice_every))
+                _tell(out, verdict, rule, keep, twice=_is_twice(verdict.seed, twice_every))
         if time.monotonic() - told > EVERY or played == count:
             told = time.monotonic()
             rate = played / (told - began)
@@ -103,7 +103,7 @@ def _is_twice(seed: int, twice_every: int) -> bool:
 
 
 def _tell(out: Console, verdict: Verdict, rule: str, keep: Path | None, *, twice: bool) -> None:
-    storm = verdict.storm
+    storm = draw_storm(verdict.seed)
     first = next(v for v in verdict.violations if v.rule == rule)
     said = f"seed {storm.seed} broke {rule} at {first.seconds:g} s: {first.what}"
     out.print(Text(said), soft_wrap=True)

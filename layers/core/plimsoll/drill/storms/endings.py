@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ from plimsoll.domain.plan import Step
 from plimsoll.drill.simulated.aws import group_of
 from plimsoll.drill.simulated.rig import Simulation
 from plimsoll.drill.simulated.stage import HollowStage
+from plimsoll.drill.storms.hearing import Hearing
 
 _COUNTED = ("deployments", "replicasets", "statefulsets")
 
@@ -60,11 +62,12 @@ def still_to_do(stage: HollowStage, seen: Observation, now: datetime) -> Sequenc
 
 
 def endings_wrong(
-    simulation: Simulation, stage: HollowStage, seen: Observation
+    simulation: Simulation, stage: HollowStage, seen: Observation, hearing: Hearing
 ) -> Iterator[tuple[str, str]]:
     """Yield what a storm must not leave behind."""
     yield from _left_changed(stage, seen)
-    yield from _left_open(simulation, stage, seen)
+    yield from _left_open(simulation, stage, seen, hearing)
+    yield from _reported(simulation, stage, hearing)
 
 
 def _left_changed(stage: HollowStage, seen: Observation) -> Iterator[tuple[str, str]]:
@@ -85,8 +88,9 @@ def _left_changed(stage: HollowStage, seen: Observation) -> Iterator[tuple[str, 
 
 
 def _left_open(
-    simulation: Simulation, stage: HollowStage, seen: Observation
+    simulation: Simulation, stage: HollowStage, seen: Observation, hearing: Hearing
 ) -> Iterator[tuple[str, str]]:
+    """Every node that had notice is cordoned; one that is gone leaves nothing, heard of or not."""
     now = simulation.clock.now()
     known = {node.name: node for node in seen.nodes}
     for machine in stage.fleet.machine.values():
@@ -95,6 +99,8 @@ def _left_open(
         if row.noticed is None or node is None:
             continue
         if machine.gone is None:
+            if not hearing.heard_of(machine.node):
+                continue  # every notice was lost, and the instance is there: nobody can know
             record = node.interruption
             if record is None or not node.unschedulable:
                 yield "not-cordoned", f"{node.name} had {row.kind} and lives on uncordoned"
@@ -102,6 +108,22 @@ def _left_open(
                 yield "left-open", f"{node.name} is past its deadline and open"
         else:
             yield "left-open", f"{node.name} is gone and its Node is still there"
+
+
+def _reported(
+    simulation: Simulation, stage: HollowStage, hearing: Hearing
+) -> Iterator[tuple[str, str]]:
+    """What was written on a Node and went has one report: not two names, and not none."""
+    simulation.responder.hand_in(simulation.measurement)
+    reports = Counter(name.partition("@")[0] for name in simulation.measurement.reports)
+    for machine in stage.fleet.machine.values():
+        number = reports[machine.id]
+        if number > 1:
+            yield "reported-twice", f"{machine.node} has {number} reports of one interruption"
+        taken_up = simulation.measurement.nodes[machine.id].cordoned is not None
+        if taken_up and machine.gone is not None and not number and hearing.writes_all_reports:
+            rule = "not-reported" if hearing.slices_live else "not-reported-when-killed"
+            yield rule, f"{machine.node} was cordoned and went, and no report says so"
 
 
 def _annotations(obj: dict[str, Any]) -> dict[str, str]:

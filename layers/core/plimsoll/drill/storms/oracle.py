@@ -1,7 +1,8 @@
 """The oracle: what a plan that knew everything could have saved, found by exact search.
 
 It answers for plain storms only: one batch of notices in one instant, each with its end, nothing
-broken, nothing scaled or rolled out, and at most `FEW` pods that must go. What it assumes:
+broken, nothing scaled or rolled out by anybody (an autoscaler neither), all pods of one priority,
+and at most `FEW` pods that must go. What it assumes:
 
 * A pod can be told to stop at once, so whoever stops within the time left need not be killed.
 * A workload is kept above zero when one of its pods is Ready elsewhere before the last one must be
@@ -31,7 +32,9 @@ from plimsoll.domain.pods import Pod
 from plimsoll.drill.report import Report
 from plimsoll.drill.simulated.aws import group_of
 from plimsoll.drill.simulated.rig import Simulation
-from plimsoll.drill.storms.model import CLUSTER, Notices, Storm, Workload
+from plimsoll.drill.storms.model import CLUSTER, Storm
+from plimsoll.drill.storms.timeline import Notices
+from plimsoll.drill.storms.workload import SCALED, Workload
 
 FEW: Final = 6
 HEARD: Final = 5.0
@@ -56,6 +59,7 @@ def knows(storm: Storm) -> bool:
         and isinstance(event := storm.events[0], Notices)
         and event.notice in _ENDS
         and not event.spread_seconds
+        and all(w.autoscaled is None and not w.priority for w in storm.workloads)
     )
 
 
@@ -120,7 +124,7 @@ class _Search:
     def at_zero(self, report: Report) -> Iterator[tuple[str, str]]:
         """Yield where more workloads were at zero than had to be."""
         rows = {row["name"]: row for row in report["workloads"]}
-        risky = [w for w in self._storm.workloads if self._at_risk(w)]
+        risky = [w for w in self._storm.workloads if w.kind in SCALED and self._at_risk(w)]
         hit = [n for n, row in rows.items() if row["seconds_at_zero"] > 0 and row["ready_floor"]]
         safe = {w.name for w in self._storm.workloads} - {w.name for w in risky}
         for name in hit:
@@ -137,11 +141,10 @@ class _Search:
         return bool(pods) and all(p.node in self._going for p in pods)
 
     def _surges(self, workload: Workload) -> bool:
-        return (
-            workload.kind == "Deployment"
-            and workload.strategy == "RollingUpdate"
-            and not workload.gitops
-        )
+        if workload.kind == "ReplicaSet":
+            return True
+        rolls = workload.kind == "Deployment" and workload.strategy == "RollingUpdate"
+        return rolls and not workload.gitops
 
     def _may_be_kept(self, workload: Workload) -> bool:
         if self._surges(workload):

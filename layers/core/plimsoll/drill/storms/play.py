@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Final, override
 
 from plimsoll.domain.plan import Step
 from plimsoll.drill.report import Report
 from plimsoll.drill.rigs import Quiet
+from plimsoll.drill.scenario import FaultEntry
 from plimsoll.drill.script import Script
 from plimsoll.drill.simulated.rig import Mischief, Simulation
 from plimsoll.drill.simulated.time import Invocation
 from plimsoll.drill.storms.endings import Ending, ending_of, endings_wrong, still_to_do
 from plimsoll.drill.storms.files import read_storm
+from plimsoll.drill.storms.hearing import NOTICE, Hearing
 from plimsoll.drill.storms.model import CLUSTER, Storm
 from plimsoll.drill.storms.oracle import Before, knows, not_saved
 from plimsoll.drill.storms.watch import Violation, Watch
 from plimsoll.drill.warmup import NeverReadyError
 
 PLIMSOLL: Final = "plimsoll"
-NOTICE: Final = re.compile(r"[a-z-]+ for \S+ of \S+$")
-"""How the timeline says that a notice is sent."""
 CALM: Final = timedelta(seconds=65)
 """Between two looks at a settled cluster: a sweep, and what it wakes."""
 LOOKS: Final = 10
@@ -34,7 +33,7 @@ LOOKS: Final = 10
 class Verdict:
     """What came of a storm."""
 
-    storm: Storm
+    seed: int
     violations: tuple[Violation, ...] = ()
     settled: bool = False
     playable: bool = True
@@ -57,14 +56,29 @@ def play_storm(storm: Storm, *, twice: bool = False, responder: str = PLIMSOLL) 
         twice: play it again with every message doubled and the lease held by all, and compare.
         responder: who reacts; the rules are Plimsoll's, others show that they are seen broken.
     """
-    script = read_storm(storm)
+    return _judged(read_storm(storm), storm, storm.seed, responder, twice=twice)
+
+
+def play_kept(script: Script, *, twice: bool = False) -> Verdict:
+    """Play a storm that was kept as a drill; the oracle is not asked.
+
+    Args:
+        script: the drill.
+        twice: as in `play_storm`.
+    """
+    return _judged(script, None, script.scenario.seed, PLIMSOLL, twice=twice)
+
+
+def _judged(
+    script: Script, storm: Storm | None, seed: int, responder: str, *, twice: bool
+) -> Verdict:
     try:
-        verdict, ending = _played(storm, script, responder, doubled=False)
+        verdict, ending = _played(script, storm, responder, doubled=False)
     except NeverReadyError:
-        return Verdict(storm=storm, playable=False)
+        return Verdict(seed=seed, playable=False)
     if not twice or ending is None:
         return verdict
-    other, again = _played(storm, script, responder, doubled=True)
+    other, again = _played(script, storm, responder, doubled=True)
     found = [*verdict.violations, *(_doubled(v) for v in other.violations)]
     if again is not None and verdict.settled and other.settled:
         found += [
@@ -72,13 +86,7 @@ def play_storm(storm: Storm, *, twice: bool = False, responder: str = PLIMSOLL) 
             for f in fields(Ending)
             if (a := getattr(ending, f.name)) != (b := getattr(again, f.name))
         ]
-    return Verdict(
-        storm=storm,
-        violations=tuple(found),
-        settled=verdict.settled,
-        judged=verdict.judged,
-        killed=verdict.killed,
-    )
+    return replace(verdict, violations=tuple(found))
 
 
 def _doubled(violation: Violation) -> Violation:
@@ -91,20 +99,23 @@ def _doubled(violation: Violation) -> Violation:
 class _Play:
     """One play of a storm, and what is looked at meanwhile."""
 
-    storm: Storm
+    storm: Storm | None
+    """None where the oracle is not to be asked."""
     simulation: Simulation
     watch: Watch
     before: Before | None = None
 
     def say(self, what: str) -> None:
         """Look at the cluster when the first notice is sent, before anybody hears of it."""
-        if self.before is None and knows(self.storm) and NOTICE.match(what):
+        self.watch.hearing.say(what)
+        asked = self.storm is not None and knows(self.storm)
+        if self.before is None and asked and NOTICE.match(what):
             seen = self.watch.seen(self.simulation.stages[CLUSTER])
             self.before = Before(seen=seen, at=self.simulation.clock.now())
 
     def judge(self, report: Report) -> bool:
         """Ask the oracle; return whether it knew the answer."""
-        if self.before is None:
+        if self.storm is None or self.before is None:
             return False
         answer = not_saved(self.storm, self.before, self.simulation, report)
         for rule, what in answer or ():
@@ -122,7 +133,9 @@ class _Play:
                 break
         for step in steps if settled else ():
             self.watch.note("never-calm", f"there is always something to do: {step}")
-        for rule, what in endings_wrong(self.simulation, stage, self.watch.seen(stage)):
+        for rule, what in endings_wrong(
+            self.simulation, stage, self.watch.seen(stage), self.watch.hearing
+        ):
             self.watch.note(rule, what)
 
 
@@ -143,17 +156,19 @@ class _Ears(Quiet):
 
 
 def _played(
-    storm: Storm, script: Script, responder: str, *, doubled: bool
+    script: Script, storm: Storm | None, responder: str, *, doubled: bool
 ) -> tuple[Verdict, Ending | None]:
     ears = _Ears()
+    scenario = script.scenario
     simulation = Simulation(
         script,
         responder=responder,
-        seed=storm.seed,
+        seed=scenario.seed,
         listener=ears,
         mischief=Mischief(on_call=ears.called, doubled=doubled),
     )
-    watch = Watch(simulation, responder, lease_for_all=doubled)
+    hearing = Hearing([e for e in scenario.timeline if isinstance(e, FaultEntry)])
+    watch = Watch(simulation, responder, hearing, lease_for_all=doubled)
     play = ears.play = _Play(storm, simulation, watch)
     try:
         report = simulation.run()
@@ -164,11 +179,11 @@ def _played(
         raise
     except Exception as error:  # noqa: BLE001 - a bug is what is looked for
         watch.note("bug", f"{type(error).__name__}: {error}")
-        return Verdict(storm=storm, violations=tuple(watch.findings.found)), None
+        return Verdict(seed=scenario.seed, violations=tuple(watch.findings.found)), None
     finally:
         simulation.close()
     verdict = Verdict(
-        storm=storm,
+        seed=scenario.seed,
         violations=tuple(watch.findings.found),
         settled=report["settled"],
         judged=judged,

@@ -6,10 +6,10 @@ as the planner does, since these are the scheduler's; all else they work out ane
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import Board
@@ -20,23 +20,17 @@ from plimsoll.domain.pods import Pod, Ref
 from plimsoll.drill.machines import Machine
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.simulated.stage import HollowStage
+from plimsoll.drill.storms.hearing import Hearing, since
+from plimsoll.drill.storms.writes import GENERATIONS, KINDS, Write
 from plimsoll.drill.tally import Tally
-from plimsoll.hollow.routes import Target
 
 type Wrong = tuple[str, str]
-_WORKLOADS = {
-    "deployments": "Deployment",
-    "replicasets": "ReplicaSet",
-    "statefulsets": "StatefulSet",
-}
 HEARD: Final = timedelta(seconds=5)
 """How soon it is known that an instance is past its deadline, when nothing is broken."""
 WRITTEN: Final = timedelta(seconds=60)
 """How soon a notice is on its node, also when the API server was away meanwhile."""
 SILENT: Final = timedelta(seconds=75)
 """How long an instance may be gone without a word until a sweep knows."""
-GENERATIONS: Final = ("pod-template-hash", "controller-revision-hash")
-"""The labels by which controllers tell generations of pods apart."""
 _NAMES_ITS_END: Final = frozenset(
     {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
 )
@@ -44,28 +38,27 @@ _NAMES_ITS_END: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
-    """A request of the responder that changes something."""
+class Scene:
+    """What a write is judged by."""
 
-    method: str
-    target: Target
-    name: str
-    body: Mapping[str, Any]
-    now: datetime
+    stage: HollowStage
+    measurement: Measurement
+    hearing: Hearing
+    look: Callable[[], Observation]
+    """Looks at the cluster itself, not at what the responder last read of it."""
 
 
-def judged(
-    write: Write, stage: HollowStage, measurement: Measurement, look: Callable[[], Observation]
-) -> list[Wrong]:
+def judged(write: Write, scene: Scene) -> list[Wrong]:
     """Return what is wrong with a write, before it happens."""
     plural = write.target.resource.plural
     namespace = write.target.namespace or ""
     if plural == "pods" and (write.target.subresource == "eviction" or write.method == "DELETE"):
-        seen = look()
+        seen = scene.look()
         pod = next((p for p in seen.pods if (p.namespace, p.name) == (namespace, write.name)), None)
-        return [] if pod is None else list(_Leaving(write, stage, measurement, seen, pod).wrong())
-    if plural in _WORKLOADS and "replicas" in write.body.get("spec", {}):
-        tally = measurement.tallies.get((stage.name, namespace, _WORKLOADS[plural], write.name))
+        return [] if pod is None else list(_Leaving(write, scene, seen, pod).wrong())
+    if plural in KINDS and "replicas" in write.body.get("spec", {}):
+        key = (scene.stage.name, namespace, KINDS[plural], write.name)
+        tally = scene.measurement.tallies.get(key)
         return [] if tally is None else list(_scaling(write, tally))
     return []
 
@@ -86,14 +79,13 @@ class _Leaving:
     """An eviction, or a delete, of one pod."""
 
     write: Write
-    stage: HollowStage
-    measurement: Measurement
+    scene: Scene
     seen: Observation
     pod: Pod
 
     def wrong(self) -> Iterator[Wrong]:
         pod, node = self.pod, self.seen.node.get(self.pod.node or "")
-        machine = None if pod.node is None else self.stage.fleet.on_node(pod.node)
+        machine = None if pod.node is None else self.scene.stage.fleet.on_node(pod.node)
         grace = self._grace()
         if machine is None or node is None:
             return  # it died with its instance
@@ -102,7 +94,7 @@ class _Leaving:
         if node.interruption is None:
             yield "left-healthy-node", f"{pod} of {node.name}, which has no record of going"
         deadline = None if node.interruption is None else node.interruption.deadline
-        ends = _announced(machine, self.write.now)
+        ends = self._announced(machine)
         if ends is not None and (deadline is None or deadline > ends):
             yield "deadline-too-late", f"{node.name} ends sooner than its record says"
         if grace is not None and deadline is not None:
@@ -114,8 +106,19 @@ class _Leaving:
         late = deadline is not None and self.write.now >= deadline - timedelta(
             seconds=pod.grace_seconds
         )
-        if not late:
+        if not late and not self._looks_are_old():
             yield from self._early(node)
+
+    def _announced(self, machine: Machine) -> datetime | None:
+        """Return when an instance goes, where all that decides it was heard long enough ago."""
+        heard = self.write.now - WRITTEN - self.scene.hearing.slack
+        told = all(kind in _NAMES_ITS_END and at < heard for kind, at in machine.notices)
+        known = machine.notices and self.scene.hearing.heard_all_of(machine.node)
+        return machine.ends if told and known else None
+
+    def _looks_are_old(self) -> bool:
+        zero = self.scene.measurement.started
+        return self.scene.hearing.looks_are_old(since(zero, self.write.now))
 
     def _grace(self) -> int | None:
         options = self.write.body.get("deleteOptions", self.write.body)
@@ -126,8 +129,8 @@ class _Leaving:
         """Before its latest safe start a pod that serves leaves only where that costs nothing."""
         pod, owner = self.pod, self.seen.owner(self.pod)
         tally = None if owner is None else self._tally(owner)
-        if owner is None or tally is None:
-            yield "early-without-replacement", f"{pod}, which nobody makes anew"
+        if owner is None or tally is None or not tally.counted:
+            yield "early", f"{pod}, which may finish, or which nobody makes anew"
             return
         mates = [p for p in self.seen.of_workload.get(owner, ()) if self._serves(p)]
         staying = [p for p in mates if self._stays(p)]
@@ -146,28 +149,29 @@ class _Leaving:
         return len(generations) > 1 or self.seen.workload[owner].rolling_out
 
     def _tally(self, owner: Ref) -> Tally | None:
-        return self.measurement.tallies.get(
-            (self.stage.name, owner.namespace, owner.kind, owner.name)
+        return self.scene.measurement.tallies.get(
+            (self.scene.stage.name, owner.namespace, owner.kind, owner.name)
         )
 
     def _serves(self, pod: Pod) -> bool:
         """What the API server shows, but for deaths that are on record or that a sweep has seen."""
         if not pod.serving or pod.node is None:
             return False
-        if self.stage.fleet.on_node(pod.node) is not None:
+        if self.scene.stage.fleet.on_node(pod.node) is not None:
             return True
         node = self.seen.node.get(pod.node)
         record = None if node is None else node.interruption
         if record is not None and (record.gone is not None or self._past(record.deadline)):
             return False
+        slack = self.scene.hearing.slack
         return any(
-            machine.gone is not None and machine.gone > self.write.now - SILENT
-            for machine in self.stage.fleet.machine.values()
+            machine.gone is not None and machine.gone > self.write.now - SILENT - slack
+            for machine in self.scene.stage.fleet.machine.values()
             if machine.node == pod.node
         )
 
     def _past(self, deadline: datetime | None) -> bool:
-        return deadline is not None and deadline + HEARD < self.write.now
+        return deadline is not None and deadline + HEARD + self.scene.hearing.slack < self.write.now
 
     def _stays(self, pod: Pod) -> bool:
         node = self.seen.node.get(pod.node or "")
@@ -183,7 +187,7 @@ class _Leaving:
             for n in self.seen.nodes
         ]
         board = Board(nodes, self.seen.pods, self.seen.claims)
-        promised = list(self._promised())
+        promised = sorted(self._promised(), key=lambda pod: -pod.priority)
         alone = _dealt(board.copy(), promised)
         board.remove(self.pod)
         for node in board.candidates(self.pod):
@@ -201,12 +205,6 @@ class _Leaving:
             leaving = [p for p in pods if p.deleting is not None]
             owed = workload.replicas - sum(p.deleting is None for p in pods)
             yield from (replacement_of(p) for p in leaving[: max(0, owed)])
-
-
-def _announced(machine: Machine, now: datetime) -> datetime | None:
-    """Return when an instance goes, where everything that decides it was told long enough ago."""
-    told = all(kind in _NAMES_ITS_END and at + WRITTEN < now for kind, at in machine.notices)
-    return machine.ends if told and machine.notices else None
 
 
 def _dealt(board: Board, pods: Sequence[Pod]) -> int:

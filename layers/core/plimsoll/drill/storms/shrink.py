@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from plimsoll.drill.problems import BadScenario
-from plimsoll.drill.storms.model import Notices, Rescale, Rollout, Storm
+from plimsoll.drill.storms.model import Storm
+from plimsoll.drill.storms.timeline import Notices, Rescale, Rollout
 
 TRIES = 80
 
@@ -57,15 +59,19 @@ def _smaller(storm: Storm) -> Iterator[Storm]:
             events=tuple(e for e in storm.events if getattr(e, "group", None) != group.name),
         )
     for i, workload in enumerate(storm.workloads):
-        plain = [
+        plain: list[dict[str, Any]] = [
             {"budget": None},
             {"volumes": False},
             {"spread": None},
+            {"apart": False},
             {"gitops": False},
+            {"autoscaled": None},
+            {"priority": 0},
+            {"run_seconds": None},
             {"replicas": workload.replicas - 1},
         ]
         for change in plain:
-            changed = replace(workload, **change)  # type: ignore[arg-type]  # of many types
+            changed = replace(workload, **change)
             if changed != workload and (changed.replicas > 0 or changed.kind == "DaemonSet"):
                 if changed.replicas < 0:
                     continue
@@ -77,7 +83,7 @@ def _smaller(storm: Storm) -> Iterator[Storm]:
             smaller = replace(group, size=group.size - 1, most=group.most - 1)
             events = tuple(
                 replace(e, count=min(e.count, smaller.size))
-                if isinstance(e, Notices) and e.group == group.name
+                if isinstance(e, Notices) and e.group == group.name and e.count is not None
                 else e
                 for e in storm.events
             )

@@ -6,10 +6,10 @@ is looked at is the cluster itself, not what the responder last read of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, override
+from functools import partial
+from typing import Final
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
@@ -17,14 +17,14 @@ from plimsoll.domain.observation import Observation
 from plimsoll.drill.simulated.rig import Simulation
 from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.simulated.time import Invocation
-from plimsoll.drill.storms.rules import Write, judged
-from plimsoll.hollow.api import Answer, HollowApi
-from plimsoll.hollow.routes import Target, target_of
-from plimsoll.hollow.store import Store
+from plimsoll.drill.storms.hearing import Hearing, since
+from plimsoll.drill.storms.rules import Scene, judged
+from plimsoll.drill.storms.scaleins import ScaleIns
+from plimsoll.drill.storms.watchedapi import WatchedApi, Watching
+from plimsoll.drill.storms.writes import Write
 from plimsoll.hollow.transport import HollowTransport
 
 WATCHER: Final = "storms"
-_FAILED: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,72 +51,19 @@ class Findings:
             self.found.append(violation)
 
 
-class WatchedApi(HollowApi):
-    """An API server that shows the responder's writes to somebody before they happen."""
-
-    def __init__(
-        self,
-        store: Store,
-        user: str,
-        before: Callable[[Write], list[tuple[str, str]]],
-        note: Callable[[str, str], None],
-        *,
-        lease_for_all: bool,
-    ) -> None:
-        super().__init__(store)
-        self._user = user
-        self._before = before
-        self._note = note
-        self._lease_for_all = lease_for_all
-        self._unheard: set[str] = set()
-        """Workloads whose owner set the count that a temporary change had set already."""
-
-    @override
-    def handle(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = "application/json",
-        *,
-        now: datetime,
-        user: str = "",
-    ) -> Answer:
-        target = target_of(path) if user == self._user else None
-        if target is not None and target.resource.plural == "leases" and self._lease_for_all:
-            return _lease(method, target, body)
-        wrong: list[tuple[str, str]] = []
-        # An owner who sets by chance the very count that stands there cannot be heard.
-        if path not in self._unheard and target is not None and target.name and method != "GET":
-            wrong = self._before(
-                Write(method=method, target=target, name=target.name, body=body or {}, now=now)
-            )
-        revision = self.store.revision
-        answer = super().handle(method, path, query, body, content_type, now=now, user=user)
-        if method == "PATCH" and path.endswith("/scale") and self.store.revision == revision:
-            self._unheard.add(path.removesuffix("/scale"))
-        if answer.status < _FAILED:  # what was refused did no harm
-            for rule, what in wrong:
-                self._note(rule, what)
-        return answer
-
-
-def _lease(method: str, target: Target, body: Any) -> Answer:
-    """Let everybody who asks hold the lease: several executors at once."""
-    if method == "GET":
-        metadata = {"name": target.name, "namespace": target.namespace, "resourceVersion": "1"}
-        return Answer(status=200, body={"metadata": metadata, "spec": {}})
-    return Answer(status=201 if method == "POST" else 200, body=body)
-
-
 class Watch:
     """Watches one simulation from time 0 to its end."""
 
     def __init__(
-        self, simulation: Simulation, responder: str, *, lease_for_all: bool = False
+        self,
+        simulation: Simulation,
+        responder: str,
+        hearing: Hearing,
+        *,
+        lease_for_all: bool = False,
     ) -> None:
         self.simulation = simulation
+        self.hearing = hearing
         self.findings = Findings()
         self._eyes: dict[str, KubernetesCluster] = {}
         self._desired: dict[tuple[str, str], int] = {}
@@ -131,17 +78,19 @@ class Watch:
             stage.cluster.api = WatchedApi(
                 stage.cluster.store,
                 responder,
-                lambda write, stage=stage: self._judge(stage, write),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-                self.note,
+                Watching(
+                    before=partial(self._judge, stage),
+                    note=self.note,
+                    scale_ins=ScaleIns(stage, simulation.measurement, self.note),
+                ),
                 lease_for_all=lease_for_all,
             )
 
     def note(self, rule: str, what: str) -> None:
         """Note a violation of now."""
         measurement = self.simulation.measurement
-        began = measurement.started or self.simulation.clock.now()
-        seconds = (self.simulation.clock.now() - began).total_seconds()
-        self.findings.add(rule, seconds, what)
+        elapsed = since(measurement.started, self.simulation.clock.now())
+        self.findings.add(rule, elapsed.total_seconds(), what)
 
     def seen(self, stage: HollowStage) -> Observation:
         """Return what a look at a cluster finds just now."""
@@ -182,4 +131,10 @@ class Watch:
     def _judge(self, stage: HollowStage, write: Write) -> list[tuple[str, str]]:
         if self.simulation.measurement.started is None:
             return []
-        return judged(write, stage, self.simulation.measurement, lambda: self.seen(stage))
+        scene = Scene(
+            stage=stage,
+            measurement=self.simulation.measurement,
+            hearing=self.hearing,
+            look=lambda: self.seen(stage),
+        )
+        return judged(write, scene)
