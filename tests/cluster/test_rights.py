@@ -1,0 +1,636 @@
+"""What our user may do on a real API server with `infra/cluster` applied, and what it may not.
+
+Every refusal is tried twice: with our own rights, and with all rights beside the group, so that
+the policies are seen to hold by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.kubernetes import Answer, Transport
+from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
+from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
+from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.checkup import Queue, Verdict
+from plimsoll.domain.errors import Refused
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.drill.controlplane import ControlPlane
+from tests.cluster.ground import Ground
+from tests.cluster.installed import a_lease, install, said, until
+from tests.hollows import STRATEGIC, a_deployment, a_stateful_set
+
+pytestmark = pytest.mark.cluster
+
+type Json = dict[str, Any]
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+RESTART = "kubectl.kubernetes.io/restartedAt"
+ALL_RIGHTS = {
+    "metadata": {"name": "all-rights-beside-the-group"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "cluster-admin",
+    },
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAYED}],
+}
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+
+@pytest.fixture(scope="module")
+def guarded(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+    install(plane, tmp_path_factory.mktemp("installed"))
+    return plane
+
+
+@pytest.fixture(scope="module")
+def shop(guarded: ControlPlane) -> Iterator[Ground]:
+    """One of each kind that we write to. What is refused changes nothing, so rows share it."""
+    with Ground(guarded) as ground:
+        ground.nodes("a")
+        ground.apply(
+            a_deployment("web", 1),
+            a_stateful_set("db", 1),
+            {**a_deployment("alone", 1), "kind": "ReplicaSet"},
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": "web"},
+                "spec": {
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "no"},
+                    "minReplicas": 1,
+                    "maxReplicas": 3,
+                },
+            },
+        )
+        ground.until(lambda: len(ground.serving()) == 3)
+        taints = [{"key": "theirs", "value": "1", "effect": "PreferNoSchedule"}]
+        marks = {"labels": {"theirs": "1"}, "annotations": {"theirs": "1"}}
+        assert patch(ground.api, node_of(ground), {"spec": {"taints": taints}}).status == 200
+        pod = f"{ground.pods_path}/{ground.pods('web')[0]['metadata']['name']}"
+        for path in (node_of(ground), pod, *(workload_of(ground, kind) for kind in WORKLOADS)):
+            assert patch(ground.api, path, {"metadata": marks}).status == 200
+        yield ground
+
+
+@pytest.fixture(scope="module")
+def all_rights(guarded: ControlPlane) -> Iterator[ClientTransport]:
+    """A member of our group who may otherwise do anything."""
+    api = guarded.transport()
+    assert api.call("POST", BINDINGS, body=ALL_RIGHTS).status == 201
+    yield as_member(guarded)
+    api.call("DELETE", f"{BINDINGS}/{ALL_RIGHTS['metadata']['name']}")
+
+
+@pytest.fixture(params=["with our own rights", "with all rights beside the group"])
+def ours(
+    request: pytest.FixtureRequest, guarded: ControlPlane, all_rights: ClientTransport
+) -> Transport:
+    return guarded.transport("plimsoll") if "own" in request.param else all_rights
+
+
+class Fixed:
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def get(self) -> str:
+        return self._token
+
+    def forget(self) -> None:
+        pass
+
+
+def as_member(plane: ControlPlane) -> ClientTransport:
+    """An administrator who comes as one of our group."""
+    token = Fixed(plane.token("admin"))
+    return ClientTransport(plane.url, ca=plane.ca, token=token, as_group=GROUP)
+
+
+WORKLOADS = {"deployments": "web", "statefulsets": "db", "replicasets": "alone"}
+
+
+def node_of(ground: Ground) -> str:
+    return f"/api/v1/nodes/{ground.name}-a"
+
+
+def workload_of(ground: Ground, plural: str) -> str:
+    return f"/apis/apps/v1/namespaces/{ground.name}/{plural}/{WORKLOADS[plural]}"
+
+
+def pod_of(ground: Ground) -> str:
+    return f"{ground.pods_path}/{ground.pods('web')[0]['metadata']['name']}"
+
+
+def scaler_of(ground: Ground) -> str:
+    return f"/apis/autoscaling/v2/namespaces/{ground.name}/horizontalpodautoscalers/web"
+
+
+def patch(api: Transport, path: str, body: Json, **query: str) -> Answer:
+    return api.call("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
+
+
+def held(answer: Answer, policy: str, field_: str) -> None:
+    """Assert that a policy of ours refused a change, by name and with the cure."""
+    assert answer.status == 403, answer.body
+    assert f"'plimsoll-{policy}'" in said(answer)
+    assert f"this changes {field_}" in said(answer)
+    assert "under another identity" in said(answer)
+
+
+def template(**spec: Any) -> Json:
+    return {"spec": {"template": {"spec": spec}}}
+
+
+def container(**more: Any) -> Json:
+    return template(containers=[{"name": "main", "image": "x", **more}])
+
+
+def marks(kind: str, **pairs: str | None) -> Json:
+    return {"metadata": {kind: pairs}}
+
+
+# Workloads
+
+
+@pytest.mark.parametrize("plural", WORKLOADS)
+@pytest.mark.parametrize(
+    ("field_", "body"),
+    [
+        pytest.param("spec.template.spec", container(image="evil"), id="image"),
+        pytest.param(
+            "spec.template.spec",
+            container(env=[{"name": "LD_PRELOAD", "value": "/evil.so"}]),
+            id="env",
+        ),
+        pytest.param("spec.template.spec", container(command=["/bin/sh"]), id="command"),
+        pytest.param(
+            "spec.template.spec", template(serviceAccountName="admin"), id="service account"
+        ),
+        pytest.param("spec.template.spec", template(hostNetwork=True), id="host network"),
+        pytest.param(
+            "spec.template.spec",
+            template(volumes=[{"name": "v", "hostPath": {"path": "/"}}]),
+            id="volume",
+        ),
+        pytest.param(
+            "the annotation inject of the template",
+            {"spec": {"template": marks("annotations", inject="yes")}},
+            id="foreign template annotation",
+        ),
+        pytest.param(
+            "spec.template.metadata.labels",
+            {"spec": {"template": marks("labels", more="1")}},
+            id="template label",
+        ),
+        pytest.param("spec.minReadySeconds", {"spec": {"minReadySeconds": 9}}, id="ready seconds"),
+        pytest.param("metadata.labels", marks("labels", theirs="2"), id="label"),
+        pytest.param("metadata.labels", marks("labels", theirs=None), id="label off"),
+        pytest.param("the annotation theirs", marks("annotations", theirs="2"), id="annotation"),
+        pytest.param("the annotation theirs", marks("annotations", theirs=None), id="off"),
+        pytest.param("the annotation new", marks("annotations", new="1"), id="new annotation"),
+        pytest.param(
+            "metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}, id="finalizer"
+        ),
+        pytest.param(
+            "metadata.ownerReferences",
+            {
+                "metadata": {
+                    "ownerReferences": [
+                        {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "1"}
+                    ]
+                }
+            },
+            id="owner",
+        ),
+    ],
+)
+def test_of_a_workload_its_owners_fields_are_refused(
+    shop: Ground, ours: Transport, plural: str, field_: str, body: Json
+):
+    held(patch(ours, workload_of(shop, plural), body), "workloads", field_)
+
+
+@pytest.mark.parametrize(
+    ("plural", "field_", "spec"),
+    [
+        (
+            "deployments",
+            "spec.strategy",
+            {"strategy": {"type": "Recreate", "rollingUpdate": None}},
+        ),
+        ("deployments", "spec.paused", {"paused": True}),
+        ("deployments", "spec.revisionHistoryLimit", {"revisionHistoryLimit": 0}),
+        (
+            "statefulsets",
+            "spec.updateStrategy",
+            {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
+        ),
+    ],
+)
+def test_how_a_workload_rolls_out_is_its_owners(
+    shop: Ground, ours: Transport, plural: str, field_: str, spec: Json
+):
+    held(patch(ours, workload_of(shop, plural), {"spec": spec}), "workloads", field_)
+
+
+def test_a_change_of_ours_does_not_cover_for_another(shop: Ground, ours: Transport):
+    both = {"spec": {"replicas": 2, "template": container(image="evil")["spec"]["template"]}}
+    held(patch(ours, workload_of(shop, "deployments"), both), "workloads", "spec.template.spec")
+    assert shop.get(workload_of(shop, "deployments"))["spec"]["replicas"] == 1
+
+
+def test_a_selector_nobody_may_change(shop: Ground, ours: Transport):
+    body = {"spec": {"selector": {"matchLabels": {"more": "1"}}}}
+    for plural in WORKLOADS:
+        assert patch(ours, workload_of(shop, plural), body).status == 422
+
+
+@pytest.mark.parametrize("plural", WORKLOADS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(
+            {"spec": {"replicas": 2}, "metadata": {"annotations": {TEMPORARY: "x"}}},
+            id="raised, with its note",
+        ),
+        pytest.param(
+            {"spec": {"template": {"metadata": {"annotations": {RESTART: "now"}}}}}, id="restart"
+        ),
+    ],
+)
+def test_of_a_workload_our_fields_pass(shop: Ground, ours: Transport, plural: str, body: Json):
+    answer = patch(ours, workload_of(shop, plural), body, dryRun="All")
+    assert answer.status == 200, answer.body
+
+
+# Nodes
+
+
+def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: str) -> Json:
+    return {"key": key, "value": value, "effect": effect, **more}
+
+
+@pytest.mark.parametrize(
+    ("field_", "body"),
+    [
+        ("the taint theirs", {"spec": {"taints": []}}),
+        ("the taint theirs", {"spec": {"taints": [taint("theirs", "2")]}}),
+        ("the taint theirs", {"spec": {"taints": [taint("theirs", effect="NoSchedule")]}}),
+        ("the taint new", {"spec": {"taints": [taint("theirs"), taint("new")]}}),
+        (
+            "the taint notplimsoll.dev/x",
+            {"spec": {"taints": [taint("theirs"), taint("notplimsoll.dev/x")]}},
+        ),
+        (
+            "the taint theirs",
+            {"spec": {"taints": [taint("theirs", timeAdded="2026-01-01T00:00:00Z")]}},
+        ),
+        ("the label theirs", marks("labels", theirs="2")),
+        (
+            "the label kubernetes.io/hostname",
+            {"metadata": {"labels": {"kubernetes.io/hostname": "b"}}},
+        ),
+        ("the label notplimsoll.dev/x", {"metadata": {"labels": {"notplimsoll.dev/x": "1"}}}),
+        ("the annotation theirs", marks("annotations", theirs=None)),
+        ("metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}),
+        ("spec.podCIDR", {"spec": {"podCIDR": "10.9.0.0/24", "podCIDRs": ["10.9.0.0/24"]}}),
+    ],
+    ids=[
+        "taint off",
+        "taint changed",
+        "taint with another effect",
+        "new taint",
+        "taint that only ends like ours",
+        "taint made older",
+        "label",
+        "well-known label",
+        "label that only ends like ours",
+        "annotation off",
+        "finalizer",
+        "pod network",
+    ],
+)
+def test_of_a_node_what_is_not_ours_is_refused(
+    shop: Ground, ours: Transport, field_: str, body: Json
+):
+    answer = patch(ours, node_of(shop), body)
+    assert answer.status == 403
+    assert field_ in said(answer)
+    assert "'plimsoll-nodes'" in said(answer)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"spec": {"unschedulable": True}},
+        {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION, effect="NoSchedule")]}},
+        {
+            "spec": {
+                "taints": [
+                    taint("node.kubernetes.io/out-of-service", "nodeshutdown", "NoExecute"),
+                    taint("theirs"),
+                ]
+            }
+        },
+        {"metadata": {"annotations": {INTERRUPTION: "{}"}}},
+        {"metadata": {"labels": {"spread.plimsoll.dev/2": "spot-1"}}},
+        {"metadata": {"labels": {"plimsoll.dev/x": "1"}}},
+    ],
+    ids=["cordon", "our taint", "out of service", "record", "spread group", "our label"],
+)
+def test_of_a_node_our_fields_pass(shop: Ground, ours: Transport, body: Json):
+    answer = patch(ours, node_of(shop), body, dryRun="All")
+    assert answer.status == 200, answer.body
+
+
+# Pods
+
+
+@pytest.mark.parametrize(
+    ("field_", "body"),
+    [
+        ("spec.activeDeadlineSeconds", {"spec": {"activeDeadlineSeconds": 1}}),
+        ("metadata.labels", marks("labels", theirs="2")),
+        ("metadata.labels", {"metadata": {"labels": {"plimsoll.dev/x": "1"}}}),
+        ("the annotation theirs", marks("annotations", theirs="2")),
+        ("metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}),
+    ],
+    ids=["deadline", "label", "a label even of ours", "annotation", "finalizer"],
+)
+def test_of_a_pod_what_is_not_ours_is_refused(
+    shop: Ground, ours: Transport, field_: str, body: Json
+):
+    held(patch(ours, pod_of(shop), body), "pods", field_)
+
+
+def test_of_a_pod_the_image_is_its_owners(shop: Ground, ours: Transport):
+    body = {"spec": {"containers": [{"name": "main", "image": "evil"}]}}
+    held(ours.call("PATCH", pod_of(shop), body=body, content_type=STRATEGIC), "pods", "spec.cont")
+
+
+@pytest.mark.parametrize("key", [DELETION_COST, "plimsoll.dev/x"])
+def test_of_a_pod_our_annotations_pass(shop: Ground, ours: Transport, key: str):
+    body = {"metadata": {"annotations": {key: "-7"}}}
+    assert patch(ours, pod_of(shop), body, dryRun="All").status == 200
+
+
+def test_a_pod_is_told_to_go_only_by_its_uid(shop: Ground, ours: Transport):
+    path = pod_of(shop)
+    eviction: Json = {"metadata": {"name": path.rpartition("/")[2]}}
+    for answer in (
+        ours.call("DELETE", path),
+        ours.call("DELETE", path, body={"gracePeriodSeconds": 0}),
+        ours.call("POST", f"{path}/eviction", body=eviction),
+    ):
+        assert answer.status == 403, answer.body
+        assert "'plimsoll-departures'" in said(answer)
+        assert "Add preconditions.uid" in said(answer)
+    options = {"preconditions": {"uid": shop.get(path)["metadata"]["uid"]}, "dryRun": ["All"]}
+    assert ours.call("DELETE", path, body=options).status == 200
+    eviction["deleteOptions"] = options
+    assert ours.call("POST", f"{path}/eviction", body=eviction).status == 201
+
+
+# Autoscalers: no right to them today, and a policy for the day there is one
+
+
+SCALER = [
+    ("spec.maxReplicas", {"spec": {"maxReplicas": 99}}),
+    ("spec.scaleTargetRef", {"spec": {"scaleTargetRef": {"name": "other"}}}),
+    ("spec.behavior", {"spec": {"behavior": {"scaleDown": {"selectPolicy": "Disabled"}}}}),
+    ("the annotation theirs", marks("annotations", theirs="2")),
+    ("metadata.labels", marks("labels", theirs="2")),
+]
+
+
+@pytest.mark.parametrize(("field_", "body"), SCALER, ids=[field_ for field_, _ in SCALER])
+def test_of_an_autoscaler_only_the_least_count_and_our_note_could_be_changed(
+    shop: Ground, guarded: ControlPlane, all_rights: Transport, field_: str, body: Json
+):
+    held(patch(all_rights, scaler_of(shop), body), "autoscalers", field_)
+    refused(patch(guarded.transport("plimsoll"), scaler_of(shop), body))
+
+
+def test_the_least_count_of_an_autoscaler_with_its_note_passes(shop: Ground, all_rights: Transport):
+    body = {"spec": {"minReplicas": 2}, "metadata": {"annotations": {TEMPORARY: "x"}}}
+    assert patch(all_rights, scaler_of(shop), body, dryRun="All").status == 200
+
+
+# What RBAC alone refuses
+
+
+@dataclass(frozen=True)
+class Ask:
+    method: str
+    path: str
+    body: Json | None = None
+    content_type: str = "application/json"
+    here: dict[str, str] = field(default_factory=dict)
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REFUSED = {
+    "read a Secret": Ask("GET", "/api/v1/namespaces/{ns}/secrets/x"),
+    "list Secrets": Ask("GET", "/api/v1/secrets"),
+    "read a ConfigMap": Ask("GET", "/api/v1/namespaces/{ns}/configmaps/x"),
+    "delete a Deployment": Ask("DELETE", "/apis/apps/v1/namespaces/{ns}/deployments/web"),
+    "delete all Deployments": Ask("DELETE", "/apis/apps/v1/namespaces/{ns}/deployments"),
+    "create a Deployment": Ask("POST", "/apis/apps/v1/namespaces/{ns}/deployments", {}),
+    "replace a Deployment": Ask("PUT", "/apis/apps/v1/namespaces/{ns}/deployments/web", {}),
+    "scale by the subresource": Ask(
+        "PATCH", "/apis/apps/v1/namespaces/{ns}/deployments/web/scale", {}, MERGE_PATCH
+    ),
+    "change a DaemonSet": Ask(
+        "PATCH", "/apis/apps/v1/namespaces/{ns}/daemonsets/x", {}, MERGE_PATCH
+    ),
+    "delete a Node": Ask("DELETE", "/api/v1/nodes/{ns}-a"),
+    "create a Node": Ask("POST", "/api/v1/nodes", {}),
+    "change a node's status": Ask("PATCH", "/api/v1/nodes/{ns}-a/status", {}, MERGE_PATCH),
+    "reach a kubelet": Ask("GET", "/api/v1/nodes/{ns}-a/proxy/pods"),
+    "create a pod": Ask("POST", "/api/v1/namespaces/{ns}/pods", {}),
+    "delete all pods": Ask("DELETE", "/api/v1/namespaces/{ns}/pods"),
+    "bind a pod": Ask("POST", "/api/v1/namespaces/{ns}/pods/x/binding", {}),
+    "run a command in a pod": Ask("POST", "/api/v1/namespaces/{ns}/pods/x/exec?command=sh"),
+    "read a pod's log": Ask("GET", "/api/v1/namespaces/{ns}/pods/x/log"),
+    "debug a pod": Ask(
+        "PATCH", "/api/v1/namespaces/{ns}/pods/x/ephemeralcontainers", {}, MERGE_PATCH
+    ),
+    "a Lease elsewhere": Ask(
+        "POST", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", {}
+    ),
+    "another's Lease": Ask(
+        "GET", "/apis/coordination.k8s.io/v1/namespaces/plimsoll/leases/somebody-elses"
+    ),
+    "delete our Lease": Ask(
+        "DELETE", "/apis/coordination.k8s.io/v1/namespaces/plimsoll/leases/drains"
+    ),
+    "more rights": Ask("POST", f"{RBAC}/clusterrolebindings", {}),
+    "its own role": Ask("PATCH", f"{RBAC}/clusterroles/plimsoll", {}, MERGE_PATCH),
+    "its own policy": Ask(
+        "DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-workloads"
+    ),
+    "its own queue": Ask(
+        "PATCH", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/plimsoll", {}, MERGE_PATCH
+    ),
+    "another's queue": Ask(
+        "GET", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/global-default"
+    ),
+    "a token": Ask("POST", "/api/v1/namespaces/kube-system/serviceaccounts/default/token", {}),
+}
+
+
+@pytest.mark.parametrize("ask", REFUSED.values(), ids=REFUSED)
+def test_what_no_rule_grants_is_refused(shop: Ground, guarded: ControlPlane, ask: Ask):
+    answer = guarded.transport("plimsoll").call(
+        ask.method,
+        ask.path.format(ns=shop.name),
+        body=ask.body,
+        content_type=None if ask.body is None else ask.content_type,
+    )
+    refused(answer)
+
+
+def refused(answer: Answer) -> None:
+    assert answer.status == 403, answer.body
+    assert 'User "plimsoll" cannot ' in said(answer)
+
+
+def test_of_our_namespace_only_our_lease_may_be_made(guarded: ControlPlane):
+    answer = a_lease(guarded, "somebody-elses")
+    assert answer.status == 403
+    assert "only the Lease drains" in said(answer)
+    assert a_lease(guarded, "drains").status in {201, 409}
+
+
+# Others
+
+
+def test_nobody_else_is_held_to_our_fields(shop: Ground, guarded: ControlPlane):
+    admin = guarded.transport()
+    for path, body in (
+        (workload_of(shop, "deployments"), container(image="new")),
+        (node_of(shop), marks("labels", theirs="2")),
+        (pod_of(shop), marks("labels", theirs="2")),
+        (scaler_of(shop), {"spec": {"maxReplicas": 9}}),
+    ):
+        assert patch(admin, path, body, dryRun="All").status == 200
+    assert admin.call("DELETE", pod_of(shop), body={"dryRun": ["All"]}).status == 200
+
+
+def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(guarded: ControlPlane):
+    api = guarded.transport()
+
+    def checked() -> list[Json]:
+        found = api.call("GET", f"{ADMISSION}/validatingadmissionpolicies").body["items"]
+        return [p for p in found if "typeChecking" in p.get("status", {})]
+
+    until(lambda: len(checked()) == 6)
+    assert {p["metadata"]["name"]: p["status"]["typeChecking"] for p in checked()} == {
+        p["metadata"]["name"]: {} for p in checked()
+    }
+
+
+def test_a_webhook_that_changes_more_as_we_write_is_named_in_the_refusal(shop: Ground):
+    """A policy that mutates stands for the webhook: to ours both look alike."""
+    api, name = shop.api, shop.name
+    mutates: Json = {
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+                "resourceRules": [
+                    {
+                        "apiGroups": ["apps"],
+                        "apiVersions": ["v1"],
+                        "operations": ["UPDATE"],
+                        "resources": ["deployments"],
+                    }
+                ],
+            },
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {
+                        "expression": 'Object{metadata: Object.metadata{labels: {"seen": "1"}}}'
+                    },
+                }
+            ],
+        },
+    }
+    binding = {"metadata": {"name": name}, "spec": {"policyName": name}}
+    policies, bindings = (
+        f"{ADMISSION}/mutatingadmissionpolic{end}" for end in ("ies", "ybindings")
+    )
+    try:
+        shop.create(policies, mutates)
+        shop.create(bindings, binding)
+        path, body = workload_of(shop, "deployments"), {"spec": {"replicas": 2}}
+        plimsoll = shop.plane.transport("plimsoll")
+        until(lambda: patch(plimsoll, path, body, dryRun="All").status == 403)
+        answer = patch(plimsoll, path, body, dryRun="All")
+        held(answer, "workloads", "metadata.labels")
+        assert "exempt the group from that webhook" in said(answer)
+    finally:
+        api.call("DELETE", f"{bindings}/{name}")
+        api.call("DELETE", f"{policies}/{name}")
+    until(lambda: patch(plimsoll, path, body, dryRun="All").status == 200)
+
+
+# The doctor
+
+
+@pytest.fixture(params=["our token", "an administrator as one of our group"])
+def probe(request: pytest.FixtureRequest, guarded: ControlPlane) -> KubernetesProbe:
+    if request.param == "our token":
+        return KubernetesProbe(guarded.transport("plimsoll"), "it", SerialWorkers())
+    admin, acting = guarded.transport(), as_member(guarded)
+    return KubernetesProbe(admin, "it", SerialWorkers(), group=GROUP, acting=acting)
+
+
+def test_the_doctor_sees_that_all_is_applied(shop: Ground, probe: KubernetesProbe):
+    assert all(right.held for right in probe.rights())
+    trials = probe.trials()
+    assert {t.about.partition(" ")[0] for t in trials} == {
+        "Node",
+        "Deployment",
+        "StatefulSet",
+        "Pod",
+    }
+    assert {t.verdict for t in trials if not t.ours} == {Verdict.BY_OUR_POLICY}
+    assert {t.verdict for t in trials if t.ours} == {Verdict.PASSED}
+    queue = probe.queue()
+    assert queue == Queue(uid=queue.used, used=queue.used, dangling=False)
+    assert queue.uid is not None
+
+
+def test_the_doctor_sees_a_policy_that_is_not_bound(
+    shop: Ground, probe: KubernetesProbe, tmp_path_factory: pytest.TempPathFactory
+):
+    path = f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-nodes"
+    assert shop.api.call("DELETE", path).status == 200
+
+    def free() -> set[str]:
+        trials = [t for t in probe.trials() if not t.ours and t.verdict is Verdict.PASSED]
+        return {t.about.partition(" ")[0] for t in trials}
+
+    try:
+        until(lambda: bool(free()))
+        assert free() == {"Node"}
+    finally:
+        install(shop.plane, tmp_path_factory.mktemp("again"))
+    until(lambda: not free())
+
+
+def test_somebody_else_is_not_let_try_for_us(guarded: ControlPlane):
+    with pytest.raises(Refused, match="nodes"):
+        KubernetesProbe(guarded.transport("stranger"), "it", SerialWorkers()).trials()
+    with pytest.raises(Refused, match="flowschemas"):
+        KubernetesProbe(guarded.transport("stranger"), "it", SerialWorkers()).queue()
