@@ -63,7 +63,7 @@ def _events(
         if chance(rnd, 0.3):
             yield _notices(rnd, group)  # the same group again
     for _ in range(rnd.choice((0, 0, 0, 1) if small else (0, 0, 1, 2))):
-        yield _fault(rnd, groups)
+        yield draw_fault(rnd, groups)
     for _ in range(rnd.choice((0, 0, 0, 1) if small else (0, 0, 1, 2))):
         yield from _owner(rnd, workloads)
 
@@ -101,7 +101,8 @@ def _notices(rnd: random.Random, group: Group, kind: str | None = None) -> Notic
     )
 
 
-def _fault(rnd: random.Random, groups: Sequence[Group]) -> Fault:
+def draw_fault(rnd: random.Random, groups: Sequence[Group]) -> Fault:
+    """Draw something that is broken for a while."""
     at, fault = rnd.randint(0, 120), rnd.choice(_FAULTS)
     seconds = rnd.choice((5, 20, 40)) if fault == _AWAY else rnd.choice((30, 120))
     more: dict[str, Any] = {}

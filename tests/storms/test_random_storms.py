@@ -1,0 +1,83 @@
+"""Random storms keep every rule: two hundred for every change, a thousand for `make test-long`.
+
+The seeds are fixed, so a change is judged by what it does, and not by luck. `plimsoll storms` plays
+as many others as one likes; docs/testing.md says what becomes of a seed that breaks a rule.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.drill.storms import Storm, draw_storm, play_storm, read_storm
+from tests.storms.strategies import clusters, faults, storms, timelines, workloads
+
+FEW, MANY = range(200), range(1000, 2000)
+KNOWN = {
+    "below-floor-in-rollout",
+    "not-reported-when-killed",
+}
+"""What is known to happen, and why: docs/testing.md."""
+
+
+def broken(first: int, count: int) -> dict[int, list[str]]:
+    """Play so many seeds; return those that broke a rule."""
+    verdicts = [play_storm(draw_storm(seed)) for seed in range(first, first + count)]
+    assert sum(v.playable for v in verdicts) >= 0.9 * count
+    assert any(v.judged for v in verdicts)
+    return {
+        v.seed: [f"{x.rule} at {x.seconds:g} s: {x.what}" for x in v.violations]
+        for v in verdicts
+        if v.rules - KNOWN
+    }
+
+
+@pytest.mark.parametrize("first", FEW[::50])
+def test_two_hundred_random_storms_keep_every_rule(first: int):
+    assert broken(first, 50) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", MANY[::50])
+def test_a_thousand_random_storms_keep_every_rule(first: int):
+    assert broken(first, 50) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", MANY[::200])
+def test_two_executors_at_once_end_as_one_does(first: int):
+    verdicts = [play_storm(draw_storm(seed), twice=True) for seed in range(first, first + 10)]
+    differ = [x for v in verdicts for x in v.violations if x.rule.startswith("differs")]
+    assert differ == []
+
+
+@given(storm=storms())
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_whatever_hypothesis_draws_keeps_every_rule(storm: Storm):
+    assert [v for v in play_storm(storm).violations if v.rule not in KNOWN] == []
+
+
+@pytest.mark.long
+@given(storm=st.booleans().flatmap(lambda small: storms(small=small)))
+@settings(max_examples=300, deadline=None)
+def test_whatever_hypothesis_draws_for_long_keeps_every_rule(storm: Storm):
+    assert [v for v in play_storm(storm).violations if v.rule not in KNOWN] == []
+
+
+@given(storm=st.booleans().flatmap(lambda small: storms(small=small)))
+@settings(max_examples=30, deadline=None)
+def test_every_storm_that_is_drawn_is_a_valid_drill(storm: Storm):
+    assert read_storm(storm).scenario.name == storm.name
+    assert storm.nodes <= 32
+    assert storm.events
+
+
+@given(data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_the_parts_of_a_storm_make_one(data: st.DataObject):
+    groups = data.draw(clusters(small=False))
+    runs = data.draw(workloads(groups, small=False))
+    events = (*data.draw(timelines(groups, runs)), data.draw(faults(groups)))
+    storm = Storm(seed=1, groups=groups, workloads=runs, events=events)
+    assert len(read_storm(storm).scenario.timeline) == len(events)
