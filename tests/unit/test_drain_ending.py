@@ -247,12 +247,19 @@ def test_the_report_says_when_capacity_was_asked_for_and_when_all_was_replaced()
 def test_a_rollout_spends_what_may_be_missing_so_nothing_is_evicted_beside_it():
     rolling = replace(a_deployment(replicas=4), rolling_out=True)
     nodes = [going("spot"), a_node("od")]
+    doomed = pods_of("web", 4, node="spot")
+    surplus = [*doomed, a_pod("web-9", node="od")]  # the rollout may take one in this instant
 
-    assert (
-        of(plan_drain(looked(nodes, pods_of("web", 4, node="spot"), [rolling]), at(1)), Evict) == []
-    )
-    surplus = [*pods_of("web", 4, node="spot"), a_pod("web-9", node="od")]
-    assert len(of(plan_drain(looked(nodes, surplus, [rolling]), at(1)), Evict)) == 1
+    for pods in (doomed, surplus):
+        assert of(plan_drain(looked(nodes, pods, [rolling]), at(1)), Evict) == []
+        assert len(of(plan_drain(looked(nodes, pods, [rolling]), at(90)), Evict)) == 4
+
+
+def test_a_rollout_that_is_paused_takes_nothing_so_pods_move_within_the_floor():
+    paused = replace(a_deployment(replicas=4), rolling_out=True, paused=True)
+    seen = looked([going("spot"), a_node("od")], pods_of("web", 4, node="spot"), [paused])
+
+    assert len(of(plan_drain(seen, at(1)), Evict)) == 1
 
 
 def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():

@@ -30,14 +30,17 @@ def _why(case: Case) -> str | None:
 
 def _steps(case: Case, room: Room) -> Steps:
     floor = case.floor
-    if case.workload is not None and case.workload.rolling_out:
-        floor = case.replicas  # the rollout itself may take all that its settings allow
     spare = case.serving - floor
     allowed = case.allowed
     actions = []
     waiting = None
     for one in sorted(case.doomed, key=lambda d: (d.pod.serving, d.pod.name)):
         place = room.keep(one.pod)
+        if one.pod.serving and _rolls(case):
+            waiting = (
+                "its rollout takes as many pods as may be missing, at any moment, and moves all"
+            )
+            continue
         if one.pod.serving and (spare <= 0 or allowed == 0):
             words = f"{floor} must serve, which does not allow one less than {case.serving}"
             waiting = words if spare <= 0 else case.blocked
@@ -60,6 +63,11 @@ def _steps(case: Case, room: Room) -> Steps:
             )
         )
     return Steps(actions=tuple(actions), waiting=waiting)
+
+
+def _rolls(case: Case) -> bool:
+    workload = case.workload
+    return workload is not None and workload.rolling_out and not workload.paused
 
 
 WITHIN_FLOOR = Way(name="within the ready floor", surges=False, why=_why, steps=_steps)
