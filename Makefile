@@ -30,11 +30,22 @@ check: $(VENV) $(SAM) ## Lint, types, order of imports, template
 test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test, with branch coverage
 	.venv/bin/pytest -m "not cluster and not long" --cov --cov-report=term
 
-test-cluster: $(VENV) $(MINISTACK) $(BUILT) ## Run what needs a real control plane (builds it once, about 10 min)
+test-cluster: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what needs a real control plane (builds it once, about 10 min)
 	.venv/bin/pytest -m "cluster and not long"
 
-test-long: $(VENV) $(MINISTACK) $(BUILT) ## Run what takes too long for every change
+test-long: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what takes too long for every change
 	.venv/bin/pytest -m long
+
+# Standard output is one line for a shell: eval "$(make cluster)"
+cluster: ## Start a real Kubernetes control plane in the background (builds it once, about 10 min)
+	@$(MAKE) --no-print-directory $(VENV) >&2
+	@.venv/bin/plimsoll controlplane up
+
+cluster-down: $(VENV) ## Stop it
+	@.venv/bin/plimsoll controlplane down
+
+controlplane: $(VENV)
+	@.venv/bin/plimsoll controlplane build >&2
 
 demo: $(VENV) $(MINISTACK) $(BUILT) ## Watch every spot instance go at once, on a deployed stack
 	.venv/bin/plimsoll demo

@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "demo": "plimsoll.cli.demo:demo",
     "drill": "plimsoll.cli.drill:drill",
     "clusters": "plimsoll.cli.clusters:clusters",
+    "controlplane": "plimsoll.cli.controlplane:controlplane",
     "doctor": "plimsoll.cli.doctor:doctor",
     "event": "plimsoll.cli.event:event",
     "reports": "plimsoll.cli.reports:reports",

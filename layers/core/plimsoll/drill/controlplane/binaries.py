@@ -11,7 +11,7 @@ Looked for, in this order:
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -70,17 +70,16 @@ def find(
     """
     bench = bench or Workbench.of_this_process()
     if (folder := given or bench.control_plane) is not None:
-        return Programs.of(_all_in(folder, by="--programs" if given else "PLIMSOLL_CONTROL_PLANE"))
+        return Programs.of(
+            _all_in(folder, by="the argument programs" if given else "PLIMSOLL_CONTROL_PLANE")
+        )
     found: dict[str, Path] = {}
     if bench.kubebuilder_assets is not None:
         found |= _assets(bench.kubebuilder_assets, version)
-    for module in dict.fromkeys((version, NEWEST)):
-        pinned = Module.of(module, modules)
-        wanted = [name for name in pinned.programs if name not in found]
-        folder = cached(pinned, bench.cache)
-        missing = [name for name in wanted if not (folder / name).is_file()]
+    for module, wanted, missing in _needed(version, found, bench, modules):
+        folder = cached(module, bench.cache)
         if missing:
-            build(pinned, missing, folder, say=say)
+            build(module, missing, folder, say=say)
         found |= {name: folder / name for name in wanted}
     return Programs.of(found)
 
@@ -89,12 +88,22 @@ def ready(version: str, *, bench: Workbench, modules: Path | None = None) -> boo
     """Whether `find` would build nothing."""
     if bench.control_plane is not None:
         return True
-    found: set[str] = set()
-    for module in dict.fromkeys((version, NEWEST)):
-        pinned = Module.of(module, modules)
-        folder = cached(pinned, bench.cache)
-        found |= {name for name in pinned.programs if (folder / name).is_file()}
-    return found >= set(NAMES)
+    return not any(missing for _, _, missing in _needed(version, (), bench, modules))
+
+
+def _needed(
+    version: str, found: Collection[str], bench: Workbench, modules: Path | None
+) -> Sequence[tuple[Module, Sequence[str], Sequence[str]]]:
+    """Return modules with what is wanted of each, and what of that is not built yet."""
+    needed, covered = [], set(found)
+    for name in dict.fromkeys((version, NEWEST)):
+        module = Module.of(name, modules)
+        wanted = [program for program in module.programs if program not in covered]
+        covered.update(wanted)
+        folder = cached(module, bench.cache)
+        missing = [program for program in wanted if not (folder / program).is_file()]
+        needed.append((module, wanted, missing))
+    return needed
 
 
 def _all_in(folder: Path, *, by: str) -> Mapping[str, Path]:

@@ -56,7 +56,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     ) -> None:
         self.version: Final = version
         self._users = Users(users or {})
-        self._settings = settings or Settings()
+        self.settings: Final = settings or Settings()
         self._programs = programs
         self._folder = Path()
         self._ports = components.Ports(etcd=0, peer=0, api=0)
@@ -209,7 +209,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._standins = Standins(
             self.kubeconfig(STANDINS),
             log=self.log / "stand-ins.log",
-            settings=self._settings,
+            settings=self.settings,
             heard=self._heard,
         )
         self._standins.start()

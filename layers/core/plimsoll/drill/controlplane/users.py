@@ -53,7 +53,10 @@ class Users:
         with file.open("w", newline="", encoding="utf-8") as out:
             lines = csv.writer(out)
             for name, groups in self._groups.items():
-                lines.writerow([self._tokens[name], name, name, ",".join(groups)])
+                # An empty fourth column would be a group without a name.
+                lines.writerow(
+                    [self._tokens[name], name, name, *([",".join(groups)] * bool(groups))]
+                )
         file.chmod(0o600)
 
     def kubeconfig(self, user: str, *, url: str, ca: str, file: Path) -> Path:

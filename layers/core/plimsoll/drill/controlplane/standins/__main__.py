@@ -14,6 +14,7 @@ from typing import Any
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.drill.controlplane.standins.kubelets import Kubelets
 from plimsoll.drill.controlplane.standins.loop import Loop
+from plimsoll.drill.controlplane.standins.volumes import Volumes
 from plimsoll.drill.controlplane.standins.watching import Follower, Hears
 from plimsoll.hollow.edits import Json
 from plimsoll.hollow.settings import Settings
@@ -27,11 +28,22 @@ def main() -> None:
     spans = {name: timedelta(seconds=value) for name, value in begin["settings"].items()}
     transport, _ = load(kubeconfig)
     loop = Loop(transport)
-    kubelets = Kubelets(loop, Settings(**spans), mounted=lambda _: True, stopped=_tell)
-    for path, hears in {
-        "/api/v1/nodes": kubelets.node,
-        "/api/v1/pods": kubelets.pod,
-    }.items():
+    settings = Settings(**spans)
+    volumes = Volumes(loop, settings)
+    kubelets = Kubelets(loop, settings, volumes, stopped=_tell)
+
+    def nodes(change: str, node: Json) -> None:
+        volumes.node(change, node)
+        kubelets.node(change, node)
+
+    for path, hears in (
+        ("/api/v1/nodes", nodes),
+        ("/apis/storage.k8s.io/v1/storageclasses", volumes.storage_class),
+        ("/api/v1/persistentvolumeclaims", volumes.claim),
+        ("/api/v1/persistentvolumes", volumes.volume),
+        ("/apis/storage.k8s.io/v1/volumeattachments", volumes.attachment),
+        ("/api/v1/pods", kubelets.pod),
+    ):
         Follower(kubeconfig, path, _posted(loop, hears)).start()
     threading.Thread(target=_obey, args=(loop, kubelets), daemon=True).start()
     loop.run()

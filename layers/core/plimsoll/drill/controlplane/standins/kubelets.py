@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from plimsoll.drill.controlplane.standins.loop import STRATEGIC, Loop, Write
+from plimsoll.drill.controlplane.standins.volumes import Volumes
 from plimsoll.drill.durations import parse_duration
 from plimsoll.hollow.conditions import is_deleting, is_finished
 from plimsoll.hollow.controllers.kubelet import NEVER_READY, RUN, STARTUP, STOP
@@ -59,7 +60,7 @@ class Kubelets:
     Args:
         loop: everything here runs in it.
         settings: times of pods without annotations.
-        mounted: whether all volumes of a pod are attached to its node.
+        volumes: what pods mount before they start, and let go when they end.
         stopped: told of each pod that ran and stopped running.
     """
 
@@ -67,13 +68,14 @@ class Kubelets:
         self,
         loop: Loop,
         settings: Settings,
+        volumes: Volumes,
         *,
-        mounted: Callable[[Json], bool],
         stopped: Callable[[PodStopped], None],
     ) -> None:
         self._loop = loop
         self._settings = settings
-        self._mounted = mounted
+        self._volumes = volumes
+        volumes.changed = self._look_at_waiting
         self._stopped = stopped
         self._held: dict[str, _Held] = {}
         self._waiting: dict[str, _Held] = {}
@@ -128,21 +130,21 @@ class Kubelets:
         elif not held.starting:
             self._start(held)
 
-    def volumes_changed(self) -> None:
-        """Look again at the pods that wait for their volumes."""
-        for held in list(self._waiting.values()):
-            self._start(held)
-
     def _start(self, held: _Held) -> None:
         if held.finished:
             return
-        if not self._mounted(held.pod):
+        if not self._volumes.mounted(held.pod):
             self._waiting[held.uid] = held
             return
         self._waiting.pop(held.uid, None)
         held.starting = True
         startup = _duration(held.pod, STARTUP, self._settings.pod_startup)
         self._loop.at(self._loop.now() + startup, lambda: self._begin(held))
+
+    def _look_at_waiting(self) -> None:
+        """Look again at the pods that wait for their volumes."""
+        for held in list(self._waiting.values()):
+            self._start(held)
 
     def _begin(self, held: _Held) -> None:
         if not self._holds(held):
@@ -161,7 +163,7 @@ class Kubelets:
         """The containers are done. Nothing was stopped, so nobody is told that a pod was."""
         if not self._holds(held):
             return
-        held.running, held.finished = False, True
+        self._finish(held)
         self._publish(held, _succeeded(held.pod, self._loop.now()))
         if is_deleting(held.pod):
             self._remove(held)
@@ -190,7 +192,7 @@ class Kubelets:
             return
         if not held.running or end != min(held.exits, held.killed):
             return
-        held.running, held.finished = False, True
+        self._finish(held)
         now = self._loop.now()
         how = "exited" if held.exits <= held.killed else _by_force(held, now)
         self._stopped(PodStopped(pod=held.pod, how=how, at=now))
@@ -202,6 +204,11 @@ class Kubelets:
         if held.running:
             now = self._loop.now()
             self._stopped(PodStopped(pod=held.pod, how=_by_force(held, now), at=now))
+        self._finish(held)
+
+    def _finish(self, held: _Held) -> None:
+        held.running, held.finished = False, True
+        self._volumes.unmount(held.pod)
 
     def _drop(self, held: _Held) -> None:
         self._held.pop(held.uid, None)

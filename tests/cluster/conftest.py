@@ -1,0 +1,34 @@
+"""One control plane for the whole run: starting it takes seconds, and tests share it.
+
+Each test gets a `Ground` of its own on it: a namespace, and nodes that only its pods go to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from plimsoll.drill.controlplane import ControlPlane
+from plimsoll.hollow.settings import Settings
+from tests.cluster.ground import Ground
+
+SETTINGS = Settings(
+    pod_startup=timedelta(seconds=1),
+    pod_stop=timedelta(seconds=0.5),
+    volume_attach=timedelta(seconds=0.5),
+    volume_detach=timedelta(seconds=0.5),
+)
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[ControlPlane]:
+    with ControlPlane(settings=SETTINGS) as plane:
+        yield plane
+
+
+@pytest.fixture
+def ground(plane: ControlPlane) -> Iterator[Ground]:
+    with Ground(plane) as ground:
+        yield ground

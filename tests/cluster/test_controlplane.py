@@ -1,0 +1,305 @@
+"""The control plane as its users see it: pods and nodes that behave, an API that goes and comes."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+
+import pytest
+
+from plimsoll.drill.controlplane import ControlPlane
+from plimsoll.hollow.conditions import condition, is_ready
+from tests.cluster.ground import Ground
+from tests.hollows import a_deployment, a_pod, a_template
+
+pytestmark = pytest.mark.cluster
+
+
+def a_running_pod(ground: Ground, name: str, **annotations: str) -> None:
+    grace = int(annotations.pop("grace", "30"))
+    template = a_template(
+        name,
+        annotations=annotations,
+        terminationGracePeriodSeconds=grace,
+    )
+    ground.apply(a_pod(name, template))
+    ground.until(lambda: (pod := ground.pod(name)) and pod["status"]["phase"] == "Running")
+
+
+def test_it_is_the_kubernetes_that_was_asked_for(plane: ControlPlane):
+    assert plane.transport().call("GET", "/version").body["gitVersion"] == "v1.36.3"
+
+
+@pytest.mark.parametrize(
+    ("user", "groups"),
+    [
+        ("admin", {"system:masters", "system:authenticated"}),
+        ("plimsoll", {"plimsoll", "system:authenticated"}),
+        ("flood", {"flood", "system:authenticated"}),
+        ("stranger", {"system:authenticated"}),
+    ],
+)
+def test_users_are_known_by_token_with_their_groups(
+    plane: ControlPlane, user: str, groups: set[str]
+):
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = plane.transport(user).call(
+        "POST",
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        body=review,
+        content_type="application/json",
+    )
+    info = answer.body["status"]["userInfo"]
+    assert info["username"] == user
+    assert set(info["groups"]) == groups
+
+
+def test_a_stranger_may_read_nothing(plane: ControlPlane):
+    assert plane.transport("stranger").call("GET", "/api/v1/pods").status == 403
+
+
+def test_a_kubeconfig_names_the_server_and_the_token(plane: ControlPlane):
+    config = json.loads(plane.kubeconfig("plimsoll").read_text())
+    assert config["clusters"][0]["cluster"]["server"] == plane.url
+    assert config["users"][0]["user"]["token"] == plane.token("plimsoll")
+
+
+def test_a_node_that_joined_is_ready_and_untainted(ground: Ground):
+    [name] = ground.nodes("a")
+    node = ground.get(f"/api/v1/nodes/{name}")
+    assert is_ready(node)
+    assert "taints" not in node["spec"]
+
+
+def test_a_nodes_heartbeats_are_renewals_of_its_lease(ground: Ground):
+    [name] = ground.nodes("a")
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
+    first = ground.get(path)["spec"]["renewTime"]
+    ground.until(lambda: ground.get(path)["spec"]["renewTime"] > first, seconds=20)
+
+
+def test_pods_run_when_their_start_up_time_is_over_and_not_before(ground: Ground):
+    ground.nodes("a")
+    ground.apply(a_pod("slow", a_template("slow", annotations={"startup": "3s"})))
+    bound = ground.until(lambda: condition(ground.pod("slow") or {}, "PodScheduled"))
+    assert bound["status"] == "True"
+    at = time.monotonic()
+    time.sleep(2)
+    assert (ground.pod("slow") or {})["status"]["phase"] == "Pending"
+    ground.until(lambda: is_ready(ground.pod("slow") or {}))
+    assert time.monotonic() - at >= 2.5
+
+
+def test_a_deployment_becomes_available(ground: Ground):
+    ground.nodes("a", "b")
+    ground.apply(a_deployment("web", 4))
+    ground.until(lambda: len(ground.serving("web")) == 4)
+    path = f"/apis/apps/v1/namespaces/{ground.name}/deployments/web"
+    ground.until(lambda: ground.get(path)["status"].get("availableReplicas") == 4)
+    addresses = {pod["status"]["podIP"] for pod in ground.pods("web")}
+    assert len(addresses) == 4
+
+
+def test_a_pod_that_is_never_ready_runs_all_the_same(ground: Ground):
+    ground.nodes("a")
+    a_running_pod(ground, "sick", **{"never-ready": "true"})
+    assert not is_ready(ground.pod("sick") or {})
+
+
+def test_a_pod_exits_after_its_stop_time_within_its_grace_period(ground: Ground):
+    ground.nodes("a")
+    a_running_pod(ground, "polite", stop="2s")
+    at = time.monotonic()
+    ground.delete("polite")
+    time.sleep(1)
+    assert is_ready(ground.pod("polite") or {})
+    ground.until(lambda: ground.pod("polite") is None)
+    assert time.monotonic() - at >= 2
+    assert [stop.how for stop in ground.stops] == ["exited"]
+
+
+def test_a_pod_that_overruns_its_grace_period_is_killed_at_its_end(ground: Ground):
+    ground.nodes("a")
+    a_running_pod(ground, "slow", stop="60s", grace="2")
+    at = time.monotonic()
+    ground.delete("slow")
+    ground.until(lambda: ground.pod("slow") is None)
+    assert 2 <= time.monotonic() - at < 30
+    assert [stop.how for stop in ground.stops] == ["overran"]
+
+
+def test_a_kubelet_takes_a_shorter_grace_period_from_when_it_hears_of_it(ground: Ground):
+    ground.nodes("a")
+    a_running_pod(ground, "slow", stop="60s", grace="60")
+    ground.delete("slow")
+    time.sleep(1.5)
+    at = time.monotonic()
+    ground.delete("slow", gracePeriodSeconds=6)
+    ground.until(lambda: ground.pod("slow") is None)
+    assert 5.9 <= time.monotonic() - at < 40
+    assert [stop.how for stop in ground.stops] == ["cut-short"]
+
+
+def test_grace_zero_takes_the_object_away_at_once(ground: Ground):
+    ground.nodes("a")
+    a_running_pod(ground, "slow", stop="60s", grace="60")
+    ground.delete("slow", gracePeriodSeconds=0)
+    assert ground.pod("slow") is None
+    ground.until(lambda: ground.stops)
+    assert ground.stops[0].how == "cut-short"
+
+
+def test_a_pod_that_was_not_running_yet_goes_at_once(ground: Ground):
+    ground.nodes("a")
+    ground.apply(a_pod("slow", a_template("slow", annotations={"startup": "60s", "stop": "60s"})))
+    ground.until(lambda: (ground.pod("slow") or {})["spec"].get("nodeName"))
+    ground.delete("slow")
+    ground.until(lambda: ground.pod("slow") is None, seconds=20)
+    assert ground.stops == []
+
+
+def test_a_job_is_done_when_its_pods_have_run(ground: Ground):
+    ground.nodes("a")
+    template = a_template("once", annotations={"run": "1s"}, restartPolicy="Never")
+    ground.apply(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "once"},
+            "spec": {"completions": 2, "parallelism": 1, "template": template},
+        }
+    )
+    path = f"/apis/batch/v1/namespaces/{ground.name}/jobs/once"
+    ground.until(lambda: ground.get(path)["status"].get("succeeded") == 2)
+
+
+def test_an_eviction_beyond_the_budget_is_refused_with_its_cause(ground: Ground):
+    ground.nodes("a")
+    ground.apply(a_deployment("web", 1))
+    ground.apply(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+        }
+    )
+    [pod] = ground.until(lambda: ground.serving("web"))
+    name = pod["metadata"]["name"]
+    budget = f"/apis/policy/v1/namespaces/{ground.name}/poddisruptionbudgets/web"
+    ground.until(lambda: ground.get(budget)["status"].get("currentHealthy") == 1)
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    answer = ground.call("POST", f"{ground.pods_path}/{name}/eviction", eviction)
+    assert answer.status == 429
+    assert answer.body["details"]["causes"][0]["reason"] == "DisruptionBudget"
+
+
+def test_what_ran_on_a_node_that_vanished_is_killed_and_nobody_is_told(ground: Ground):
+    [node] = ground.nodes("a")
+    a_running_pod(ground, "web", stop="1s")
+    before = ground.get(f"/api/v1/nodes/{node}")["metadata"]["resourceVersion"]
+    pod = ground.pod("web")
+    ground.plane.vanish(node)
+    ground.until(lambda: ground.stops)
+    assert ground.stops[0].how == "killed"
+    assert ground.pod("web") == pod
+    assert ground.get(f"/api/v1/nodes/{node}")["metadata"]["resourceVersion"] == before
+
+
+def test_a_pod_told_to_go_on_a_node_that_vanished_stays(ground: Ground):
+    [node] = ground.nodes("a")
+    a_running_pod(ground, "web", stop="1s", grace="2")
+    ground.plane.vanish(node)
+    ground.delete("web")
+    time.sleep(4)
+    assert ground.pod("web") is not None
+
+
+def test_a_node_that_vanished_turns_unknown_after_the_grace_period_of_its_heartbeats(
+    ground: Ground,
+):
+    node, *_ = ground.nodes("a", "b", "c")  # with most of a zone gone the controller would wait
+    path = f"/api/v1/nodes/{node}"
+    ground.plane.vanish(node)
+    at = time.monotonic()
+
+    def unknown() -> bool:
+        ready = condition(ground.get(path), "Ready")
+        return ready is not None and ready["status"] == "Unknown"
+
+    ground.until(unknown, seconds=90)
+    assert time.monotonic() - at >= 35
+    ground.until(
+        lambda: any(
+            taint["key"] == "node.kubernetes.io/unreachable" and taint["effect"] == "NoExecute"
+            for taint in ground.get(path)["spec"].get("taints", ())
+        )
+    )
+
+
+def test_a_node_of_the_same_name_may_join_again(ground: Ground):
+    [node] = ground.nodes("a")
+    ground.plane.vanish(node)
+    ground.call("DELETE", f"/api/v1/nodes/{node}")
+    ground.nodes("a")
+    a_running_pod(ground, "web")
+
+
+class TestWithAnApiServerThatGoesAway:
+    """These have a control plane of their own: the shared one is others' too."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def own(plane: ControlPlane):
+        with ControlPlane(settings=plane.settings) as own:
+            assert own.url != plane.url
+            yield own
+
+    @pytest.fixture
+    @staticmethod
+    def ground(own: ControlPlane):
+        with Ground(own) as ground:
+            yield ground
+
+    def test_it_comes_back_at_the_same_place_with_everything_in_it(self, ground: Ground):
+        ground.nodes("a")
+        a_running_pod(ground, "web")
+        pod, url, ca = ground.pod("web"), ground.plane.url, ground.plane.ca
+        ground.plane.stop_api()
+        with pytest.raises(Exception, match="does not answer"):
+            ground.pod("web")
+        ground.plane.start_api()
+        assert (ground.plane.url, ground.plane.ca) == (url, ca)
+        assert ground.pod("web") == pod
+        a_running_pod(ground, "after")
+
+    def test_kubelets_go_on_meanwhile_and_write_when_it_is_back(self, ground: Ground):
+        ground.nodes("a")
+        a_running_pod(ground, "leaving", stop="2s")
+        ground.apply(a_pod("coming", a_template("coming", annotations={"startup": "3s"})))
+        ground.until(lambda: (ground.pod("coming") or {})["spec"].get("nodeName"))
+        ground.delete("leaving")
+        ground.plane.stop_api()
+        away = datetime.now().astimezone()
+        time.sleep(3.5)
+        back = datetime.now().astimezone()
+        assert [stop.how for stop in ground.stops] == ["exited"]
+        assert away < ground.stops[0].at < back
+        ground.plane.start_api()
+        ground.until(lambda: ground.pod("leaving") is None)
+        ground.until(lambda: is_ready(ground.pod("coming") or {}))
+
+    def test_a_node_may_vanish_meanwhile(self, ground: Ground):
+        [node] = ground.nodes("a")
+        a_running_pod(ground, "web")
+        path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"
+        ground.until(lambda: ground.call("GET", path).status == 200)
+        ground.plane.stop_api()
+        ground.plane.vanish(node)
+        assert [stop.how for stop in ground.stops] == ["killed"]
+        ground.plane.start_api()
+        lease = ground.get(path)["spec"]
+        assert lease["holderIdentity"] == "vanished"
+        time.sleep(12)  # a heartbeat comes every ten seconds
+        assert ground.get(path)["spec"] == lease

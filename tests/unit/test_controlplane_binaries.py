@@ -1,0 +1,226 @@
+"""Where the programs of a control plane come from: folders that are named, a cache, a build."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plimsoll.config import Workbench
+from plimsoll.domain.errors import BadInput, Refused
+from plimsoll.drill.controlplane.binaries import NAMES, find, ready
+from plimsoll.drill.controlplane.modules import NEWEST, PROGRAMS, Module, modules_folder, versions
+
+OLDER = "1.34"
+OWN = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+"""What an older module builds itself."""
+
+
+def a_program(file: Path, script: str = "exit 0") -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    return file
+
+
+def a_module(root: Path, version: str, programs: tuple[str, ...], patch: str = "v1.36.3") -> None:
+    folder = root / version
+    folder.mkdir(parents=True)
+    tools = "\n".join(f"\t{PROGRAMS[name]}" for name in programs)
+    folder.joinpath("go.mod").write_text(
+        f"module plane\n\ngo 1.26.0\n\ntool (\n{tools}\n)\n\nrequire (\n"
+        f"\tk8s.io/kubernetes {patch} // indirect\n\tsigs.k8s.io/kwok v0.8.0 // indirect\n"
+        "\tgo.etcd.io/etcd/server/v3 v3.6.8 // indirect\n)\n"
+    )
+    folder.joinpath("go.sum").write_text("")
+
+
+class Machine:
+    """A machine with modules, a cache, and a Go that writes down what it is asked to build."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.modules = root / "modules"
+        a_module(self.modules, NEWEST, NAMES)
+        a_module(self.modules, OLDER, OWN, "v1.34.4")
+        self.said: list[str] = []
+        self.go()
+
+    @property
+    def built(self) -> list[str]:
+        log = self.root / "asked"
+        return log.read_text().split() if log.exists() else []
+
+    def go(self, *, version: str = "1.26.8", before: str = "true") -> None:
+        """Install a Go; `before` runs before it writes what it was asked for."""
+        a_program(
+            self.root / "path" / "go",
+            f'if [ "$1" = version ]; then echo "go version go{version} linux/amd64"; exit; fi\n'
+            'while [ "$1" != -o ]; do shift; done\n'
+            f'echo "${{2##*/}}" >> {self.root}/asked\n'
+            f'{before} || exit 1\necho program > "$2"',
+        )
+
+    def find(self, version: str = NEWEST, given: Path | None = None, **bench: Path) -> set[Path]:
+        found = find(
+            version,
+            given,
+            bench=self.bench(**bench),
+            modules=self.modules,
+            say=self.said.append,
+        )
+        return {
+            found.etcd,
+            found.api_server,
+            found.controller_manager,
+            found.scheduler,
+            found.kwok,
+        }
+
+    def bench(self, **more: Path) -> Workbench:
+        env = {"XDG_CACHE_HOME": str(self.root / "cache")} | {k: str(v) for k, v in more.items()}
+        return Workbench.from_env(env)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:/usr/bin:/bin")
+    return Machine(tmp_path)
+
+
+def a_folder(root: Path, names: tuple[str, ...] = NAMES) -> Path:
+    for name in names:
+        a_program(root / name)
+    return root
+
+
+def test_a_folder_that_is_given_is_taken_as_it_is(machine: Machine, tmp_path: Path):
+    folder = a_folder(tmp_path / "ready")
+    assert machine.find(given=folder) == {folder / name for name in NAMES}
+    assert machine.built == []
+
+
+def test_the_environment_names_a_folder(machine: Machine, tmp_path: Path):
+    folder = a_folder(tmp_path / "ready")
+    assert machine.find(PLIMSOLL_CONTROL_PLANE=folder) == {folder / name for name in NAMES}
+
+
+def test_a_named_folder_must_hold_all(machine: Machine, tmp_path: Path):
+    folder = a_folder(tmp_path / "ready", ("etcd", "kube-apiserver", "kube-scheduler"))
+    with pytest.raises(
+        Refused, match="PLIMSOLL_CONTROL_PLANE, lacks kwok, kube-controller-manager"
+    ):
+        machine.find(PLIMSOLL_CONTROL_PLANE=folder)
+
+
+def test_what_is_missing_is_built_once_with_a_word_for_each(machine: Machine):
+    first = machine.find()
+    assert {path.name for path in first} == set(NAMES)
+    assert all(path.read_text() == "program\n" for path in first)
+    assert len(machine.built) == len(NAMES)
+    assert [line for line in machine.said if line.startswith("[5/5] building")]
+    assert machine.find() == first
+    assert len(machine.built) == len(NAMES)
+
+
+def test_the_cache_folder_is_named_by_versions(machine: Machine):
+    folder = next(iter(machine.find())).parent
+    assert folder.parent == machine.root / "cache" / "plimsoll" / "controlplane"
+    assert folder.name.startswith("kubernetes-v1.36.3-kwok-v0.8.0-etcd-v3.6.8-")
+
+
+def test_a_changed_module_is_built_anew(machine: Machine):
+    before = machine.find()
+    machine.modules.joinpath(NEWEST, "go.sum").write_text("other")
+    assert machine.find().isdisjoint(before)
+
+
+def test_an_older_kubernetes_takes_etcd_and_kwok_from_the_newest(machine: Machine):
+    found = {path.name: path.parent.name for path in machine.find(OLDER)}
+    assert all(found[name].startswith("kubernetes-v1.34.4-") for name in OWN)
+    assert all(found[name].startswith("kubernetes-v1.36.3-") for name in ("etcd", "kwok"))
+    assert len(machine.built) == len(NAMES)
+
+
+def test_it_is_told_whether_anything_would_have_to_be_built(machine: Machine):
+    assert not ready(NEWEST, bench=machine.bench(), modules=machine.modules)
+    machine.find()
+    assert ready(NEWEST, bench=machine.bench(), modules=machine.modules)
+    assert not ready(OLDER, bench=machine.bench(), modules=machine.modules)
+
+
+def test_a_version_that_nobody_pinned_is_named_beside_those_that_are(machine: Machine):
+    with pytest.raises(BadInput, match=r"Kubernetes 1\.20; there are 1\.36, 1\.34"):
+        machine.find("1.20")
+
+
+def test_a_build_that_fails_says_why_and_leaves_nothing_that_looks_ready(machine: Machine):
+    machine.go(before='{ echo half > "$2"; echo "out of disk"; false; }')
+    with pytest.raises(Refused, match=r"(?s)building etcd in .* failed:.*out of disk"):
+        machine.find()
+    assert not ready(NEWEST, bench=machine.bench(), modules=machine.modules)
+    assert [file.name for file in (machine.root / "cache").rglob("*") if file.is_file()] == [
+        ".lock"
+    ]
+
+
+def test_a_build_that_was_killed_half_way_is_taken_up_where_it_was(machine: Machine):
+    found = {path.name: path for path in machine.find()}
+    found["kwok"].rename(found["kwok"].with_name(".kwok.half"))
+    assert {path.name: path for path in machine.find()} == found
+    assert machine.built[len(NAMES) :] == [".kwok.half"]
+
+
+def test_two_builders_at_once_build_everything_once(machine: Machine):
+    machine.go(before="sleep 0.1")
+    both = threading.Barrier(2)
+    done: list[set[Path]] = []
+
+    def run() -> None:
+        both.wait()
+        done.append(machine.find())
+
+    together(run, run)
+    assert done[0] == done[1]
+    assert len(machine.built) == len(NAMES)
+    assert any("somebody else is building" in line for line in machine.said)
+
+
+def together(*acts: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=act) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_envtest_gives_what_fits(machine: Machine, tmp_path: Path):
+    assets = tmp_path / "assets"
+    etcd = a_program(assets / "etcd")
+    server = a_program(assets / "kube-apiserver", 'echo "Kubernetes v1.36.0"')
+    assert {etcd, server} < machine.find(KUBEBUILDER_ASSETS=assets)
+    assert len(machine.built) == len(NAMES) - 2
+
+
+def test_envtests_api_server_of_another_minor_is_left_alone(machine: Machine, tmp_path: Path):
+    assets = tmp_path / "assets"
+    etcd = a_program(assets / "etcd")
+    server = a_program(assets / "kube-apiserver", 'echo "Kubernetes v1.33.0"')
+    found = machine.find(KUBEBUILDER_ASSETS=assets)
+    assert etcd in found
+    assert server not in found
+
+
+class TestThePinnedModules:
+    def test_the_newest_builds_everything(self):
+        assert set(Module.of(NEWEST).programs) == set(NAMES)
+
+    @pytest.mark.parametrize("version", versions())
+    def test_each_pins_the_minor_that_it_is_named_for(self, version: str):
+        assert Module.of(version).kubernetes.startswith(f"v{version}.")
+
+    @pytest.mark.parametrize("version", versions())
+    def test_each_has_its_sums(self, version: str):
+        assert (modules_folder() / version / "go.sum").stat().st_size > 0
