@@ -16,7 +16,7 @@ from plimsoll.cli import main
 from plimsoll.drill.history import History, Level, Noting
 from plimsoll.drill.page.charts import NODE_STEPS, STEPS
 from plimsoll.drill.page.document import page
-from plimsoll.drill.page.marks import Mark, gathered, gravest
+from plimsoll.drill.page.marks import Mark, gathered, gravest, stacked
 from plimsoll.drill.page.runs import Run
 from plimsoll.drill.page.scales import Scale, short_of, stairs, thinned
 from plimsoll.drill.report import Report
@@ -285,6 +285,11 @@ def test_marks_that_would_cover_each_other_are_one_and_look_like_the_gravest():
     bunches = gathered(marks, gap=3.0)
     assert [[mark.words for mark in bunch] for bunch in bunches] == [["first", "then"], ["later"]]
     assert gravest(bunches[0]) == "killed"
+
+
+def test_moments_that_are_too_near_for_one_row_go_to_the_first_row_with_room():
+    assert stacked([0, 4, 8, 10, 14, 30], gap=10) == [0, 1, 2, 0, 1, 0]
+    assert stacked([], gap=10) == []
 
 
 def test_the_page_of_a_drill_in_which_nothing_happened_can_be_made(runs):

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from plimsoll.drill.history import Level, NodeTrack
 from plimsoll.drill.page.elements import Child, add, el
-from plimsoll.drill.page.marks import SIGNS, Mark, gathered, gravest
+from plimsoll.drill.page.marks import SIGNS, Mark, gathered, gravest, stacked
 from plimsoll.drill.page.scales import (
     HEIGHT,
     WIDTH,
@@ -30,6 +30,8 @@ EARLY: Final = 0.8
 """The share of the longest drill up to which there is room to say that one is over."""
 NEAR: Final = 0.025
 """The share of a plot's width that a mark takes, where one stands alone."""
+NEAR_ON_A_PHONE: Final = 0.1
+"""The same on the narrowest screen, of 320 CSS pixels; the style has the rows from 40rem down."""
 
 
 def workload_plot(  # noqa: PLR0913 - what is drawn, and on what
@@ -99,7 +101,13 @@ def node_plot(
 def lane(marks: Iterable[Mark], scale: Scale, *, runs: int) -> ET.Element:
     """Return marks as buttons that say more on hover and on focus."""
     bunches = gathered(marks, scale.seconds * NEAR * (1 + 0.4 * (runs - 1)))
-    return el("div", {"class": "lane"}, *(_button(bunch, scale) for bunch in bunches))
+    lines = stacked([bunch[0].seconds for bunch in bunches], scale.seconds * NEAR_ON_A_PHONE)
+    deep = max(lines, default=0) + 1
+    return el(
+        "div",
+        {"class": "lane", "style": f"--rows:{deep}" if deep > 1 else None},
+        *(_button(bunch, line, scale) for bunch, line in zip(bunches, lines, strict=True)),
+    )
 
 
 def axis(scale: Scale) -> ET.Element:
@@ -217,9 +225,9 @@ def _over(end: float, scale: Scale) -> ET.Element | None:
     return el("span", at, f"over at {clock(end)}")
 
 
-def _button(bunch: Sequence[Mark], scale: Scale) -> ET.Element:
+def _button(bunch: Sequence[Mark], row: int, scale: Scale) -> ET.Element:
     kind = gravest(bunch)
-    at = scale.percent(bunch[0].seconds)
+    style = f"--at:{scale.percent(bunch[0].seconds) / 100:.4g}" + (f";--row:{row}" if row else "")
     lines = list(dict.fromkeys((mark.seconds, mark.words) for mark in bunch))
     told = [
         el("span", {"class": "line"}, el("b", {}, f"{seconds:.1f} s"), f" {words}")
@@ -229,7 +237,7 @@ def _button(bunch: Sequence[Mark], scale: Scale) -> ET.Element:
         told.append(el("span", {"class": "line"}, f"and {len(lines) - TOLD} more, listed below"))
     return el(
         "button",
-        {"type": "button", "class": f"mark {_style(kind)}", "style": f"--at:{at / 100:.4g}"},
+        {"type": "button", "class": f"mark {_style(kind)}", "style": style},
         el("span", {"class": "sign", "aria-hidden": "true"}, SIGNS[kind][0]),
         el("span", {"class": "tip"}, *told),
     )

@@ -175,3 +175,14 @@ def gathered(marks: Iterable[Mark], gap: float) -> Sequence[Sequence[Mark]]:
 def gravest(bunch: Sequence[Mark]) -> Kind:
     """Return what a bunch is drawn as."""
     return min((mark.kind for mark in bunch), key=_ORDER.index)
+
+
+def stacked(moments: Iterable[float], gap: float) -> Sequence[int]:
+    """Return the row of each moment, in order: in one row two are never nearer than a gap."""
+    lasts: list[float] = []
+    found = []
+    for moment in moments:
+        row = next((n for n, last in enumerate(lasts) if moment - last >= gap), len(lasts))
+        lasts[row : row + 1] = [moment]
+        found.append(row)
+    return found

@@ -5,6 +5,12 @@ addEventListener("keydown", (event) => {
 });
 for (const what of ["pointerover", "focusin"])
   addEventListener(what, () => document.body.classList.remove("quiet"));
+// The words that the keyboard opens are in view; if they are too long for that, what they are about.
+addEventListener("focusin", ({target}) => {
+  if (!target.matches(":focus-visible")) return;
+  for (const part of [target.querySelector(".tip"), target])
+    part?.scrollIntoView({block: "nearest"});
+});
 // On paper nothing can be unfolded.
 const folded = new Set();
 addEventListener("beforeprint", () => {

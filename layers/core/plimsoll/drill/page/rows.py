@@ -135,22 +135,18 @@ def _node(node: NodeId, runs: Sequence[Run], scale: Scale) -> ET.Element:
         f"Node {node[1]}",
         el("small", {}, f"{tracks[0].group} of {node[0]}"),
     )
-    return _row(
-        heading,
-        [
-            el(
-                "div",
-                {},
-                *(
-                    _track(run, track, scale, max(1, most), len(runs))
-                    for track in run.nodes.get(node, [])
-                ),
-            )
-            if node in run.nodes
-            else _cell(run, "nothing to show")
-            for run in runs
-        ],
-    )
+    return _row(heading, [_tracks(run, node, scale, max(1, most), len(runs)) for run in runs])
+
+
+def _tracks(run: Run, node: NodeId, scale: Scale, most: int, runs: int) -> ET.Element:
+    """Return all instances that had the name of a node in a run; almost always it is one."""
+    match [_track(run, track, scale, most, runs) for track in run.nodes.get(node, [])]:
+        case []:
+            return _cell(run, "nothing to show")
+        case [one]:
+            return one
+        case several:
+            return el("div", {}, *several)
 
 
 def _track(run: Run, track: NodeTrack, scale: Scale, most: int, runs: int) -> ET.Element:
