@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -177,6 +178,36 @@ def test_capacity_is_asked_for_in_the_first_look(world):
     world.drains.slice("harbor", "me", seconds=0)
 
     assert world.aws.asked == [("base", 1)]
+
+
+class Interrupted(World):
+    """A world in which something happens in the first pause of a slice."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def sleep(self, seconds: float) -> None:
+        then, self.meanwhile = self.meanwhile, None
+        if then is not None:
+            then()
+        super().sleep(seconds)
+
+
+def test_what_others_asked_for_during_a_slice_is_not_asked_for_again():
+    world = Interrupted()
+    instance = world.join("spot", capacity="spot")
+    world.join("od")
+    world.apply(deployment("web", replicas=1))
+    world.aws.groups = [a_group("base", desired=0)]
+    handled(world, world.spot_event(instance))
+
+    def another_slice_asks() -> None:
+        world.apply(deployment("more", replicas=1, cpu="8"))
+        world.aws.groups = [a_group("base", desired=1)]
+
+    world.meanwhile = another_slice_asks
+    world.drains.slice("harbor", "me")
+
+    assert world.aws.asked == []
 
 
 def test_a_drain_goes_on_without_its_node_groups(world):

@@ -47,7 +47,7 @@ class _Memory:
     """What one slice knows besides the cluster."""
 
     groups: Sequence[NodeGroup] | None = None
-    """Read once, and again after a change of ours."""
+    """Read once, and again before anything is asked for and after a change of ours."""
     avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
 
@@ -123,10 +123,16 @@ class DrainService:
 
     def _look(self, api: ClusterApi, groups: NodeGroups, memory: _Memory) -> Plan:
         seen = api.observe()
-        if memory.groups is None:  # also when they could not be read the last time
-            memory.groups = self._read_groups(groups, seen.nodes)
-        seen = seen.among(groups=memory.groups or (), gone=self._gone(seen))
-        plan = plan_drain(seen, self.clock.now(), avoid=memory.avoid)
+        gone = self._gone(seen)
+        fresh = memory.groups is None  # also when they could not be read the last time
+        while True:
+            if fresh:
+                memory.groups = self._read_groups(groups, seen.nodes)
+            now, known = self.clock.now(), memory.groups or ()
+            plan = plan_drain(seen.among(groups=known, gone=gone), now, avoid=memory.avoid)
+            if fresh or not any(isinstance(action, Grow) for action in plan.actions):
+                break
+            fresh = True  # somebody else may have asked since: look again before asking for more
         for report in plan.reports:
             known = memory.reports.get(report.interruption)
             memory.reports[report.interruption] = known.merged(report) if known else report
