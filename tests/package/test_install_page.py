@@ -56,7 +56,7 @@ UNTRIED: Final = {
     "each parameter that it asks for, are tried",
     ("kubectl", "get", "nodes"): "no rig has kubectl; it prints two fields of Nodes",
     ("export", "AWS_DEFAULT_REGION=us-east-1"): "it sets a variable of the reader's shell",
-    ("git", "pull", "--ff-only"): "it would change the checkout that is tested",
+    ("git", "pull", "--no-rebase"): "it would change the checkout that is tested",
 }
 
 

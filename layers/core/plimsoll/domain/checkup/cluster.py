@@ -22,7 +22,7 @@ def answers(facts: Facts) -> Iterator[Finding]:
     endpoint = facts.cluster.kind is ClusterKind.ENDPOINT
     found = facts.answer
     if isinstance(found, NotFound) and not endpoint:
-        cure = f"if it is no more: plimsoll clusters remove {facts.cluster.name}"
+        cure = f"if it is no more: plimsoll clusters remove {facts.cluster.name} --force"
         yield mend("cluster", str(found), cure)
     elif isinstance(found, NotFound | BadInput) and endpoint:
         cure = f"put a token that the cluster takes into {facts.cluster.secret}"
