@@ -1,0 +1,324 @@
+"""Everything that Plimsoll does passes: its own code, with its own rights, on a real API server.
+
+Each action is carried out once by the executor. One that is added must be added here, so one that
+`infra/cluster` forbids cannot go unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import pytest
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.actions import (
+    Action,
+    ClearCost,
+    CompleteLifecycle,
+    Cordon,
+    Discard,
+    Evict,
+    GiveBack,
+    Grow,
+    OutOfService,
+    Record,
+    Release,
+    Renew,
+    Scale,
+)
+from plimsoll.domain.actions.give_back import CHEAPEST
+from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.temporary import TemporaryReplicas
+from plimsoll.domain.workloads import Workload
+from plimsoll.drill.controlplane import ControlPlane
+from plimsoll.services.executor import ActualHands, Executor, Outcome
+from tests.builders import a_group
+from tests.cluster.ground import Ground
+from tests.cluster.installed import install
+from tests.hollows import a_budget, a_deployment, a_stateful_set
+from tests.worlds import Aws, Telemetry
+
+pytestmark = pytest.mark.cluster
+
+type Json = dict[str, Any]
+
+WHY = "a test says so"
+RAISED = TemporaryReplicas(restore=2, set_to=3)
+
+
+@pytest.fixture(scope="module")
+def guarded(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+    install(plane, tmp_path_factory.mktemp("installed"))
+    return plane
+
+
+@dataclass
+class Scene:
+    """A small cluster under way, and our hands on it."""
+
+    ground: Ground
+    api: KubernetesCluster
+    workers: ThreadWorkers
+    aws: Aws = field(default_factory=Aws)
+
+    def observed(self) -> Observation:
+        return self.api.observe()
+
+    @property
+    def node(self) -> Node:
+        return next(n for n in self.api.nodes() if n.name == f"{self.ground.name}-a")
+
+    def run_web(self, kind: str = "Deployment") -> None:
+        """Let a workload of two pods run."""
+        made = a_stateful_set("web", 2) if kind == "StatefulSet" else a_deployment("web", 2)
+        self.ground.apply({**made, "kind": kind})
+        self.ground.until(lambda: len(self.ground.serving("web")) == 2)
+
+    def workload(self, kind: str = "Deployment") -> Workload:
+        return self.observed().workload[Ref(kind, self.ground.name, "web")]
+
+    @property
+    def pod(self) -> Pod:
+        pods = (p for p in self.observed().pods if p.namespace == self.ground.name)
+        return min((p for p in pods if p.labels["app"] == "web"), key=lambda p: p.name)
+
+    def interruption(self, *hooks: str) -> Interruption:
+        notices = [NoticeRecord(kind="spot-interruption", time=datetime.now(UTC), id="event")]
+        notices += [
+            NoticeRecord(
+                kind="lifecycle-terminate",
+                time=datetime.now(UTC),
+                id=hook,
+                group="base",
+                hook=hook,
+                token="token",
+            )
+            for hook in hooks
+        ]
+        return Interruption(
+            instance=self.node.instance or "",
+            launched=None,
+            node=self.node.name,
+            notices=tuple(notices),
+        )
+
+    def carry_out(self, *actions: Action) -> list[Outcome]:
+        hands = ActualHands(cluster=self.api, capacity=self.aws)
+        executor = Executor(hands=hands, workers=self.workers, telemetry=Telemetry())
+        steps = tuple(Step(action=action, nodes=frozenset()) for action in actions)
+        return list(executor.carry_out(Plan(steps=steps), between=lambda: None))
+
+    def stored_pod(self, name: str) -> Json | None:
+        return self.ground.pod(name)
+
+    def stored_node(self) -> Json:
+        return self.ground.get(f"/api/v1/nodes/{self.ground.name}-a")
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[ThreadWorkers]:
+    threads = ThreadWorkers()
+    yield threads
+    threads.close()
+
+
+@pytest.fixture
+def scene(guarded: ControlPlane, ground: Ground, workers: ThreadWorkers) -> Scene:
+    ground.nodes("a")
+    api = KubernetesCluster(
+        guarded.transport("plimsoll"), ground.name, SystemClock(), workers=workers
+    )
+    return Scene(ground, api, workers)
+
+
+type Look = Callable[[], bool]
+"""Whether the action had its effect."""
+
+
+def cordon(scene: Scene) -> tuple[Action, Look]:
+    action = Cordon(node=scene.node, interruption=scene.interruption(), reason=WHY)
+    return action, lambda: scene.node.unschedulable and scene.node.interruption is not None
+
+
+def release(scene: Scene) -> tuple[Action, Look]:
+    scene.carry_out(cordon(scene)[0])
+    # The node controller adds a taint of its own to what is cordoned; it must not spoil ours.
+    scene.ground.until(lambda: len(scene.node.taints) == 2)
+    action = Release(node=scene.node, reason=WHY)
+    return action, lambda: not scene.node.unschedulable and scene.node.interruption is None
+
+
+def record(scene: Scene) -> tuple[Action, Look]:
+    action = Record(node=scene.node, interruption=scene.interruption(), reason=WHY)
+    return action, lambda: INTERRUPTION in scene.stored_node()["metadata"]["annotations"]
+
+
+def out_of_service(scene: Scene) -> tuple[Action, Look]:
+    action = OutOfService(node=scene.node, reason=WHY)
+    return action, lambda: OUT_OF_SERVICE in scene.node.taints
+
+
+def complete(scene: Scene) -> tuple[Action, Look]:
+    going = scene.interruption("hook")
+    action = CompleteLifecycle(node=scene.node, interruption=going, reason=WHY)
+    return action, lambda: bool(scene.aws.completed) and scene.node.interruption == going
+
+
+def renew(scene: Scene) -> tuple[Action, Look]:
+    going = scene.interruption()
+    action = Renew(node=scene.node, interruption=going, reason=WHY)
+    return action, lambda: bool(scene.aws.renewed) and scene.node.interruption == going
+
+
+def grow(scene: Scene) -> tuple[Action, Look]:
+    scene.aws.groups = [a_group("base")]
+    action = Grow(group=a_group("base"), add=1, zone=None, token="token", reason=WHY)
+    return action, lambda: bool(scene.aws.asked)
+
+
+def scale(scene: Scene, kind: str = "Deployment") -> tuple[Action, Look]:
+    scene.run_web(kind)
+    action = Scale(workload=scene.workload(kind), replicas=3, temporary=RAISED, reason=WHY)
+
+    def raised() -> bool:
+        seen = scene.workload(kind)
+        return seen.replicas == 3 and seen.annotations[TEMPORARY] == RAISED.to_record()
+
+    return action, raised
+
+
+def give_back(scene: Scene) -> tuple[Action, Look]:
+    scene.carry_out(scale(scene)[0])
+    scene.ground.until(lambda: len(scene.ground.serving("web")) == 3)
+    doomed = scene.pod
+    action = GiveBack(workload=scene.workload(), replicas=2, doomed=(doomed,), reason=WHY)
+
+    def gone() -> bool:
+        left = scene.workload()
+        return (
+            left.replicas == 2
+            and TEMPORARY not in left.annotations
+            and scene.stored_pod(doomed.name) is None
+        )
+
+    return action, gone
+
+
+def clear_cost(scene: Scene) -> tuple[Action, Look]:
+    scene.run_web()
+    scene.api.set_deletion_cost(scene.pod, CHEAPEST)
+    action = ClearCost(pod=scene.pod, reason=WHY)
+    return action, lambda: DELETION_COST not in scene.pod.annotations
+
+
+def evict(scene: Scene, **how: Any) -> tuple[Action, Look]:
+    scene.run_web()
+    doomed = scene.pod
+    action = Evict(pod=doomed, reason=WHY, **how)
+    return action, lambda: scene.stored_pod(doomed.name) is None
+
+
+def discard(scene: Scene) -> tuple[Action, Look]:
+    scene.run_web()
+    doomed = scene.pod
+    return Discard(pod=doomed, reason=WHY), lambda: scene.stored_pod(doomed.name) is None
+
+
+SCENES: dict[type, Callable[[Scene], tuple[Action, Look]]] = {
+    Cordon: cordon,
+    Release: release,
+    Record: record,
+    OutOfService: out_of_service,
+    CompleteLifecycle: complete,
+    Renew: renew,
+    Grow: grow,
+    Scale: scale,
+    GiveBack: give_back,
+    ClearCost: clear_cost,
+    Evict: evict,
+    Discard: discard,
+}
+
+
+def test_every_action_is_tried() -> None:
+    assert set(SCENES) == set(get_args(Action.__value__))
+
+
+@pytest.mark.parametrize("kind", SCENES, ids=lambda kind: kind.__name__)
+def test_what_the_product_does_is_let_through(scene: Scene, kind: type) -> None:
+    action, done = SCENES[kind](scene)
+    (outcome,) = scene.carry_out(action)
+    assert outcome.error is None
+    assert outcome.done
+    scene.ground.until(done)
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet"])
+def test_every_kind_of_workload_can_be_raised(scene: Scene, kind: str) -> None:
+    action, raised = scale(scene, kind)
+    (outcome,) = scene.carry_out(action)
+    assert outcome.error is None
+    scene.ground.until(raised)
+
+
+def test_a_budget_can_be_overruled_with_less_grace(scene: Scene) -> None:
+    scene.ground.apply(a_budget("web", "web", minAvailable=2))
+    action, gone = evict(scene, overrule=True, grace_seconds=1)
+    budget = Ref("PodDisruptionBudget", scene.ground.name, "web")
+
+    def spent() -> bool:
+        (seen,) = (b for b in scene.observed().budgets if b.ref == budget)
+        return seen.disruptions_allowed == 0
+
+    scene.ground.until(spent)
+    (outcome,) = scene.carry_out(action)
+    assert outcome.error is None
+    scene.ground.until(gone)
+
+
+def test_a_taint_of_others_survives_a_cordon_and_its_end(scene: Scene) -> None:
+    """Also one that evicts, whose time the API server adds and we do not write back."""
+    theirs = {"key": "theirs", "value": "1", "effect": "NoExecute"}
+    path = f"/api/v1/nodes/{scene.node.name}"
+    aged = {**theirs, "timeAdded": "2026-01-01T00:00:00Z"}
+    answer = scene.ground.call(
+        "PATCH", path, {"spec": {"taints": [aged]}}, "application/merge-patch+json"
+    )
+    assert answer.status == 200
+    scene.carry_out(cordon(scene)[0])
+    (outcome,) = scene.carry_out(Release(node=scene.node, reason=WHY))
+    assert outcome.error is None
+    left = [t for t in scene.stored_node()["spec"]["taints"] if t["key"] == "theirs"]
+    assert [without_time(t) for t in left] == [theirs]
+
+
+def without_time(taint: Json) -> Json:
+    return {key: value for key, value in taint.items() if key != "timeAdded"}
+
+
+def test_the_lease_is_made_renewed_and_given_back(scene: Scene) -> None:
+    api = scene.api
+    assert api.acquire("one", 20)
+    assert api.acquire("one", 20)
+    assert not api.acquire("two", 20)
+    api.release_lease("one")
+    assert api.acquire("two", 20)
+    api.release_lease("two")
+
+
+def test_all_that_a_plan_needs_is_read(scene: Scene) -> None:
+    scene.run_web()
+    assert scene.api.find_node(scene.node.instance or "", None) is not None
+    assert scene.workload().replicas == 2
+    assert scene.pod.serving
