@@ -15,6 +15,8 @@ from plimsoll.adapters.kubernetes.transport import Answer, Transport
 from plimsoll.domain.errors import Refused
 
 JOIN_SECONDS: Final = 30.0
+ATTACHED_BY_CONTROLLER: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
+"""Kubelets write it on their node; the attach-detach controller knows no other nodes."""
 _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _NODES: Final = "/api/v1/nodes"
 _NOBODY: Final = "vanished"
@@ -106,10 +108,12 @@ class Nodes:
 
 def _whole(node: Mapping[str, Any]) -> dict[str, Any]:
     """Return a node as its kubelet registers it: what it has is what it can give."""
+    meta = dict(node["metadata"])
+    meta["annotations"] = {**meta.get("annotations", {}), ATTACHED_BY_CONTROLLER: "true"}
     status = dict(node.get("status", {}))
     status.setdefault("capacity", dict(status.get("allocatable", {})))
     status.setdefault("allocatable", dict(status["capacity"]))
-    return {"apiVersion": "v1", "kind": "Node", **node, "status": status}
+    return {"apiVersion": "v1", "kind": "Node", **node, "metadata": meta, "status": status}
 
 
 def _expect(answer: Answer, status: int, what: str) -> None:

@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from plimsoll.domain.names import ZONE
+from plimsoll.drill.controlplane.nodes import ATTACHED_BY_CONTROLLER
 from plimsoll.drill.controlplane.prepared import DRIVER
 from plimsoll.drill.controlplane.standins.loop import MERGE, Loop, Write
 from plimsoll.hollow.conditions import is_deleting
@@ -62,13 +63,18 @@ class Volumes:
         """Node -> UID of a pod -> what it has mounted, as the attach-detach controller calls it."""
 
     def node(self, change: str, node: Json) -> None:
-        """Take note of a node's zone."""
+        """Take note of a node's zone; let the attach-detach controller know it."""
         name = node["metadata"]["name"]
         if change == "DELETED":
             self._zones.pop(name, None)
             self._mounts.pop(name, None)
-        else:
-            self._zones[name] = look(node, "metadata", "labels", ZONE)
+            return
+        self._zones[name] = look(node, "metadata", "labels", ZONE)
+        annotations = look(node, "metadata", "annotations", default={})
+        if change == "ADDED" and ATTACHED_BY_CONTROLLER not in annotations:
+            body = {"metadata": {"annotations": {ATTACHED_BY_CONTROLLER: "true"}}}
+            path = f"/api/v1/nodes/{name}"
+            self._loop.write(Write(method="PATCH", path=path, body=body, content_type=MERGE))
 
     def storage_class(self, change: str, found: Json) -> None:
         """Take note of when a class wants its volumes."""
