@@ -1,8 +1,10 @@
 """One slice of the drain of a cluster: observe, plan, act, and again until its time is over.
 
 A slice knows nothing that the cluster does not tell it, so killing one loses seconds only. The
-cluster's Lease keeps two slices from doing the same work; it is not what makes that safe: every
-write also carries a precondition.
+cluster's Lease keeps two slices from doing the same work. What makes most of that safe is that
+every write also carries a precondition. One thing no precondition guards: that two pods of a
+workload do not leave at once, each in the eyes of one slice the only one. Only its
+PodDisruptionBudget would; so the Lease is asked again before every wave, and within large ones.
 """
 
 from __future__ import annotations

@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import batched, groupby
+from typing import Final
 
 from plimsoll.domain.actions import Action, CapacityHands, ClusterHands
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.services.ports import Telemetry, Workers
+
+TOGETHER: Final = 160
+"""How many actions are begun on one word of `between`: ten rounds of all workers, so that a slow API
+does not carry a large wave on beyond the time for which that word holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +55,24 @@ class Executor:
 
         Args:
             plan: its steps are in the order of their waves.
-            between: called before each wave; may raise to stop, for example when the lease is lost.
+            between: called before each wave, and within a large one; may raise to stop, for example
+                when the lease is lost.
 
         Raises:
-            Exception: whatever no action is meant to raise, after its wave is done.
+            Exception: whatever no action is meant to raise, after those begun with it are done.
         """
         outcomes: list[Outcome] = []
         for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
-            steps = list(wave)
-            if self.hands is None:
-                outcomes += [self._spare(step) for step in steps]
-                continue
-            between()
-            answers = self.workers.run([partial(step.action.perform, self.hands) for step in steps])
-            outcomes += [self._judge(s, a) for s, a in zip(steps, answers, strict=True)]
+            for steps in batched(wave, TOGETHER, strict=False):
+                outcomes += self._carry_out(steps, between)
         return outcomes
+
+    def _carry_out(self, steps: Sequence[Step], between: Callable[[], None]) -> Sequence[Outcome]:
+        if self.hands is None:
+            return [self._spare(step) for step in steps]
+        between()
+        answers = self.workers.run([partial(step.action.perform, self.hands) for step in steps])
+        return [self._judge(s, a) for s, a in zip(steps, answers, strict=True)]
 
     def _spare(self, step: Step) -> Outcome:
         self._say("would act", step)

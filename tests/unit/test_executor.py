@@ -1,0 +1,64 @@
+"""Carrying out plans: in waves, and only for as long as we are the ones to do it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.actions import Evict
+from plimsoll.domain.errors import Temporary
+from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.pods import Pod
+from plimsoll.services.executor import TOGETHER, ActualHands, Executor
+from tests.builders import pods_of
+from tests.worlds import Aws, Telemetry
+
+
+@dataclass
+class Evictions:
+    """A cluster that only notes who was evicted."""
+
+    names: list[str] = field(default_factory=list)
+
+    def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        self.names.append(pod.name)
+
+
+@pytest.fixture
+def cluster() -> Any:
+    return Evictions()
+
+
+def carried_out(cluster: Any, count: int, between: Any) -> None:
+    executor = Executor(
+        hands=ActualHands(cluster=cluster, capacity=Aws()),
+        workers=SerialWorkers(),
+        telemetry=Telemetry(),
+    )
+    steps = [
+        Step(action=Evict(pod=pod, reason="a test"), nodes=frozenset())
+        for pod in pods_of("web", count)
+    ]
+    executor.carry_out(Plan(steps=tuple(steps)), between=between)
+
+
+def test_within_a_large_wave_it_is_asked_again_whether_we_may_go_on(cluster):
+    asked: list[int] = []
+    carried_out(cluster, 2 * TOGETHER + 1, lambda: asked.append(len(cluster.names)))
+
+    assert asked == [0, TOGETHER, 2 * TOGETHER]
+    assert len(cluster.names) == 2 * TOGETHER + 1
+
+
+def test_who_lost_the_lease_stops_in_the_middle_of_a_wave(cluster):
+    def only_once() -> None:
+        if cluster.names:
+            raise Temporary("the lease went to another slice")
+
+    with pytest.raises(Temporary):
+        carried_out(cluster, TOGETHER + 1, only_once)
+
+    assert len(cluster.names) == TOGETHER
