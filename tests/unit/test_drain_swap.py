@@ -223,3 +223,24 @@ def test_pods_that_are_told_to_stop_in_a_plan_do_not_count_as_serving_in_the_sam
     plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=3)]), at(70))
 
     assert [a.pod.name for a in of(plan, Evict)] == ["db-0"]
+
+
+def test_replacements_without_room_are_given_up_once_nothing_says_when_the_nodes_go():
+    node = going("spot", kind="rebalance-recommendation", ends=None)
+    doomed = pods_of("web", 2, node="spot")
+    homeless = [a_pod(f"web-{n}", created=STARTED, cpu="6") for n in (7, 8)]
+    seen = looked([node], [*doomed, *homeless], [raised(a_deployment(replicas=4), 2)])
+
+    assert of(plan_drain(seen, at(120)), Scale) == []  # a node may be on its way
+    (scale,) = of(plan_drain(seen, at(600)), Scale)
+    assert (scale.replicas, scale.temporary) == (2, None)
+
+    urgent = looked([going("spot", ends=900)], seen.pods, seen.workloads)
+    assert of(plan_drain(urgent, at(600)), Scale) == []
+
+
+def test_after_giving_up_a_count_is_not_raised_again_without_room():
+    node = going("spot", kind="rebalance-recommendation", ends=None)
+    seen = looked([node], pods_of("web", 2, node="spot"), [a_deployment(replicas=2)])
+
+    assert plan_drain(seen, at(601)).actions == ()

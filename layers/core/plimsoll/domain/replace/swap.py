@@ -42,6 +42,8 @@ def _steps(case: Case, room: Room) -> Steps:
         if case.dead:
             return Steps(waiting="pods that died with their instance are forgotten first")
         return _finish(case, room)
+    if case.calm and (homeless := _homeless(case, room)):
+        return _give_up(case, homeless)
     return _begin(case, room)
 
 
@@ -112,6 +114,27 @@ def restore(case: Case) -> Action | None:
         replicas=case.temporary.restore,
         temporary=None,
         reason="none of its pods is on a node that is going any more",
+    )
+
+
+def _homeless(case: Case, room: Room) -> int:
+    """Count the surplus pods that have waited in vain for a node, and still have no place."""
+    assert case.workload is not None  # noqa: S101 - _steps looked
+    waiting = [p for p in case.staying if p.pending and case.now - p.created >= PATIENCE]
+    without = sum(room.board.where(p) is None for p in waiting)
+    return 0 if case.temporary is None else min(without, case.workload.replicas - case.replicas)
+
+
+def _give_up(case: Case, homeless: int) -> Steps:
+    """Lower the count by pods that have no node: a ReplicaSet takes these before any other."""
+    workload = case.workload
+    assert workload is not None  # noqa: S101 - _steps looked
+    left = workload.replicas - homeless
+    note = None if left == case.replicas else TemporaryReplicas(restore=case.replicas, set_to=left)
+    reason = f"{homeless} replacements found no room, and nothing says when the nodes go"
+    return Steps(
+        actions=(Scale(workload=workload, replicas=left, temporary=note, reason=reason),),
+        waiting=f"{case.staying_ready} of {case.replicas} are Ready elsewhere",
     )
 
 
