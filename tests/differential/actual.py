@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections import defaultdict
@@ -12,13 +13,16 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
+from plimsoll.hollow.controllers.kubelet import STOP
 from plimsoll.hollow.resources import BY_PLURAL, Resource
+from tests.differential.bench import FOREVER
 from tests.differential.scenario import JSON, Json, Request
 from tests.differential.sides import OF, SEEN, Answer, Seen
 
 _QUIET = 1.6
 _LONGEST = 60.0
 _HANGING = 15.0
+_OBSERVED = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +31,8 @@ class Endpoint:
 
     url: str
     token: str
-    ca: str | None = None
-    """A file; without it the server is not asked who it is."""
+    ca: str
+    """The certificates that sign the server's, as PEM."""
 
 
 class ControlPlane:
@@ -40,8 +44,7 @@ class ControlPlane:
         self._pool = urllib3.PoolManager(
             maxsize=64,
             retries=False,
-            ca_certs=endpoint.ca,
-            cert_reqs="CERT_REQUIRED" if endpoint.ca else "CERT_NONE",
+            ssl_context=ssl.create_default_context(cadata=endpoint.ca),
         )
         self._lock = threading.Lock()
         self._objects: dict[str, dict[tuple[str, str], Json]] = {r: {} for r in SEEN}
@@ -70,9 +73,7 @@ class ControlPlane:
             headers={**self._token, "Content-Type": request.content_type},
             timeout=30,
         )
-        return Answer(
-            status=found.status, body=json.loads(found.data), headers=dict(found.headers)
-        )
+        return Answer(status=found.status, body=json.loads(found.data), headers=dict(found.headers))
 
     def touch(self, scenario: str) -> None:
         """Begin a new wait for silence."""
@@ -155,7 +156,11 @@ class ControlPlane:
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
         seen = Seen(
-            version=int(meta["resourceVersion"]), type=kind, resource=resource, object=obj
+            at=time.monotonic(),
+            version=int(meta["resourceVersion"]),
+            type=kind,
+            resource=resource,
+            object=obj,
         )
         with self._lock:
             if kind == "DELETED":
@@ -169,6 +174,8 @@ class ControlPlane:
 
 class ActualSide:
     """One scenario on the real control plane."""
+
+    instant = 0.5
 
     def __init__(self, plane: ControlPlane, scenario: str) -> None:
         self._plane = plane
@@ -187,10 +194,20 @@ class ActualSide:
         self._plane.touch(self._scenario)
         time.sleep(seconds)
         end = time.monotonic() + _LONGEST
-        while (left := _QUIET - self._plane.quiet_for(self._scenario)) > 0:
-            if time.monotonic() > end:
+        while time.monotonic() < end:
+            left = _QUIET - self._plane.quiet_for(self._scenario)
+            if left <= 0 and not self._moving():
                 break
-            time.sleep(left)
+            time.sleep(max(left, 0.1))
+
+    def _moving(self) -> bool:
+        """Whether something is under way that will be seen, however slow the machine is."""
+        return any(map(_starts_or_stops, self.objects("pods"))) or any(
+            obj["metadata"].get("generation", 0)
+            > obj.get("status", {}).get("observedGeneration", 0)
+            for resource in _OBSERVED
+            for obj in self.objects(resource)
+        )
 
     def objects(self, resource: str) -> Sequence[Json]:
         return self._plane.objects(self._scenario, resource)
@@ -203,6 +220,16 @@ class ActualSide:
         self._plane.forget(self._scenario)
 
 
+def _starts_or_stops(pod: Json) -> bool:
+    """Whether a pod is about to be looked at by the scheduler, or on its way up or down."""
+    status = pod.get("status") or {}
+    if "deletionTimestamp" in pod["metadata"]:
+        return (pod["metadata"].get("annotations") or {}).get(STOP) != FOREVER
+    if status.get("phase") == "Pending":
+        return "nodeName" in pod["spec"] or not status.get("conditions")
+    return False
+
+
 def _owner(obj: Json) -> str:
     meta = obj["metadata"]
     return str(meta.get("namespace") or (meta.get("labels") or {}).get(OF, ""))
@@ -211,4 +238,3 @@ def _owner(obj: Json) -> str:
 def _collection(line: Resource) -> str:
     root = f"/apis/{line.api_version}" if line.group else f"/api/{line.version}"
     return f"{root}/{line.plural}"
-

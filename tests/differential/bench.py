@@ -24,6 +24,8 @@ from tests.differential.sides import OF
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
 CAPACITY = "node.kubernetes.io/capacity"
+FOREVER = "1h"
+"""The stop time of a pod that goes only by force."""
 _DRILL = "drill.plimsoll.dev/"
 
 
@@ -159,7 +161,7 @@ class Bench:
     def json_patch(self, path: str, *operations: Json, show: tuple[str, ...] = ()) -> None:
         self.patch(path, list(operations), JSON_PATCH, show=show)
 
-    def ask(  # noqa: PLR0913 - the parts of an HTTP request
+    def ask(
         self,
         method: str,
         path: str,

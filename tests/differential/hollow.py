@@ -19,6 +19,8 @@ _LONGEST = timedelta(minutes=10)
 class HollowSide:
     """One hollow cluster whose scheduler chooses among the nodes that fit as it is told."""
 
+    instant = 0.0
+
     def __init__(self, scenario: str, choice: Choice, seed: int) -> None:
         self.now = _START
         self.cluster = HollowCluster(now=_START, seed=seed, settings=Settings(choice=choice))
@@ -65,6 +67,7 @@ class HollowSide:
         if change.resource in SEEN:
             self._changes.append(
                 Seen(
+                    at=change.at.timestamp(),
                     version=change.revision,
                     type=change.type,
                     resource=change.resource,

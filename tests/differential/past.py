@@ -1,7 +1,9 @@
 """What happened on the way from one rest to the next, as a watch shows it.
 
-For the pods of each Deployment: the fewest that were serving and the most that there were at any
-time, which maxUnavailable and maxSurge bound. For StatefulSets with ordered pods: who was made and
+For the pods of each Deployment: whether those that served were ever fewer than maxUnavailable
+allows, and all together more than maxSurge does. Two controllers write side by side, and who is
+first by a little is chance on the real side and order of work on the hollow one: so a count must
+have lasted. For StatefulSets with ordered pods: who was made and
 who was told to go, one after the other.
 """
 
@@ -12,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plimsoll.hollow.conditions import controller_of, is_active, is_deleting, is_ready
+from plimsoll.hollow.controllers.rollouts import bounds_of
 from plimsoll.hollow.edits import Json
 from tests.differential.sides import Seen
 
@@ -43,25 +46,39 @@ class Past:
         """Hold what the last look found for the next ones to begin with."""
         self._pods = self._now
 
-    def look(self, changes: Sequence[Seen], sets: Mapping[str, Json]) -> dict[str, Any]:
-        """Return extremes and orders."""
+    def look(
+        self,
+        changes: Sequence[Seen],
+        sets: Mapping[str, Json],
+        deployments: Sequence[Json],
+        instant: float,
+    ) -> dict[str, Any]:
+        """Return whether each Deployment kept its bounds, and the orders of ordered sets.
+
+        Args:
+            changes: what was seen since the last step.
+            sets: the ReplicaSets by UID.
+            deployments: as they are now.
+            instant: seconds for which a count must last to be counted.
+        """
         pods = dict(self._pods)
         orders: dict[str, list[str]] = {}
-        least, most = _counts(pods, sets), _counts(pods, sets)
+        extremes = _Extremes(_counts(pods, sets))
+        lasting, since = _counts(pods, sets), float("-inf")
         for seen in changes:
+            if seen.resource == "deployments" and seen.type != "DELETED":
+                extremes.bound(seen.object)
             if seen.resource != "pods":
                 continue
+            if seen.at - since > instant:
+                extremes.add(lasting)
             self._follow(seen, pods, orders)
-            for name, (serving, there) in _counts(pods, sets).items():
-                before = least.get(name, (0, 0))
-                least[name] = (min(before[0], serving), 0)
-                most[name] = (0, max(most.get(name, (0, 0))[1], there))
+            lasting, since = _counts(pods, sets), seen.at
+        extremes.add(lasting)
         self._now = pods
-        return {
-            **{f"order of {name}": order for name, order in orders.items()},
-            **{f"fewest serving of {name}": counts[0] for name, counts in least.items()},
-            **{f"most of {name}": counts[1] for name, counts in most.items()},
-        }
+        for deployment in deployments:
+            extremes.bound(deployment)
+        return {f"order of {name}": order for name, order in orders.items()} | extremes.told()
 
     def _follow(self, seen: Seen, pods: dict[str, Json], orders: dict[str, list[str]]) -> None:
         pod = seen.object
@@ -78,9 +95,12 @@ class Past:
         ordinal = pod["metadata"]["name"].rpartition("-")[2]
         if before is None and seen.type != "DELETED":
             order.append(f"+{ordinal}")
-        elif before is not None and not is_deleting(before):
-            if is_deleting(pod) or seen.type == "DELETED":
-                order.append(f"-{ordinal}")
+        elif before is not None and not is_deleting(before) and _goes(seen):
+            order.append(f"-{ordinal}")
+
+
+def _goes(seen: Seen) -> bool:
+    return is_deleting(seen.object) or seen.type == "DELETED"
 
 
 def _counts(pods: Mapping[str, Json], sets: Mapping[str, Json]) -> dict[str, tuple[int, int]]:
@@ -93,3 +113,38 @@ def _counts(pods: Mapping[str, Json], sets: Mapping[str, Json]) -> dict[str, tup
             there[name] += 1
             serving[name] += is_ready(pod)
     return {name: (serving[name], count) for name, count in there.items()}
+
+
+class _Extremes:
+    """The fewest that served and the most that there were, against what was allowed."""
+
+    def __init__(self, first: Mapping[str, tuple[int, int]]) -> None:
+        self._first = first
+        self._least: dict[str, int] = {}
+        self._most: dict[str, int] = {}
+        self._allowed: dict[str, tuple[int, int]] = {}
+
+    def bound(self, deployment: Json) -> None:
+        """Widen what is allowed to what a state of a Deployment allows."""
+        name, bounds = deployment["metadata"]["name"], bounds_of(deployment)
+        least, most = self._allowed.get(name, (bounds.least, bounds.most))
+        self._allowed[name] = min(least, bounds.least), max(most, bounds.most)
+
+    def add(self, counts: Mapping[str, tuple[int, int]]) -> None:
+        """Take in what was for a while."""
+        for name, (serving, there) in counts.items():
+            self._least[name] = min(self._least.get(name, serving), serving)
+            self._most[name] = max(self._most.get(name, there), there)
+
+    def told(self) -> dict[str, Any]:
+        """Return a verdict for each Deployment."""
+        told = {}
+        for name, (least, most) in self._allowed.items():
+            serving, there = self._first.get(name, (0, 0))
+            told[f"Deployment {name} had enough that served"] = self._least.get(name, 0) >= min(
+                least, serving
+            )
+            told[f"Deployment {name} had no more than it may"] = self._most.get(name, 0) <= max(
+                most, there
+            )
+        return told

@@ -96,7 +96,7 @@ class Painter:
             picture[f"PersistentVolumeClaim {name}"] = look(claim, "status", "phase")
         for name, node in nodes.items():
             picture[f"Node {name}"] = _node(node)
-        picture |= self._past.look(changes, sets)
+        picture |= self._past.look(changes, sets, side.objects("deployments"), side.instant)
         claims = side.objects("persistentvolumeclaims")
         picture |= self._placements.look(list(nodes.values()), pods, claims, changes)
         return picture
@@ -206,4 +206,3 @@ def _node(node: Json) -> dict[str, Any]:
         "unschedulable": bool(look(node, "spec", "unschedulable")),
         "conditions": {name: state and state["status"] for name, state in states.items()},
     }
-

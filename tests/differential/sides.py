@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from plimsoll.domain.names import DELETION_COST
@@ -40,6 +40,8 @@ class Answer:
 class Seen:
     """One change as a watch shows it."""
 
+    at: float
+    """Seconds since some moment."""
     version: int
     type: str
     resource: str
@@ -48,6 +50,9 @@ class Seen:
 
 class Side(Protocol):
     """A cluster with one scenario on it."""
+
+    instant: float
+    """Seconds within which two writes count as one: how far controllers lag behind each other."""
 
     def request(self, request: Request) -> Answer:
         """Send a request in which no placeholder is left."""
@@ -62,29 +67,21 @@ class Side(Protocol):
         """Return what changed since this was last asked, in the order of the versions."""
 
 
-def play(side: Side, request: Request) -> Answer:
-    """Send a request with its placeholders replaced by what they stand for on this side."""
+def send(side: Side, requests: Iterable[Request]) -> list[tuple[Request, Answer]]:
+    """Send requests. What their placeholders stand for is looked up before the first of them."""
+    ready = [_resolved(side, request) for request in requests]
+    return [(request, side.request(request)) for request in ready]
 
+
+def _resolved(side: Side, request: Request) -> Request:
     def ask(what: str, words: list[str]) -> str:
         if what == "pod":
             return str(_pod(side, words)["metadata"]["name"])
-        resource, name = words[0], words[1]
-        if name.startswith("?"):
-            found = _pod(side, [name[1:], *words[2:]])
-        else:
-            found = next(o for o in side.objects(resource) if o["metadata"]["name"] == name)
+        resource, name = words
+        found = next(o for o in side.objects(resource) if o["metadata"]["name"] == name)
         return str(found["metadata"]["uid" if what == "uid" else "resourceVersion"])
 
-    return side.request(
-        Request(
-            method=request.method,
-            path=resolve(request.path, ask),
-            body=resolve(request.body, ask),
-            content_type=request.content_type,
-            query=request.query,
-            show=request.show,
-        )
-    )
+    return replace(request, path=resolve(request.path, ask), body=resolve(request.body, ask))
 
 
 def _pod(side: Side, words: list[str]) -> Json:

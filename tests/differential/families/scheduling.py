@@ -24,9 +24,7 @@ def scenario(seed: int) -> Scenario:
     for app in apps:
         template = _template(bench, chance, app, apps, rack, nodes)
         bench.create(bench.deployment(app, chance.randint(1, 6), template))
-        if chance.random() < 0.7:
-            bench.settle()
-    bench.settle()
+        bench.settle()  # two at once would race for room
     for _ in range(chance.randint(1, 2)):
         _change(bench, chance, nodes, apps, rack)
         bench.settle()
@@ -55,7 +53,11 @@ def _taints(chance: Random) -> list[Json]:
     if chance.random() < 0.6:
         return []
     return [
-        {"key": "pool", "value": chance.choice(["spot", "batch"]), "effect": chance.choice(_EFFECTS)}
+        {
+            "key": "pool",
+            "value": chance.choice(["spot", "batch"]),
+            "effect": chance.choice(_EFFECTS),
+        }
     ]
 
 

@@ -114,7 +114,7 @@ class HollowApi:
         return Answer(status=200, body=body)
 
     def _list(self, target: Target, query: Mapping[str, str]) -> Json:
-        passes = test_of(query)
+        passes = test_of(target.resource.plural, query)
         line, store = target.resource, self.store
         meta: Json = {"resourceVersion": str(store.revision)}
         token = query.get("continue")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.hollow.edits import Json
-from plimsoll.hollow.refusals import bad_request, unsupported_media
+from plimsoll.hollow.refusals import bad_request, unfit, unsupported_media
 
 MERGE_KEYS: Mapping[str, str] = {
     "addresses": "type",
@@ -42,7 +42,7 @@ def patched(obj: Json, patch: Any, content_type: str) -> Json:
     """Return the object with the patch applied.
 
     Raises:
-        RefusedError: 400 a patch that cannot be applied; 415 another kind of patch.
+        RefusedError: 400 it is no patch; 422 a JSON patch that does not fit; 415 another kind.
     """
     kind = content_type.partition(";")[0].strip()
     if kind == "application/json-patch+json":
@@ -86,7 +86,7 @@ def _strategic(obj: Any, patch: Json) -> Json:
             result[key] = _strategic(result.get(key), value)
         elif isinstance(value, list) and key in _SETS:
             have = result.get(key) or []
-            result[key] = [*have, *(item for item in value if item not in have)]
+            result[key] = [*value, *(item for item in have if item not in value)]
         elif isinstance(value, list) and (by := _merge_key(key, value)):
             result[key] = _merge_items(result.get(key) or [], value, by)
         else:
@@ -104,6 +104,7 @@ def _merge_items(have: list[Json], patch: list[Json], by: str) -> list[Json]:
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if item.get("$patch") != "replace"]
     result = list(have)
+    named = []
     for item in patch:
         if by not in item:
             raise bad_request(f"an item of a list merged by {by!r} does not have it")
@@ -111,11 +112,29 @@ def _merge_items(have: list[Json], patch: list[Json], by: str) -> list[Json]:
         if item.get("$patch") == "delete":
             if at is not None:
                 del result[at]
-        elif at is None:
+            continue
+        named.append(item[by])
+        if at is None:
             result.append(_strategic({}, item))
         else:
             result[at] = _strategic(result[at], item)
-    return result
+    return _in_order(result, named, [old.get(by) for old in have], by)
+
+
+def _in_order(items: list[Json], named: list[Any], before: list[Any], by: str) -> list[Json]:
+    """Put what the patch names in its order, and before what it does not name and did not follow.
+
+    Source: normalizeElementOrder in k8s.io/apimachinery/pkg/util/strategicpatch. The surprise: a
+    new item stands before the old ones.
+    """
+    left = [item for item in items if item.get(by) not in named]
+    right = sorted((i for i in items if i.get(by) in named), key=lambda i: named.index(i[by]))
+    result: list[Json] = []
+    while left and right:
+        old, new = left[0].get(by), right[0].get(by)
+        first = old in before and new in before and before.index(old) < before.index(new)
+        result.append((left if first else right).pop(0))
+    return [*result, *left, *right]
 
 
 def _operate(obj: Json, operation: Json) -> Any:
@@ -128,7 +147,7 @@ def _operate(obj: Json, operation: Json) -> Any:
                 return _unset(obj, path)
             case "test":
                 if _get(obj, path) != operation["value"]:
-                    raise bad_request(f"testing value {operation['path']} failed")
+                    raise unfit(f"testing value {operation['path']} failed")
                 return obj
             case "copy" | "move":
                 source = _pointer(operation["from"])
@@ -136,11 +155,9 @@ def _operate(obj: Json, operation: Json) -> Any:
                 rest = _unset(obj, source) if op == "move" else obj
                 return _set(rest, path, value, insert=True)
             case _:
-                raise bad_request(f"Unexpected kind: {op}")
+                raise unfit(f"Unexpected kind: {op}")
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise bad_request(
-            f"the JSON patch operation {operation} does not fit the object"
-        ) from error
+        raise unfit(f"the JSON patch operation {operation} does not fit the object") from error
 
 
 def _pointer(text: str) -> list[str]:
@@ -164,8 +181,7 @@ def _set(obj: Any, path: list[str], value: Any, *, insert: bool) -> Any:
         if not insert and at >= len(obj):
             raise IndexError(at)
         return [*obj[:at], value, *obj[at if insert else at + 1 :]]
-    if not rest and not insert and part not in obj:
-        raise KeyError(part)
+    # The real server's library adds what `replace` does not find in an object.
     return {**obj, part: _set(obj[part], rest, value, insert=insert) if rest else value}
 
 

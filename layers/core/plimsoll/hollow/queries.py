@@ -10,84 +10,126 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 
 from plimsoll.domain.pods import Requirement, Selector
 from plimsoll.domain.selectors import matches
-from plimsoll.hollow.edits import Json
+from plimsoll.hollow.edits import Json, look
 from plimsoll.hollow.refusals import bad_request
+from plimsoll.hollow.resources import BY_PLURAL
 from plimsoll.hollow.store import Key
 
 type Test = Callable[[Json], bool]
 
-_SET = re.compile(r"^(?P<key>\S+)\s+(?P<op>in|notin)\s*\((?P<values>[^)]*)\)$")
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_KEY = rf"(?:[a-z0-9.-]+/)?{_NAME}"
+_VALUES = rf"\s*(?:{_NAME})?(?:\s*,\s*(?:{_NAME})?)*\s*"
+_SHAPES: Sequence[tuple[re.Pattern[str], str]] = tuple(
+    (re.compile(rf"\s*{shape}\s*"), operator)
+    for shape, operator in (
+        (rf"(?P<key>{_KEY})\s+in\s*\((?P<values>{_VALUES})\)", "In"),
+        (rf"(?P<key>{_KEY})\s+notin\s*\((?P<values>{_VALUES})\)", "NotIn"),
+        (rf"(?P<key>{_KEY})\s*!=\s*(?P<values>(?:{_NAME})?)", "NotIn"),
+        (rf"(?P<key>{_KEY})\s*==?\s*(?P<values>(?:{_NAME})?)", "In"),
+        (rf"(?P<key>{_KEY})\s*>\s*(?P<values>-?\d+)", "Gt"),
+        (rf"(?P<key>{_KEY})\s*<\s*(?P<values>-?\d+)", "Lt"),
+        (rf"!\s*(?P<key>{_KEY})(?P<values>)", "DoesNotExist"),
+        (rf"(?P<key>{_KEY})(?P<values>)", "Exists"),
+    )
+)
+"""The grammar of a requirement: k8s.io/apimachinery/pkg/labels/selector.go."""
 _PART = re.compile(r",(?![^(]*\))")
 
-FIELDS: Mapping[str, tuple[str, str]] = {
-    "metadata.name": ("metadata", "name"),
-    "metadata.namespace": ("metadata", "namespace"),
-    "spec.nodeName": ("spec", "nodeName"),
-    "spec.unschedulable": ("spec", "unschedulable"),
-    "status.phase": ("status", "phase"),
-    "involvedObject.name": ("involvedObject", "name"),
+_EVERY: Mapping[str, str] = {"metadata.name": "", "metadata.namespace": ""}
+_NAME_ONLY: Mapping[str, str] = {"metadata.name": ""}
+_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "pods": {
+        **_EVERY,
+        "spec.nodeName": "",
+        "spec.restartPolicy": "Always",
+        "spec.schedulerName": "default-scheduler",
+        "spec.serviceAccountName": "",
+        "spec.hostNetwork": "false",
+        "status.phase": "",
+        "status.nominatedNodeName": "",
+    },
+    "nodes": {"metadata.name": "", "spec.unschedulable": "false"},
+    "namespaces": {"metadata.name": "", "status.phase": ""},
+    "secrets": {**_EVERY, "type": "Opaque"},
+    "services": {**_EVERY, "spec.clusterIP": "", "spec.type": "ClusterIP"},
+    "jobs": {**_EVERY, "status.successful": "0"},
+    "events": {
+        **_EVERY,
+        **dict.fromkeys(
+            (
+                "involvedObject.kind",
+                "involvedObject.namespace",
+                "involvedObject.name",
+                "involvedObject.uid",
+                "reason",
+                "type",
+            ),
+            "",
+        ),
+    },
 }
-"""Every field that can be selected by. The real server knows fewer for most kinds."""
+"""The fields that a kind can be selected by, with what they are where they are not there.
+
+Source: AddFieldLabelConversionFunc in k8s.io/kubernetes/pkg/apis. Pod addresses are left out.
+"""
 
 
 @lru_cache(maxsize=512)
 def parse_labels(text: str) -> Selector:
-    """Read a label selector such as `app=web,tier in (a, b),!old`."""
-    parts = [p.strip() for p in _PART.split(text) if p.strip()]
-    return Selector(requirements=tuple(_requirement(part) for part in parts))
+    """Read a label selector such as `app=web,tier in (a, b),!old`.
+
+    Raises:
+        RefusedError: 400, it is none.
+    """
+    if not text.strip():
+        return Selector()
+    return Selector(requirements=tuple(_requirement(part) for part in _PART.split(text)))
 
 
 def _requirement(part: str) -> Requirement:
-    if shape := _SET.match(part):
-        values = tuple(v.strip() for v in shape["values"].split(","))
-        return Requirement(
-            key=shape["key"], operator="In" if shape["op"] == "in" else "NotIn", values=values
-        )
-    for sign, operator in (("!=", "NotIn"), ("==", "In"), ("=", "In")):
-        key, found, value = part.partition(sign)
-        if found:
-            return Requirement(key=key.strip(), operator=operator, values=(value.strip(),))
-    if part.startswith("!"):
-        return Requirement(key=part[1:].strip(), operator="DoesNotExist")
-    if " " in part:
-        raise bad_request(f"unable to parse requirement: {part!r}")
-    return Requirement(key=part, operator="Exists")
+    for shape, operator in _SHAPES:
+        if found := shape.fullmatch(part):
+            values = tuple(v.strip() for v in found["values"].split(","))
+            exists = operator in {"Exists", "DoesNotExist"}
+            return Requirement(key=found["key"], operator=operator, values=() if exists else values)
+    raise bad_request(f"unable to parse requirement: {part!r}")
 
 
-def test_of(query: Mapping[str, str]) -> Test:
-    """Return what an object must pass to be selected.
+def test_of(resource: str, query: Mapping[str, str]) -> Test:
+    """Return what an object of a kind must pass to be selected.
 
     Raises:
         RefusedError: 400, a selector that is not one.
     """
-    return _test_of(query.get("labelSelector") or "", query.get("fieldSelector") or "")
+    return _test_of(resource, query.get("labelSelector") or "", query.get("fieldSelector") or "")
 
 
 @lru_cache(maxsize=512)
-def _test_of(labels: str, fields: str) -> Test:
+def _test_of(resource: str, labels: str, fields: str) -> Test:
     """Read both selectors into as few tests as there are: each runs once for every object."""
     tests: list[Test] = []
     if labels:
         selector = parse_labels(labels)
         tests.append(lambda obj: matches(selector, obj["metadata"].get("labels") or {}))
-    unwanted: dict[tuple[str, str], set[str]] = {}
+    known = _FIELDS.get(resource, _EVERY if BY_PLURAL[resource].namespaced else _NAME_ONLY)
+    unwanted: dict[str, set[str]] = {}
     for part in filter(None, fields.split(",")):
         field, sign, value = (
             re.split(r"(!=|==|=)", part, maxsplit=1) if "=" in part else (part, "", "")
         )
-        path = FIELDS.get(field.strip())
-        if path is None or not sign:
+        if field not in known or not sign:
             raise bad_request(f'field label not supported: "{field}"')
         if sign == "!=":
-            unwanted.setdefault(path, set()).add(value.strip())
+            unwanted.setdefault(field, set()).add(value)
         else:
-            tests.append(_field(path, {value.strip()}, wanted=True))
-    tests += (_field(path, values, wanted=False) for path, values in unwanted.items())
+            tests.append(_field(field, known[field], {value}, wanted=True))
+    tests += (_field(f, known[f], values, wanted=False) for f, values in unwanted.items())
     match tests:
         case []:
             return lambda _: True
@@ -97,14 +139,14 @@ def _test_of(labels: str, fields: str) -> Test:
             return lambda obj: all(test(obj) for test in tests)
 
 
-def _field(path: tuple[str, str], values: Collection[str], *, wanted: bool) -> Test:
-    part, key = path
+def _field(field: str, absent: str, values: Collection[str], *, wanted: bool) -> Test:
+    path = field.split(".")
 
     def test(obj: Json) -> bool:
-        found = (obj.get(part) or {}).get(key)
+        found = look(obj, *path)
         if isinstance(found, bool):
             found = str(found).lower()
-        return ((found or "") in values) is wanted
+        return (str(found or absent) in values) is wanted
 
     return test
 

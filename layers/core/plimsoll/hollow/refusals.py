@@ -118,6 +118,11 @@ def unsupported_media(content_type: str) -> RefusedError:
     )
 
 
+def unfit(message: str) -> RefusedError:
+    """422: a JSON patch that cannot be applied to the object as it is."""
+    return _status(422, "Invalid", message, {})
+
+
 def invalid(resource: Resource, name: str, field: str, why: str) -> RefusedError:
     """422: a field is wrong."""
     message = f'{resource.kind}{f".{resource.group}" if resource.group else ""} "{name}" is invalid: {field}: {why}'

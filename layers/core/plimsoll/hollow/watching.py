@@ -29,7 +29,7 @@ class Watch:
         """
         self._store = store
         self._target = target
-        self._passes = test_of(query)
+        self._passes = test_of(target.resource.plural, query)
         asked = query.get("resourceVersion") or "0"
         self._fresh = asked == "0"
         self._revision = store.revision if self._fresh else int(asked)

@@ -4,8 +4,7 @@ Its pods tolerate a cordon and a node that is not Ready, so a drain leaves them 
 
 Source: k8s.io/kubernetes/pkg/controller/daemon/daemon_controller.go, update.go;
 https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/
-Left out: maxSurge, minReadySeconds, ControllerRevision objects, removal of pods from nodes that
-no longer match by their labels alone while the pod runs there for another reason.
+Left out: maxSurge, minReadySeconds, ControllerRevision objects.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import ClassVar, override
 
-from plimsoll.domain.node_rules import why_never
+from plimsoll.domain.node_rules import selected, untolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.objects import parse_node, parse_pod
+from plimsoll.domain.pods import Scheduling
 from plimsoll.hollow.admission import admitted
 from plimsoll.hollow.conditions import controller_of, is_deleting, is_finished, is_ready
 from plimsoll.hollow.controllers.base import Controller
@@ -24,7 +24,7 @@ from plimsoll.hollow.controllers.templates import pod_of, template_hash
 from plimsoll.hollow.deletion import DeleteOptions, delete
 from plimsoll.hollow.edits import Json, look, put
 from plimsoll.hollow.resources import BY_PLURAL
-from plimsoll.hollow.store import Change, Key
+from plimsoll.hollow.store import Change, Key, key_of
 from plimsoll.hollow.world import World
 
 _REVISION = "controller-revision-hash"
@@ -46,6 +46,8 @@ class DaemonSets(Controller[Key]):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._nodes: dict[str, Node] = {}
+        self._rules: dict[str, tuple[int, Scheduling]] = {}
+        """UID -> (generation, what its pods demand of a node)."""
 
     @override
     def observe(self, change: Change) -> None:
@@ -58,12 +60,35 @@ class DaemonSets(Controller[Key]):
                     self._nodes.pop(name, None)
                 else:
                     self._nodes[name] = parse_node(change.object)
-                for daemonset in self.store.all("daemonsets"):
-                    self.note((daemonset["metadata"]["namespace"], daemonset["metadata"]["name"]))
+                    self._look_at_node(self._nodes[name])
             case _:
                 owner = controller_of(change.object)
                 if owner is not None and owner["kind"] == "DaemonSet":
                     self.note((change.key[0], owner["name"]))
+
+    def _look_at_node(self, node: Node) -> None:
+        """Note the sets for which a changed node makes a difference. Source: syncNodeUpdate.
+
+        A set that may stay but would not come again is not looked at: its status lags.
+        """
+        here = self.world.indexes.on_node(node.name)
+        makers = {owner["uid"] for pod in here if (owner := controller_of(pod)) is not None}
+        for daemonset in self.store.all("daemonsets"):
+            runs, stays = _admits(self._rule(daemonset), node)
+            scheduled = daemonset["metadata"]["uid"] in makers
+            astray = look(daemonset, "status", "numberMisscheduled", default=0) > 0
+            if (runs and not scheduled) or (scheduled and (astray or not stays)):
+                self.note(key_of(daemonset))
+
+    def _rule(self, daemonset: Json) -> Scheduling:
+        """Return what the pods of a set demand of a node."""
+        uid, generation = daemonset["metadata"]["uid"], daemonset["metadata"]["generation"]
+        kept = self._rules.get(uid)
+        if kept is None or kept[0] != generation:
+            example = self._pod(daemonset, "", "")
+            example["metadata"] |= {"name": "example", "uid": "", "resourceVersion": ""}
+            kept = self._rules[uid] = generation, parse_pod(example).scheduling
+        return kept[1]
 
     @override
     def reconcile(self, key: Key, now: datetime) -> None:
@@ -74,16 +99,15 @@ class DaemonSets(Controller[Key]):
         for pod in self.world.indexes.owned(daemonset["metadata"]["uid"], "pods"):
             pods.setdefault(_node_of(pod), []).append(pod)
         update = template_hash(daemonset["spec"]["template"])
-        example = self._pod(daemonset, "", update)
-        example["metadata"] |= {"name": "example", "uid": "", "resourceVersion": ""}
-        scheduling = parse_pod(example).scheduling
-        wanted = [n for n, node in self._nodes.items() if why_never(scheduling, node) is None]
+        rule = self._rule(daemonset)
+        verdicts = {name: _admits(rule, node) for name, node in self._nodes.items()}
+        wanted = [name for name, (runs, _) in verdicts.items() if runs]
         for node in wanted:
             if node not in pods:
                 pod = admitted(BY_PLURAL["pods"], self._pod(daemonset, node, update), self.store)
                 self.store.create("pods", pod, now=now)
         for node, here in pods.items():
-            if node in self._nodes and node not in wanted:
+            if node in verdicts and not verdicts[node][1]:
                 for pod in here:
                     delete(self.store, "pods", pod, DeleteOptions(), now=now)
             for pod in here:
@@ -99,7 +123,6 @@ class DaemonSets(Controller[Key]):
         tolerations = [
             *look(pod, "spec", "tolerations", default=()),
             *({"key": k, "operator": "Exists", "effect": e} for k, e in _TOLERATED),
-            *({"key": k, "operator": "Exists", "effect": "NoSchedule"} for k, _ in _TOLERATED[:2]),
         ]
         pod["spec"] = {**pod["spec"], "tolerations": tolerations}
         if node:
@@ -152,6 +175,19 @@ class DaemonSets(Controller[Key]):
             ),
         }
         self.store.replace("daemonsets", put(daemonset, ("status",), status), now=now)
+
+
+def _admits(rule: Scheduling, node: Node) -> tuple[bool, bool]:
+    """Whether a node should get a pod, and whether one that is there may stay.
+
+    The surprise: a taint NoSchedule keeps new pods away and leaves those that run.
+    Source: NodeShouldRunDaemonPod.
+    """
+    if not selected(rule, node):
+        return False, False
+    if untolerated(node.taints, rule.tolerations) is None:
+        return True, True
+    return False, untolerated(node.taints, rule.tolerations, frozenset({"NoExecute"})) is None
 
 
 def _node_of(pod: Json) -> str:

@@ -12,13 +12,20 @@ from datetime import datetime
 from typing import ClassVar, override
 
 from plimsoll.hollow.admission import admitted
-from plimsoll.hollow.conditions import controller_of, is_finished, reference, with_condition
+from plimsoll.hollow.conditions import (
+    condition,
+    controller_of,
+    is_finished,
+    reference,
+    with_condition,
+)
 from plimsoll.hollow.controllers.base import Controller
 from plimsoll.hollow.controllers.rollouts import (
     Bounds,
     Share,
     bounds_of,
     grown,
+    least_available,
     proportional,
     shrunk,
 )
@@ -71,13 +78,25 @@ class Deployments(Controller[Key]):
         new = next((s for s in sets if s["metadata"]["labels"].get(_HASH) == current), None)
         old = [s for s in sets if s is not new]
         bounds = bounds_of(deployment)
-        if _scaled(deployment, sets) or look(deployment, "spec", "paused"):
+        deployment = self._pause(deployment, now)
+        rolling = not (_scaled(deployment, sets) or look(deployment, "spec", "paused"))
+        if not rolling:
             self._scale(deployment, new, old, bounds, now)
         elif look(deployment, "spec", "strategy", "type") == "Recreate":
             self._recreate(deployment, new, old, bounds, now)
         else:
             self._roll(deployment, new, old, bounds, now)
-        self._report(deployment, current, now)
+        self._report(deployment, current, now, rolling=rolling)
+
+    def _pause(self, deployment: Json, now: datetime) -> Json:
+        """Say that a Deployment was paused, or resumed. Source: checkPausedConditions."""
+        paused = bool(look(deployment, "spec", "paused"))
+        known = condition(deployment, "Progressing")
+        if paused is (known is not None and known.get("reason") == "DeploymentPaused"):
+            return deployment
+        why = "DeploymentPaused" if paused else "DeploymentResumed"
+        told = with_condition(deployment, "Progressing", "Unknown", now=now, reason=why)
+        return self.store.replace("deployments", told, now=now)
 
     def _roll(
         self, deployment: Json, new: Json | None, old: list[Json], bounds: Bounds, now: datetime
@@ -160,6 +179,10 @@ class Deployments(Controller[Key]):
             },
         }
         made = admitted(BY_PLURAL["replicasets"], made, self.store)
+        deployment = self.store.must_get("deployments", *key_of(deployment))
+        why = "NewReplicaSetCreated"
+        told = with_condition(deployment, "Progressing", "True", now=now, reason=why)
+        self.store.replace("deployments", told, now=now)
         return self.store.create("replicasets", made, now=now)
 
     def _resize(self, deployment: Json, each: Json, size: int, now: datetime) -> bool:
@@ -180,11 +203,11 @@ class Deployments(Controller[Key]):
         for each in empty[: max(0, len(empty) - limit)]:
             delete(self.store, "replicasets", each, DeleteOptions(), now=now)
 
-    def _report(self, deployment: Json, current: str, now: datetime) -> None:
+    def _report(self, deployment: Json, current: str, now: datetime, *, rolling: bool) -> None:
+        """Write the status; only a rollout that is looked at says how it gets on."""
         deployment = self.store.must_get("deployments", *key_of(deployment))
         sets = self.world.indexes.owned(deployment["metadata"]["uid"], "replicasets")
         new = [s for s in sets if s["metadata"]["labels"].get(_HASH) == current]
-        bounds = bounds_of(deployment)
         available = _sum(sets, "availableReplicas")
         counts = {
             "observedGeneration": deployment["metadata"]["generation"],
@@ -194,9 +217,10 @@ class Deployments(Controller[Key]):
             "availableReplicas": available,
             "unavailableReplicas": max(0, sum(s["spec"]["replicas"] for s in sets) - available),
         }
-        conditions = look(deployment, "status", "conditions", default=[])
+        before = deployment.get("status") or {}
+        conditions = before.get("conditions") or []
         reported = put(deployment, ("status",), {**counts, "conditions": conditions})
-        enough = available >= bounds.least
+        enough = available >= least_available(deployment)
         reported = with_condition(
             reported,
             "Available",
@@ -204,9 +228,8 @@ class Deployments(Controller[Key]):
             now=now,
             reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
         )
-        done = counts["updatedReplicas"] == counts["replicas"] == available == bounds.replicas
-        why = "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"
-        reported = with_condition(reported, "Progressing", "True", now=now, reason=why)
+        if rolling and (why := _progress(reported, before)) is not None:
+            reported = with_condition(reported, "Progressing", "True", now=now, reason=why)
         if new:
             annotations = reported["metadata"].get("annotations") or {}
             annotations = {**annotations, _REVISION: str(_revision(new[0]))}
@@ -225,6 +248,29 @@ class Deployments(Controller[Key]):
         owner = controller_of(replicaset)
         if owner is not None and owner["kind"] == "Deployment":
             self.note((replicaset["metadata"]["namespace"], owner["name"]))
+
+
+def _progress(deployment: Json, before: Json) -> str | None:
+    """Say how a rollout gets on; None where nothing moved. Source: syncRolloutStatus."""
+    status, known = deployment["status"], condition(deployment, "Progressing")
+    wanted = deployment["spec"]["replicas"]
+    complete = "NewReplicaSetAvailable"
+    updated, total, available = (
+        status[f] for f in ("updatedReplicas", "replicas", "availableReplicas")
+    )
+    if total == updated and known is not None and known.get("reason") == complete:
+        return None
+    if updated == total == available == wanted:
+        return complete
+    old = total - updated
+    old_before = before.get("replicas", 0) - before.get("updatedReplicas", 0)
+    moved = (
+        updated > before.get("updatedReplicas", 0)
+        or old < old_before
+        or status["readyReplicas"] > before.get("readyReplicas", 0)
+        or available > before.get("availableReplicas", 0)
+    )
+    return "ReplicaSetUpdated" if moved else None
 
 
 def _scaled(deployment: Json, sets: list[Json]) -> bool:

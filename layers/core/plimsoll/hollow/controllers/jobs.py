@@ -21,6 +21,7 @@ from typing import ClassVar, override
 
 from plimsoll.hollow.admission import admitted
 from plimsoll.hollow.conditions import (
+    condition,
     controller_of,
     is_active,
     is_deleting,
@@ -100,6 +101,10 @@ class Jobs(Controller[Key]):
         elif complete:
             job = put(job, ("status", "completionTime"), stamp(now))
             job = with_condition(job, "Complete", "True", now=now, reason="CompletionsReached")
+        elif spec.get("suspend"):
+            job = with_condition(job, "Suspended", "True", now=now, reason="JobSuspended")
+        elif condition(job, "Suspended") is not None:
+            job = with_condition(job, "Suspended", "False", now=now, reason="JobResumed")
         self.store.replace("jobs", job, now=now)
 
     def _create(self, job: Json, now: datetime) -> None:

@@ -60,9 +60,13 @@ class ReplicaSets(Controller[Key]):
         return self.world.indexes.owned(owner["metadata"]["uid"], "pods")
 
     def _related(self, replicaset: Json) -> Iterable[Json]:
+        """Return what counts as colocated: nothing where no Deployment stands above.
+
+        Source: getReplicaSetsWithSameController.
+        """
         owner = controller_of(replicaset)
         if owner is None:
-            return self._pods(replicaset)
+            return ()
         sets = self.world.indexes.owned(owner["uid"], "replicasets")
         return [pod for each in sets for pod in self._pods(each)]
 

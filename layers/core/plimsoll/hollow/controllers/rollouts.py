@@ -55,6 +55,16 @@ def bounds_of(deployment: Json) -> Bounds:
     return Bounds(replicas=replicas, surge=surge, unavailable=min(unavailable, replicas))
 
 
+def least_available(deployment: Json) -> int:
+    """Return how many must be available for the condition Available: with Recreate, all.
+
+    Source: MaxUnavailable, as calculateStatus uses it.
+    """
+    if look(deployment, "spec", "strategy", "type") == "Recreate":
+        return int(deployment["spec"]["replicas"])
+    return bounds_of(deployment).least
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """One ReplicaSet of a Deployment."""

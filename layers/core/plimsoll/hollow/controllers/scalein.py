@@ -49,7 +49,8 @@ def first_to_go(
 
     Args:
         pods: the active pods of the ReplicaSet.
-        related: the active pods of all ReplicaSets of the same owner, which count as colocated.
+        related: the active pods of all ReplicaSets of the same owner, which count as colocated; a
+            set without an owner has none.
         count: how many must go.
         now: for the age of pods.
     """

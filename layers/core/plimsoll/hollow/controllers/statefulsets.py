@@ -6,8 +6,10 @@ happens to the set meanwhile.
 
 Source: k8s.io/kubernetes/pkg/controller/statefulset/stateful_set_control.go (1.36);
 https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/
-Left out: ControllerRevision objects (below a partition, new pods get the new template too),
-maxUnavailable of updates, retention policies of claims, start ordinals.
+Below the partition of an update an ordinal is made anew from the template it had.
+
+Left out: ControllerRevision objects (which template was when is remembered here), maxUnavailable of
+updates (off by default), retention policies of claims, start ordinals.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from typing import ClassVar, override
 from plimsoll.hollow.admission import admitted
 from plimsoll.hollow.conditions import controller_of, is_deleting, is_finished, is_ready
 from plimsoll.hollow.controllers.base import Controller
-from plimsoll.hollow.controllers.readiness import available_at
+from plimsoll.hollow.controllers.readiness import availability, available_at
 from plimsoll.hollow.controllers.templates import pod_of, template_hash
 from plimsoll.hollow.deletion import DeleteOptions, delete
 from plimsoll.hollow.edits import Json, look, put
 from plimsoll.hollow.resources import BY_PLURAL
-from plimsoll.hollow.store import Change, Key
+from plimsoll.hollow.store import Change, Key, key_of
+from plimsoll.hollow.world import World
 
 _REVISION = "controller-revision-hash"
 
@@ -33,9 +36,16 @@ class StatefulSets(Controller[Key]):
 
     watches: ClassVar = frozenset({"statefulsets", "pods"})
 
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._templates: dict[str, dict[str, Json]] = {}
+        """UID -> revision -> the template it stands for."""
+
     @override
     def observe(self, change: Change) -> None:
         if change.resource == "statefulsets":
+            if change.type == "DELETED":
+                self._templates.pop(change.object["metadata"]["uid"], None)
             self.note(change.key)
         elif (owner := controller_of(change.object)) and owner["kind"] == "StatefulSet":
             self.note((change.key[0], owner["name"]))
@@ -47,8 +57,10 @@ class StatefulSets(Controller[Key]):
             return
         uid = stateful["metadata"]["uid"]
         pods = {_ordinal(p): p for p in self.world.indexes.owned(uid, "pods")}
-        update = f"{key[1]}-{template_hash(stateful['spec']['template'])}"
-        self._report(stateful, pods, update, now)
+        template = stateful["spec"]["template"]
+        update = f"{key[1]}-{template_hash(template)}"
+        self._templates.setdefault(uid, {})[update] = template
+        self._report(key, stateful, pods, update, now)
         wanted = range(stateful["spec"]["replicas"])
         ordered = stateful["spec"]["podManagementPolicy"] == "OrderedReady"
         if self._fill(key, stateful, pods, update, now):
@@ -71,7 +83,7 @@ class StatefulSets(Controller[Key]):
                 if ordered:
                     return True
             elif pod is None:
-                self._create(stateful, ordinal, update, now)
+                self._create(*self._version(stateful, ordinal, update), ordinal, now)
                 if ordered:
                     return True
             elif ordered and not self._stands(key, stateful, pod, now):
@@ -125,12 +137,28 @@ class StatefulSets(Controller[Key]):
             return False
         return True
 
-    def _create(self, stateful: Json, ordinal: int, update: str, now: datetime) -> None:
+    def _version(self, stateful: Json, ordinal: int, update: str) -> tuple[Json, str]:
+        """Return the set as an ordinal is made from, and its revision.
+
+        Source: newVersionedStatefulSetPod.
+        """
+        rolling = look(stateful, "spec", "updateStrategy", "rollingUpdate", default={})
+        # From the store: the status may have been written a moment ago.
+        status = self.store.must_get("statefulsets", *key_of(stateful)).get("status") or {}
+        current = status.get("currentRevision", update)
+        if ordinal >= rolling.get("partition", 0) or current == update:
+            return stateful, update
+        template = self._templates[stateful["metadata"]["uid"]].get(current)
+        if template is None:
+            return stateful, update
+        return put(stateful, ("spec", "template"), template), current
+
+    def _create(self, stateful: Json, revision: str, ordinal: int, now: datetime) -> None:
         name = f"{stateful['metadata']['name']}-{ordinal}"
         identity = {
             "statefulset.kubernetes.io/pod-name": name,
             "apps.kubernetes.io/pod-index": str(ordinal),
-            _REVISION: update,
+            _REVISION: revision,
         }
         pod = pod_of(stateful, labels=identity)
         pod["metadata"]["name"] = name
@@ -153,21 +181,26 @@ class StatefulSets(Controller[Key]):
         pod = admitted(BY_PLURAL["pods"], pod, self.store)
         self.store.create("pods", pod, now=now)
 
-    def _report(self, stateful: Json, pods: dict[int, Json], update: str, now: datetime) -> None:
+    def _report(
+        self, key: Key, stateful: Json, pods: dict[int, Json], update: str, now: datetime
+    ) -> None:
         replicas = stateful["spec"]["replicas"]
         staying = [p for p in pods.values() if not is_deleting(p)]
         ready = sum(1 for p in pods.values() if is_ready(p))
         updated = sum(1 for p in staying if p["metadata"]["labels"].get(_REVISION) == update)
         current = look(stateful, "status", "currentRevision", default=update)
-        if updated == replicas == ready == len(pods):
+        rolling = look(stateful, "spec", "updateStrategy", "type") == "RollingUpdate"
+        if rolling and updated == replicas == ready == len(pods):
             current = update
         least = look(stateful, "spec", "minReadySeconds", default=0)
-        available = [at for p in pods.values() if (at := available_at(p, least)) is not None]
+        available, later = availability(pods.values(), least, now)
+        if later is not None:
+            self.world.timers.write(later, lambda _: self.note(key))
         status = {
             "observedGeneration": stateful["metadata"]["generation"],
             "replicas": len(pods),
             "readyReplicas": ready,
-            "availableReplicas": sum(1 for at in available if at <= now or not least),
+            "availableReplicas": available,
             "currentReplicas": sum(
                 1 for p in staying if p["metadata"]["labels"].get(_REVISION) == current
             ),
