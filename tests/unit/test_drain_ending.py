@@ -124,6 +124,18 @@ def test_capacity_on_its_way_is_not_asked_for_again():
     assert of(plan_drain(seen, at(1)), Grow) == []
 
 
+def test_what_a_group_replaces_by_itself_is_not_asked_for_beside_it():
+    drained = going("drained")
+    assert drained.interruption is not None
+    drained = replace(drained, interruption=marked(drained.interruption, closed=at(50)))
+    group = a_group("base", desired=1, instances=[drained.instance or ""])
+    pods = pods_of("web", 1, node="spot", cpu="4")
+    nodes = [going("spot"), drained]
+    seen = looked(nodes, pods, [a_deployment(replicas=1)], groups=[group])
+
+    assert of(plan_drain(seen, at(60)), Grow) == []
+
+
 def test_a_lifecycle_action_is_completed_when_the_node_is_empty():
     node = a_node("spot", unschedulable=True)
     notice = NoticeRecord(

@@ -13,6 +13,7 @@ from plimsoll.domain.capacity import plan_growth, replacement_of
 from plimsoll.domain.cases import Going, leaves
 from plimsoll.domain.fit import Board
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.case import Case
@@ -105,7 +106,15 @@ def _interrupted(group: NodeGroup, going: Going) -> bool:
 def _upcoming(
     seen: Observation, groups: Sequence[NodeGroup]
 ) -> Mapping[tuple[str, str | None], int]:
-    """Count the nodes that were asked for and are not Ready yet."""
-    ready = {n.instance for n in seen.nodes if n.ready and n.instance is not None}
+    """Count the nodes that were asked for and are not Ready yet.
+
+    An instance that has its end and is still Ready counts as gone: its group replaces it itself.
+    """
+    ready = {n.instance for n in seen.nodes if n.ready and n.instance and not _ends(n)}
     here = Counter({g.name: len(g.instances & ready) for g in groups})
     return {(g.name, None): g.desired - here[g.name] for g in groups if g.desired > here[g.name]}
+
+
+def _ends(node: Node) -> bool:
+    interruption = node.interruption
+    return bool(interruption and interruption.deadline and not interruption.withdrawn)
