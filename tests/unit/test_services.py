@@ -210,6 +210,19 @@ def test_what_others_asked_for_during_a_slice_is_not_asked_for_again():
     assert world.aws.asked == []
 
 
+def test_a_report_is_there_before_the_first_pause_for_a_slice_may_be_killed_in_it():
+    world = Interrupted()
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment("web", replicas=1))
+    handled(world, world.spot_event(instance))
+    found: list[str] = []
+
+    world.meanwhile = lambda: found.extend(r.node for r in world.reports.list("harbor"))
+    world.drains.slice("harbor", "me")
+
+    assert found == ["spot"]
+
+
 def test_a_drain_goes_on_without_its_node_groups(world):
     instance = world.join("spot", capacity="spot")
     world.apply(deployment(replicas=1))

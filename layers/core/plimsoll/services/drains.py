@@ -52,6 +52,14 @@ class _Memory:
     """Read once, and again before anything is asked for and after a change of ours."""
     avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
+    told: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    """Of each report the turns that were tried to be written: see `_turns`."""
+
+    def news(self) -> Sequence[Report]:
+        """Return reports with a turn that was not tried to be written yet, each once."""
+        found = [r for key, r in self.reports.items() if self.told.get(key) != _turns(r)]
+        self.told |= {report.interruption: _turns(report) for report in found}
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +122,7 @@ class DrainService:
                 looks += 1
                 outcomes = executor.carry_out(plan, between=lambda: _renew(api, holder))
                 self._learn(memory, outcomes)
+                self._save(memory.news())
                 spent = (self.clock.now() - began).total_seconds()
                 pause = max(PAUSE_SECONDS, spent, _asked_for_patience(outcomes))
                 over = self.clock.now() + timedelta(seconds=pause) >= until
@@ -121,7 +130,7 @@ class DrainService:
                     return looks
                 self.clock.sleep(pause)
         finally:
-            self._save(memory)
+            self._save(list(memory.reports.values()))
 
     def _look(self, api: ClusterApi, groups: NodeGroups, memory: _Memory) -> Plan:
         seen = api.observe()
@@ -180,15 +189,19 @@ class DrainService:
                 key = (outcome.action.group.name, outcome.action.zone)
                 memory.avoid[key] = self.clock.now() + AVOID
 
-    def _save(self, memory: _Memory) -> None:
-        """Write the reports. A drain does not wait for a database: what fails is only logged."""
-        reports = list(memory.reports.values())
+    def _save(self, reports: Sequence[Report]) -> None:
+        """Write reports. A drain does not wait for a database: what fails is only logged."""
         answers = self.workers.run([lambda r=r: self.reports.merge(r) for r in reports])  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         for report, answer in zip(reports, answers, strict=True):
             if isinstance(answer, Exception):
                 self.telemetry.warn(
                     "report not written", interruption=report.interruption, because=str(answer)
                 )
+
+
+def _turns(report: Report) -> tuple[object, ...]:
+    """Return what is written at once: a slice may be killed, and the Node gone before the next."""
+    return report.gone, report.closed, report.killed
 
 
 def _renew(api: ClusterApi, holder: str) -> None:
