@@ -130,6 +130,8 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         )
         assert told == f"AlarmTopic={arn}"
         stack.deploy(AcceptDrills="true", Size="small", AlarmTopic=arn)
+        stack.warm("NoticesFunction", 1)  # an emulator's cold start takes as long as it likes
+        stack.warm("DrainsFunction", 1)
         rig = Rig(stack, server, tmp_path_factory.mktemp("home"))
         register(rig)
         yield rig
@@ -179,7 +181,7 @@ def test_the_doctor_sees_a_canary_go_the_whole_way(rig: Rig):
     assert done.stdout, done.stderr
     found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
     for check in ("stack", "kill switch", "notices", "cluster"):
-        assert found[check]["state"] == "ok", found[check]
+        assert found[check]["state"] == "fine", f"{found[check]}\n{rig.complaints()}"
 
 
 def test_an_observed_interruption_is_rehearsed_and_reported_and_nothing_is_written(rig: Rig):
