@@ -290,8 +290,8 @@ def test_a_workload_that_is_applied_later_binds_when_it_was_first_ready():
 def test_pods_that_run_when_their_instance_vanishes_are_killed():
     stage = Stage(workload(replicas=4))
     stage.pod(5, "web-9", node="n1", ready=False)
-    stage.stop(8, "web-0")
-    stage.notice(10)
+    stage.notice(8)
+    stage.stop(10, "web-0")
     stage.gone(12)
     stage.remove(60, "web-0")
     stage.remove(60, "web-2")
@@ -359,6 +359,28 @@ def test_a_grace_period_shortened_half_way_cuts_short():
     stage.stop(20, "x", granted=2)
     stage.remove(22, "x")
     assert stage.row(60).pods_cut_short == 1
+
+
+@pytest.mark.parametrize(
+    ("vanishes", "killed"), [(12, 1), (13, 0), (13.5, 0)], ids=["before", "just then", "after"]
+)
+def test_a_pod_whose_stop_time_is_over_is_not_killed_though_the_api_still_shows_it(
+    vanishes, killed
+):
+    stage = Stage(workload(replicas=2))
+    stage.stop(10, "web-0")
+    stage.gone(vanishes)
+    stage.remove(vanishes + 1, "web-0")
+    assert stage.row(60).pods_killed == killed
+
+
+def test_a_grace_period_that_is_shortened_half_way_ends_later_than_if_it_had_been_short():
+    stage = Stage(workload(replicas=2))
+    stage.pod(1, "x", annotations={"drill.plimsoll.dev/stop": "25s"})
+    stage.stop(10, "x", granted=30)
+    stage.stop(20, "x", granted=2)
+    stage.gone(21)
+    assert stage.row(60).pods_killed == 2
 
 
 def test_evictions_and_replacements_that_came_first_are_counted():

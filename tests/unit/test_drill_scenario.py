@@ -369,7 +369,7 @@ def test_whatever_is_damaged_the_scenario_reads_or_says_what_is_wrong(tmp_path_f
     ("fault", "rig", "named"),
     [
         ("api-server-slow, latency: 1s", "emulated", "the fault api-server-slow"),
-        ("function-killed, function: drains", "emulated", "the fault function-killed"),
+        ("function-killed, function: placement", "emulated", "the function placement"),
         ("aws-throttled, service: ec2", "emulated", "the fault aws-throttled"),
         ("function-killed, function: placement", "simulated", "the function placement"),
         ("aws-throttled, service: s3", "simulated", "the service s3"),
@@ -398,7 +398,7 @@ def test_rivals_and_rigs_that_are_not_built_are_refused_by_name(tmp_path):
         "the rival karpenter",
         "the rival hpa",
     ]
-    assert "not built yet" in str(unsupported(scenario, "cluster")[0])
+    assert "not built yet" in str(unsupported(scenario, "localstack")[0])
     assert "unknown" in str(unsupported(scenario, "moon")[0])
 
 

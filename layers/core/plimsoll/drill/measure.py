@@ -112,7 +112,7 @@ class Measurement:
         if "deletionTimestamp" in pod["metadata"] and seen.leaving_since is None:
             self._leave(now, cluster, seen, pod)
         was_on, was_there = seen.node, seen.occupies
-        seen.update(pod)
+        seen.update(now, pod)
         if (was_on, was_there) != (seen.node, seen.occupies):
             self._move(now, cluster, seen, was_on if was_there else None)
         if seen.tally is not None:
@@ -281,7 +281,7 @@ class Measurement:
         pods = self._pods.get(ledger.cluster, _Pods())
         for uid in sorted(pods.on_node.get(ledger.name, ())):
             seen = pods.known[uid]
-            if seen.running and not seen.killed:
+            if seen.running and not seen.killed and not seen.stopped_by(now):
                 seen.killed = True
                 if self.started is not None:
                     ledger.killed += 1

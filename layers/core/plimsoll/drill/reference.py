@@ -109,11 +109,16 @@ def _faults() -> str:
     ]
     tables = [_table(("fault", "needs", "may have", *rigs), rows)]
     for rig, repertoire in RIGS.items():
-        if repertoire.functions:
-            tables.append(
-                f"On the rig `{rig}`, `function` is one of {_codes(sorted(repertoire.functions))}, "
-                f"and `service` one of {_codes(sorted(repertoire.services))}.\n"
+        named = [
+            f"`{field}` is one of {_codes(sorted(names))}"
+            for field, names in (
+                ("function", repertoire.functions),
+                ("service", repertoire.services),
             )
+            if names
+        ]
+        if named:
+            tables.append(f"On the rig `{rig}`, {', and '.join(named)}.\n")
     return "\n".join(tables)
 
 

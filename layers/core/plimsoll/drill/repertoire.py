@@ -54,17 +54,23 @@ _ANYWHERE = frozenset(
 )
 """Faults of the world: whoever drives the model of it can play them."""
 
+_FUNCTIONS = frozenset({"drains", "notices", "sweep"})
+
+_EMULATED = Repertoire(faults=_ANYWHERE | {"function-killed"}, functions=_FUNCTIONS)
+"""Where functions are processes, and answers come over real connections."""
+
 RIGS: Mapping[str, Repertoire] = {
     "simulated": Repertoire(
         faults=_ANYWHERE | {"api-server-slow", "aws-throttled", "function-killed"},
-        functions=frozenset({"drains", "notices", "sweep"}),
+        functions=_FUNCTIONS,
         services=frozenset({"autoscaling", "dynamodb", "ec2", "eks", "sqs"}),
     ),
-    "emulated": Repertoire(faults=_ANYWHERE),
+    "emulated": _EMULATED,
+    "cluster": _EMULATED,
 }
 """The rigs that are built."""
 
-RIGS_TO_COME: frozenset[str] = frozenset({"cluster", "localstack"})
+RIGS_TO_COME: frozenset[str] = frozenset({"localstack"})
 
 
 def unsupported(scenario: Scenario, rig: str) -> list[Problem]:

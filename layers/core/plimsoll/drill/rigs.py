@@ -87,6 +87,7 @@ class Rig(Protocol):
 RIGS: Final[Mapping[str, str]] = {
     "simulated": "plimsoll.drill.simulated.rig:run",
     "emulated": "plimsoll.drill.emulated.rig:run",
+    "cluster": "plimsoll.drill.cluster.rig:run",
 }
 """Name -> module and function."""
 

@@ -68,6 +68,8 @@ class PodTally:
     leaving_since: datetime | None = None
     granted: timedelta | None = None
     """The grace period that it was given, once it was told to go."""
+    stops: datetime | None = None
+    """When its containers end at the latest, once it was told to go."""
     ran: bool = False
     """Whether its containers ran when it was told to go."""
     evicted: bool = False
@@ -79,6 +81,13 @@ class PodTally:
         """Whether its containers run: on a node, started and not finished."""
         return self.phase == "Running" and self.node is not None
 
+    def stopped_by(self, now: datetime) -> bool:
+        """Whether its containers have ended by now, though the API may not say so yet.
+
+        A watch tells it a little later, and an API server that is away not at all.
+        """
+        return self.stops is not None and now >= self.stops
+
     @property
     def occupies(self) -> bool:
         """Whether it is on a node and not finished."""
@@ -89,7 +98,7 @@ class PodTally:
         """Whether it waits for a node or for its containers."""
         return self.phase == "Pending" and self.leaving_since is None
 
-    def update(self, pod: Mapping[str, Any]) -> None:
+    def update(self, now: datetime, pod: Mapping[str, Any]) -> None:
         """Take in its newest state."""
         metadata, status = pod["metadata"], pod.get("status") or {}
         self.node = pod["spec"].get("nodeName") or None
@@ -97,7 +106,10 @@ class PodTally:
         going = "deletionTimestamp" in metadata
         if going and "deletionGracePeriodSeconds" in metadata:
             granted = timedelta(seconds=metadata["deletionGracePeriodSeconds"])
-            self.granted = granted if self.granted is None else min(granted, self.granted)
+            if self.granted is None or granted < self.granted:
+                self.granted = granted
+                ends = now + min(granted, self.stop) if self.stops is None else now + granted
+                self.stops = min(ends, self.stops or ends)
         self.ready = not going and any(
             condition.get("type") == "Ready" and condition.get("status") == "True"
             for condition in status.get("conditions") or ()

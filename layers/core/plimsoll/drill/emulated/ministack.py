@@ -183,6 +183,26 @@ class MiniStack(AbstractContextManager["MiniStack"]):
         if failures:
             raise Refused(f"{function} does not start: {failures[0]}\n{self._tail()}")
 
+    def workers(self, function: str) -> Sequence[int]:
+        """Return the processes that run a function just now; `function` is as in the outputs.
+
+        Raises:
+            Refused: this machine has no `ps`.
+        """
+        # Each runs a script in a folder that is named after its function, within this emulator's.
+        place = f"{self._folder}/ministack-lambda-{self.outputs[function]}-"
+        try:
+            listed = subprocess.run(
+                ["ps", "-A", "-o", "pid=", "-o", "args="],  # noqa: S607 - wherever POSIX has it
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+        except FileNotFoundError as error:
+            raise Refused("there is no `ps` on this machine: install procps") from error
+        lines = (line.split(maxsplit=1) for line in listed.stdout.splitlines())
+        return [int(pid) for pid, args in lines if place in args]
+
     def client(self, service: str) -> Any:
         """Return a boto3 client of the emulator."""
         session = boto3.Session(

@@ -40,27 +40,24 @@ class ClusterAutoscaler:
     """
 
     def __init__(self, stage: Stage, clock: VirtualClock, api: KubernetesCluster) -> None:
+        self.api = api
         self._stage = stage
         self._clock = clock
-        self._api = api
         self._avoid: dict[tuple[str, str | None], datetime] = {}
-
-    def scan(self) -> None:
-        """Look once, and ask for what is missing. An API server that is down is for the next."""
-        if (seen := self.look()) is not None:
-            self.grow(seen)
 
     @property
     def needed(self) -> bool:
         """Whether a pod has no node: only then is it worth while to look."""
         return any(not pod["spec"].get("nodeName") for pod in self._stage.all("pods"))
 
-    def look(self) -> Observation | None:
-        """Return what the cluster shows, if that may call for more nodes."""
+    def scan(self) -> None:
+        """Look once, and ask for what is missing. An API server that is down is for the next."""
+        if not self.needed:
+            return
         try:
-            return self._api.observe() if self.needed else None
+            self.grow(self.api.observe())
         except Temporary:
-            return None
+            return
 
     def grow(self, seen: Observation) -> None:
         """Ask for what is missing."""

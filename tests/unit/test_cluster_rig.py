@@ -1,0 +1,324 @@
+"""What the cluster rig does beside the drill's time: errands, outages, kills, and what watches show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.domain.errors import Refused, Temporary
+from plimsoll.drill.cluster.errands import Errands
+from plimsoll.drill.cluster.installation import install
+from plimsoll.drill.cluster.outage import Outages
+from plimsoll.drill.cluster.shown import Shown
+from plimsoll.drill.emulated.kills import Kills
+from plimsoll.drill.problems import Place
+from plimsoll.drill.scenario import FaultEntry
+
+SECONDS = 10.0
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.01)
+
+
+@dataclass
+class Registry:
+    """An API server that is away for the first few requests."""
+
+    away: int = 0
+    gate: threading.Event = field(default_factory=threading.Event)
+    joined: list[list[str]] = field(default_factory=list)
+
+    def join(self, nodes: list[str]) -> None:
+        self.gate.wait(SECONDS)
+        if self.away:
+            self.away -= 1
+            raise Temporary("connection refused")
+        self.joined.append(list(nodes))
+
+
+def test_an_errand_is_tried_again_until_the_api_server_is_back_and_is_open_until_then():
+    registry = Registry(away=2)
+    errands = Errands[str]("arrivals", registry.join)
+    errands.start()
+    errands.ask("a")
+    assert errands.open == 1
+    registry.gate.set()
+    eventually(lambda: errands.open == 0)
+    errands.end()
+    assert registry.joined == [["a"]]
+    assert errands.error is None
+
+
+def test_what_waits_is_done_together_and_in_the_order_in_which_it_was_asked_for():
+    registry = Registry()
+    errands = Errands[str]("arrivals", registry.join)
+    for node in ("a", "b", "c"):
+        errands.ask(node)
+    registry.gate.set()
+    errands.start()
+    eventually(lambda: errands.open == 0)
+    errands.end()
+    assert registry.joined == [["a", "b", "c"]]
+
+
+def test_an_errand_that_is_refused_ends_the_drill_and_not_only_its_thread():
+    def refuse(_: list[str]) -> None:
+        raise Refused("there is no such node")
+
+    errands = Errands[str]("departures", refuse)
+    errands.start()
+    errands.ask("a")
+    eventually(lambda: errands.error is not None)
+    assert str(errands.error) == "there is no such node"
+
+
+def test_errands_end_also_while_the_api_server_is_away():
+    registry = Registry(away=10_000)
+    registry.gate.set()
+    errands = Errands[str]("arrivals", registry.join)
+    errands.start()
+    errands.ask("a")
+    errands.end()
+    assert registry.joined == []
+
+
+@dataclass
+class Plane:
+    """A control plane whose API server starts in no time, or in the time given."""
+
+    start_takes: float = 0.0
+    done: list[tuple[str, float]] = field(default_factory=list)
+
+    def stop_api(self) -> None:
+        self.done.append(("stop", time.monotonic()))
+
+    def start_api(self) -> None:
+        time.sleep(self.start_takes)
+        self.done.append(("start", time.monotonic()))
+
+    @property
+    def words(self) -> list[str]:
+        return [what for what, _ in self.done]
+
+
+def outages_of(plane: Plane, said: list[str] | None = None) -> Outages:
+    return Outages(plane, SystemClock(), (said if said is not None else []).append)  # type: ignore[arg-type] # what it uses of a control plane
+
+
+def in_seconds(seconds: float):
+    return SystemClock().now() + timedelta(seconds=seconds)
+
+
+def test_the_api_server_answers_again_when_the_outage_ends_though_its_start_takes_time():
+    plane = Plane(start_takes=0.3)
+    said: list[str] = []
+    outages = outages_of(plane, said)
+    assert outages.rehearse() >= 0.3
+    began = time.monotonic()
+    outages.begin(in_seconds(1))
+    assert outages.lasting
+    eventually(lambda: not outages.lasting)
+    assert plane.words == ["stop", "start", "stop", "start"]
+    assert 0.9 <= plane.done[-1][1] - began < 2
+    assert len(said) == 1
+
+
+def test_outages_that_overlap_are_one_and_end_with_the_later():
+    plane = Plane()
+    outages = outages_of(plane)
+    began = time.monotonic()
+    outages.begin(in_seconds(0.8))
+    outages.begin(in_seconds(0.2))
+    eventually(lambda: not outages.lasting)
+    assert plane.words == ["stop", "start"]
+    assert plane.done[-1][1] - began >= 0.7
+
+
+def test_an_outage_that_begins_while_the_api_server_comes_back_is_one_of_its_own():
+    plane = Plane(start_takes=0.5)
+    outages = outages_of(plane)
+    outages.begin(in_seconds(0))
+    eventually(lambda: plane.words == ["stop"])
+    time.sleep(0.2)
+    outages.begin(in_seconds(0.1))
+    eventually(lambda: not outages.lasting)
+    assert plane.words == ["stop", "start", "stop", "start"]
+
+
+def test_a_drill_that_ends_in_an_outage_does_not_wait_for_its_end():
+    plane = Plane()
+    outages = outages_of(plane)
+    outages.begin(in_seconds(600))
+    eventually(lambda: plane.words == ["stop"])
+    outages.end()
+    assert plane.words == ["stop"]
+    assert not outages.lasting
+
+
+@dataclass
+class Emulator:
+    """Runs functions as processes that would sleep for a minute."""
+
+    running: dict[str, list[subprocess.Popen[bytes]]] = field(default_factory=dict)
+
+    def start(self, function: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        self.running.setdefault(function, []).append(process)
+        return process
+
+    def workers(self, function: str) -> Sequence[int]:
+        return [p.pid for p in self.running.get(function, ()) if p.poll() is None]
+
+
+@pytest.fixture
+def emulator():
+    emulator = Emulator()
+    yield emulator
+    for processes in emulator.running.values():
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def fault(seconds: float, function: str = "drains") -> FaultEntry:
+    return FaultEntry(
+        place=Place(file="drill.yaml", line=1),
+        at=timedelta(0),
+        fault="function-killed",
+        lasts=timedelta(seconds=seconds),
+        function=function,
+    )
+
+
+def test_all_processes_of_the_function_and_no_others_are_killed_when_the_fault_begins(emulator):
+    drains = [emulator.start("DrainsFunction") for _ in range(2)]
+    notices = emulator.start("NoticesFunction")
+    said: list[str] = []
+    clock = SystemClock()
+    with Kills(emulator, 7, clock, said.append) as kills:
+        kills.begin(fault(0.2), clock.now())
+        eventually(lambda: all(process.poll() == -9 for process in drains))
+    assert notices.poll() is None
+    assert kills.killed == len(said) == 2
+    assert kills.error is None
+
+
+def test_a_process_that_starts_while_the_fault_lasts_is_killed_too_and_one_after_it_is_not(
+    emulator,
+):
+    clock = SystemClock()
+    with Kills(emulator, 7, clock, print) as kills:
+        kills.begin(fault(0.5), clock.now())
+        time.sleep(0.2)
+        during = emulator.start("DrainsFunction")
+        time.sleep(0.6)
+        after = emulator.start("DrainsFunction")
+        eventually(lambda: during.poll() == -9)
+        time.sleep(0.3)
+        assert after.poll() is None
+    assert kills.killed == 1
+
+
+def test_only_after_a_kill_a_process_that_died_is_explained(emulator):
+    clock = SystemClock()
+    complaint = '{"errorMessage": "Worker process died"}'
+    with Kills(emulator, 7, clock, print) as kills:
+        assert not kills.explain(complaint)
+        emulator.start("DrainsFunction")
+        kills.begin(fault(0.1), clock.now())
+        eventually(lambda: kills.killed)
+        assert kills.explain(complaint)
+        assert not kills.explain('{"errorMessage": "Task timed out after 30.00 seconds"}')
+
+
+def pod(name: str, uid: str, node: str | None = None):
+    spec = {} if node is None else {"nodeName": node}
+    return {"metadata": {"namespace": "shop", "name": name, "uid": uid}, "spec": spec}
+
+
+def test_what_is_shown_is_what_was_told_last():
+    shown = Shown(lambda *_: None)
+    shown.take("pods", "ADDED", pod("web-0", "1"))
+    shown.take("pods", "MODIFIED", pod("web-0", "1", "a"))
+    assert shown.get("pods", "shop", "web-0") == pod("web-0", "1", "a")
+    assert list(shown.on_node("a")) == [pod("web-0", "1", "a")]
+    shown.take("pods", "DELETED", pod("web-0", "1", "a"))
+    assert list(shown.all("pods")) == list(shown.on_node("a")) == []
+
+
+def test_the_end_of_an_old_pod_that_is_heard_late_takes_nothing_from_the_new_one():
+    shown = Shown(lambda *_: None)
+    shown.take("pods", "ADDED", pod("cart-0", "1", "a"))
+    shown.take("pods", "ADDED", pod("cart-0", "2", "b"))
+    shown.take("pods", "DELETED", pod("cart-0", "1", "a"))
+    assert shown.get("pods", "shop", "cart-0") == pod("cart-0", "2", "b")
+    assert [list(shown.on_node(node)) for node in "ab"] == [[], [pod("cart-0", "2", "b")]]
+
+
+@dataclass
+class Discovery:
+    """An API server that knows namespaces and roles, and notes what is applied."""
+
+    applied: list[str] = field(default_factory=list)
+
+    def call(self, method, path, *, query=None, body=None, content_type=None) -> Answer:
+        resources = {
+            "/api/v1": [
+                {"name": "namespaces/status", "kind": "Namespace", "namespaced": False},
+                {"name": "namespaces", "kind": "Namespace", "namespaced": False},
+            ],
+            "/apis/rbac.authorization.k8s.io/v1": [
+                {"name": "roles", "kind": "Role", "namespaced": True}
+            ],
+        }
+        if method == "GET":
+            known = path in resources
+            return Answer(status=200 if known else 404, body={"resources": resources.get(path)})
+        assert content_type == "application/apply-patch+yaml"
+        self.applied.append(path)
+        return Answer(status=201, body=body)
+
+
+def kustomization(folder, *files: str) -> None:
+    lines = "".join(f"  - {name}\n" for name in files)
+    (folder / "kustomization.yaml").write_text(f"resources:\n{lines}")
+
+
+def test_an_installation_is_applied_in_the_order_of_its_kustomization(tmp_path):
+    kustomization(tmp_path, "namespace.yaml", "roles.yaml")
+    (tmp_path / "roles.yaml").write_text(
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+        "metadata: {name: plimsoll, namespace: plimsoll}\n"
+    )
+    (tmp_path / "namespace.yaml").write_text(
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: plimsoll}\n"
+    )
+    api = Discovery()
+    install(api, tmp_path)
+    assert api.applied == [
+        "/api/v1/namespaces/plimsoll",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/plimsoll/roles/plimsoll",
+    ]
+
+
+def test_a_kind_that_the_version_does_not_know_is_refused_with_the_file_and_the_cure(tmp_path):
+    kustomization(tmp_path, "fields.yaml")
+    (tmp_path / "fields.yaml").write_text(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n"
+        "metadata: {name: plimsoll}\n"
+    )
+    with pytest.raises(Refused, match=r"fields\.yaml: .* knows no ValidatingAdmissionPolicy.*rbac"):
+        install(Discovery(), tmp_path)
