@@ -17,7 +17,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
-import jmespath
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
@@ -27,7 +26,7 @@ from plimsoll.drill.emulated.ministack import ACCOUNT, REGION, STACK, MiniStack
 from plimsoll.drill.fleet import Fleet
 from plimsoll.hollow.serve import HollowServer
 from tests.cli_world import SPOT, StillClock, shop
-from tests.package.install_page import PLIMSOLL, SAM, beginning, call_of
+from tests.package.install_page import PLIMSOLL, SAM, beginning, call_of, chosen
 from tests.package.template import ROOT
 
 pytestmark = pytest.mark.emulator
@@ -159,7 +158,7 @@ def test_the_roles_that_get_access_entries_are_those_that_come_to_clusters(rig: 
     command = of_the_page("aws", "cloudformation", "describe-stack-resources")
     query = command[command.index("--query") + 1]
     resources = rig.stack.client("cloudformation").describe_stack_resources(StackName=STACK)
-    found = jmespath.search(query, resources)
+    found = chosen(query, resources)
     by_name = {r["PhysicalResourceId"]: r["LogicalResourceId"] for r in resources["StackResources"]}
     assert sorted(by_name[name] for name in found) == sorted(CLUSTER_ROLES)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import botocore.session
-import jmespath
+import jmespath  # type: ignore[import-untyped] # botocore brings it; it has no stubs
 from botocore import xform_name
-from botocore.model import ListShape, Shape, StructureShape
+from botocore.model import ListShape, Shape, StringShape, StructureShape
 
 from tests.package.template import ROOT
 
@@ -117,8 +117,14 @@ def _required(shape: StructureShape | None) -> set[str]:
     }
 
 
+def chosen(query: str, answer: Mapping[str, Any]) -> Any:
+    """Return what `--query` lets through of an answer."""
+    return jmespath.search(query, answer)
+
+
 def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    name, values = "", []
+    name = ""
+    values: list[str] = []
     for word in words:
         if word.startswith("--"):
             if name:
@@ -140,7 +146,7 @@ def _parameters(
     for option, values in given.items():
         if option in _GLOBAL:
             if option == "query":
-                jmespath.compile(values[0])
+                chosen(values[0], {})
             continue
         known = members.get(_RENAMED.get((service, operation, option), option))
         if known is None or shape is None:
@@ -157,9 +163,15 @@ def _value(shape: Shape, values: list[str]) -> Any:
         return _structure(shape, text)
     if text.startswith("file://"):
         return text
-    if getattr(shape, "enum", None) and text not in shape.enum:
+    if isinstance(shape, StringShape) and shape.enum and text not in shape.enum:
         raise WrongCommandError(f"{text} is none of {', '.join(shape.enum)}")
-    return {"integer": int, "boolean": lambda t: t == "true"}.get(shape.type_name, str)(text)
+    match shape.type_name:
+        case "integer" | "long":
+            return int(text)
+        case "boolean":
+            return text == "true"
+        case _:
+            return text
 
 
 def _structure(shape: StructureShape, text: str) -> dict[str, Any]:

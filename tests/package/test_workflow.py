@@ -25,8 +25,9 @@ def ci() -> Any:
 
 
 def steps() -> list[dict[str, Any]]:
+    job: Any
     [job] = ci()["jobs"].values()
-    return job["steps"]
+    return list(job["steps"])
 
 
 def test_it_runs_what_a_developer_runs_and_nothing_else():
