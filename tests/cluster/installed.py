@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kubernetes.config import new_client_from_config  # type: ignore[import-untyped] # has no types
-from kubernetes.dynamic import DynamicClient  # type: ignore[import-untyped] # has no types
+from kubernetes.config.kube_config import new_client_from_config
+from kubernetes.dynamic import DynamicClient
 
 from plimsoll.adapters.kubernetes import Answer
 from plimsoll.drill.controlplane import ControlPlane

@@ -31,7 +31,7 @@ type Json = dict[str, Any]
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RESTART = "kubectl.kubernetes.io/restartedAt"
-ALL_RIGHTS = {
+ALL_RIGHTS: Json = {
     "metadata": {"name": "all-rights-beside-the-group"},
     "roleRef": {
         "apiGroup": "rbac.authorization.k8s.io",
