@@ -14,11 +14,6 @@ from plimsoll.drill.storms import Storm, draw_storm, play_storm, read_storm
 from tests.storms.strategies import clusters, faults, storms, timelines, workloads
 
 FEW, MANY = range(200), range(1000, 2000)
-KNOWN = {
-    "below-floor-in-rollout",
-    "not-reported-when-killed",
-}
-"""What is known to happen, and why: docs/testing.md."""
 
 
 def broken(first: int, count: int) -> dict[int, list[str]]:
@@ -29,7 +24,7 @@ def broken(first: int, count: int) -> dict[int, list[str]]:
     return {
         v.seed: [f"{x.rule} at {x.seconds:g} s: {x.what}" for x in v.violations]
         for v in verdicts
-        if v.rules - KNOWN
+        if v.violations
     }
 
 
@@ -55,14 +50,14 @@ def test_two_executors_at_once_end_as_one_does(first: int):
 @given(storm=storms())
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_whatever_hypothesis_draws_keeps_every_rule(storm: Storm):
-    assert [v for v in play_storm(storm).violations if v.rule not in KNOWN] == []
+    assert play_storm(storm).violations == ()
 
 
 @pytest.mark.long
 @given(storm=st.booleans().flatmap(lambda small: storms(small=small)))
 @settings(max_examples=300, deadline=None)
 def test_whatever_hypothesis_draws_for_long_keeps_every_rule(storm: Storm):
-    assert [v for v in play_storm(storm).violations if v.rule not in KNOWN] == []
+    assert play_storm(storm).violations == ()
 
 
 @given(storm=st.booleans().flatmap(lambda small: storms(small=small)))

@@ -122,8 +122,7 @@ def _reported(
             yield "reported-twice", f"{machine.node} has {number} reports of one interruption"
         taken_up = simulation.measurement.nodes[machine.id].cordoned is not None
         if taken_up and machine.gone is not None and not number and hearing.writes_all_reports:
-            rule = "not-reported" if hearing.slices_live else "not-reported-when-killed"
-            yield rule, f"{machine.node} was cordoned and went, and no report says so"
+            yield "not-reported", f"{machine.node} was cordoned and went, and no report says so"
 
 
 def _annotations(obj: dict[str, Any]) -> dict[str, str]:

@@ -62,11 +62,6 @@ class Hearing:
         """Whether reports get through: a drain does not wait for a database that turns it away."""
         return not any(f.service == "dynamodb" for f in self.faults)
 
-    @property
-    def slices_live(self) -> bool:
-        """Whether no slice dies: one keeps the reports in mind, and writes them at its end."""
-        return not any(f.fault == "function-killed" for f in self.faults)
-
     def looks_are_old(self, since_zero: timedelta) -> bool:
         """Whether what a plan saw is seconds old when it is carried out: the API server is slow.
 

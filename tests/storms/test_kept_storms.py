@@ -1,0 +1,31 @@
+"""Storms that once broke a rule, made small and kept as drills: what each comes to today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.rig import run
+from plimsoll.drill.storms import play_kept
+
+KEPT: Final = Path(__file__).parents[1] / "drills" / "storms"
+TWICE: Final = {"one-node-too-many"}
+"""Storms that are about two executors at once."""
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in KEPT.iterdir()))
+def test_a_kept_storm_breaks_no_rule_any_more(name: str):
+    verdict = play_kept(read_drill(KEPT / name / "drill.yaml"), twice=name in TWICE)
+    assert verdict.playable
+    assert verdict.violations == ()
+
+
+def test_who_waits_at_its_floor_until_its_latest_safe_start_is_at_zero_then():
+    """The oracle can do better: one pod after the other, within the budget."""
+    drill = read_drill(KEPT / "at-its-floor-until-zero" / "drill.yaml")
+    report = run(drill, responder="plimsoll", seed=drill.scenario.seed)
+    found = {row["name"]: row["seconds_at_zero"] for row in report["workloads"]}
+    assert found == {"w0": 0.0, "w1": pytest.approx(15.0, abs=1.0)}
