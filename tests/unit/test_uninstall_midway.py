@@ -1,0 +1,179 @@
+"""A cluster is left as it was found, wherever in a drain the functions were stopped.
+
+The drain is played over the hollow cluster and dies at each of its writes in turn. Then the cluster
+is uninstalled from, and nothing of Plimsoll may be left in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
+
+from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.errors import Temporary
+from plimsoll.domain.names import DELETION_COST, PREFIX
+from plimsoll.services.uninstall import Departure, UninstallService
+from tests.builders import a_group
+from tests.worlds import World, deployment
+
+LISTS: Final = (
+    "/api/v1/nodes",
+    "/api/v1/pods",
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/replicasets",
+)
+REPLICAS: Final = 3
+
+
+class Killed(BaseException):
+    """The function is no more. No code of ours may catch it."""
+
+
+class Dying:
+    """A transport whose process dies just before, or just after, its nth write arrives."""
+
+    def __init__(self, transport: Transport, *, at: int, before: bool) -> None:
+        self._transport = transport
+        self._left = at
+        self._before = before
+
+    def call(self, method: str, path: str, **how: Any) -> Answer:
+        if method == "GET" or "/leases" in path:
+            return self._transport.call(method, path, **how)
+        self._left -= 1
+        if self._left == 0 and self._before:
+            raise Killed
+        answer = self._transport.call(method, path, **how)
+        if self._left == 0:
+            raise Killed
+        return answer
+
+
+def a_world() -> World:
+    """Three replicas of web, two of them on a spot node, with room for both elsewhere."""
+    world = World()
+    world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=2))
+    world.join("od")
+    world.apply(deployment(replicas=REPLICAS))
+    world.aws.groups = [a_group()]
+    return world
+
+
+def advice(world: World) -> str:
+    event = json.loads(world.spot_event(world.node("spot").instance or ""))
+    event |= {"detail-type": "EC2 Instance Rebalance Recommendation"}
+    del event["detail"]["instance-action"]
+    return json.dumps(event)
+
+
+def play(world: World, body: str, *, at: int, before: bool) -> bool:
+    """Let a notice be handled and drained until the process dies; say whether it did."""
+    whole = world.api
+    transport = Dying(whole._requests.transport, at=at, before=before)
+    world.api = KubernetesCluster(transport, "harbor", world, workers=SerialWorkers())
+    try:
+        world.notices.receive([body])
+        for tick in range(6):
+            world.drains.slice("harbor", f"slice-{tick}")
+            world.sleep(20)
+    except Killed:
+        return True
+    finally:
+        world.api = whole
+        world.sleep(11)  # the lease of the dead runs out
+    return False
+
+
+def uninstall(world: World) -> Departure:
+    return UninstallService(
+        registry=world.registry,
+        clusters=world,
+        groups=world.node_groups,
+        clock=world,
+        workers=SerialWorkers(),
+        telemetry=world.telemetry,
+    ).put_back(world.cluster, "remove", 60)
+
+
+def marks(world: World) -> list[str]:
+    """Return everything of ours that is found on an object, but for pods on their way out."""
+    return [
+        f"{kind}/{thing['metadata']['name']}: {found}"
+        for path in LISTS
+        for kind in [path.rpartition("/")[2]]
+        for thing in world.get(path)["items"]
+        if "deletionTimestamp" not in thing["metadata"]
+        for found in _marks(thing)
+    ]
+
+
+def _marks(thing: Mapping[str, Any]) -> Iterator[str]:
+    for key in thing["metadata"].get("annotations", {}):
+        if key.startswith(PREFIX) or key == DELETION_COST:
+            yield key
+    for taint in thing["spec"].get("taints", ()):
+        if taint["key"].startswith(PREFIX):
+            yield f"taint {taint['key']}"
+    if thing["spec"].get("unschedulable"):
+        yield "cordon"
+
+
+def replicas(world: World) -> int:
+    [web] = world.get("/apis/apps/v1/deployments")["items"]
+    count: int = web["spec"]["replicas"]
+    return count
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it arrived"])
+@pytest.mark.parametrize("at", range(1, 9), ids=lambda at: f"write {at}")
+def test_nothing_is_left_of_a_drain_that_died_at_any_write(at: int, before: bool):  # noqa: FBT001
+    world = a_world()
+    play(world, advice(world), at=at, before=before)
+
+    departure = uninstall(world)
+
+    assert departure.left.clean
+    assert marks(world) == []
+    assert replicas(world) == REPLICAS
+    world.sleep(30)
+    assert world.ready("web") == REPLICAS
+
+
+def test_a_drain_has_the_writes_that_this_file_is_about():
+    world = a_world()
+    assert play(world, advice(world), at=4, before=True), "a drain of fewer than four writes"
+    assert marks(world)
+    world = a_world()
+    assert not play(world, advice(world), at=9, before=True), "a drain of more writes: try them too"
+
+
+def test_a_drain_with_a_deadline_is_waited_for_and_then_nothing_is_left():
+    world = a_world()
+    body = world.spot_event(world.node("spot").instance or "")
+    assert play(world, body, at=2, before=False)
+    found = uninstall(world)
+    assert found.left.going
+    assert found.outcomes == ()
+
+    world.sleep(118)
+    world.hollow.vanish("spot", now=world.time)
+    world.sleep(timedelta(minutes=2).total_seconds())
+    assert uninstall(world).left.clean
+    assert marks(world) == []
+    assert replicas(world) == REPLICAS
+
+
+def test_a_drain_that_is_at_work_all_the_time_is_not_disturbed():
+    world = a_world()
+    play(world, advice(world), at=2, before=False)
+    world.api.acquire("a slice", 3600)
+    version = world.version()
+    with pytest.raises(Temporary):
+        uninstall(world)
+    assert world.version() == version
