@@ -5,18 +5,24 @@ Random storms themselves are played in `tests/storms`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plimsoll.domain.names import INTERRUPTION
+from plimsoll.drill.measure import Measurement
 from plimsoll.drill.rigs import Quiet
+from plimsoll.drill.scenario import FaultEntry
 from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.responders import Nobody
 from plimsoll.drill.simulated.rig import Simulation
 from plimsoll.drill.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
+from plimsoll.drill.storms.endings import endings_wrong
 from plimsoll.drill.storms.hearing import NOTICE, Hearing
 from plimsoll.drill.storms.model import Group
 from plimsoll.drill.storms.oracle import knows
@@ -141,10 +147,8 @@ class _Clumsy(Quiet):
                 (2, web, {"spec": {"replicas": 3}}),
                 (40, web, {"spec": {"replicas": self.count}}),
             ):
-                playing.clock.at(
-                    now + timedelta(seconds=after),
-                    lambda path=path, body=body: self.patch(stage.cluster, path, body),
-                )
+                act = partial(self.patch, stage.cluster, path, body)
+                playing.clock.at(now + timedelta(seconds=after), act)
 
     def patch(self, cluster: HollowCluster, path: str, body: dict[str, Any]) -> None:
         assert self.simulation is not None
@@ -180,6 +184,59 @@ def test_what_was_lost_cannot_be_known_of():
     hearing.say("rebalance-recommendation for spot-1-1 of harbor")
     assert hearing.heard_of("spot-1-1")
     assert not hearing.heard_all_of("spot-1-1")
+
+
+def hearing_in(*faults: Fault) -> Hearing:
+    timeline = read_storm(a_storm(events=(*faults, *a_storm().events))).scenario.timeline
+    return Hearing([entry for entry in timeline if isinstance(entry, FaultEntry)])
+
+
+def test_faults_give_as_long_to_know_as_they_take_and_a_minute_to_try_again():
+    late = Fault(at=5, fault="notices-delayed", seconds=30, more=(("delay", "40s"),))
+    full = Fault(at=5, fault="insufficient-capacity", seconds=30, group="base")
+    assert hearing_in(full).slack == timedelta()
+    assert hearing_in(full, late).slack == timedelta(seconds=30 + 40 + 60)
+
+
+def test_looks_are_old_only_while_the_api_server_is_slow():
+    slow = hearing_in(Fault(at=50, fault="api-server-slow", seconds=30, more=(("latency", "2s"),)))
+    seconds = (49, 50, 99, 100)
+    old = [slow.looks_are_old(timedelta(seconds=second)) for second in seconds]
+    assert old == [False, True, True, False]
+
+
+def test_reports_may_be_missing_only_where_the_database_turns_them_away():
+    throttled = partial(Fault, at=5, fault="aws-throttled", seconds=30)
+    assert not hearing_in(throttled(more=(("service", "dynamodb"),))).writes_all_reports
+    assert hearing_in(throttled(more=(("service", "ec2"),))).writes_all_reports
+
+
+@pytest.mark.parametrize(
+    ("launches", "rule"),
+    [((), "not-reported"), (("2026",), None), (("2025", "2026"), "reported-twice")],
+)
+def test_the_rules_see_who_is_reported_of_never_or_twice(launches, rule):
+    simulation = Simulation(read_storm(a_storm()), responder="plimsoll", seed=1)
+    watch = Watch(simulation, "plimsoll", Hearing([]))
+    simulation.run()
+    stage = simulation.stages["harbor"]
+    simulation.clock.run_until(simulation.clock.now() + timedelta(minutes=3))  # sweeps
+    (gone,) = (m.id for m in stage.fleet.machine.values() if m.gone is not None)
+    simulation.responder = Reporter([f"{gone}@{launch}" for launch in launches])
+    simulation.measurement.reports.clear()
+    found = endings_wrong(simulation, stage, watch.seen(stage), Hearing([]))
+    assert [name for name, _ in found] == ([] if rule is None else [rule])
+
+
+class Reporter(Nobody):
+    """Gives in reports of these names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def hand_in(self, measurement: Measurement) -> None:
+        for name in self.names:
+            measurement.report(name, ())
 
 
 def test_lost_notices_excuse_what_nobody_could_know_and_nothing_else():
