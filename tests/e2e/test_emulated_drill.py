@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import override
@@ -22,23 +21,13 @@ from plimsoll.drill.report import Report, exit_status
 from plimsoll.drill.rigs import Quiet
 from plimsoll.drill.script import read_drill
 from plimsoll.drill.simulated import rig as simulated
+from tests.processes import alive
 
 pytestmark = pytest.mark.emulator
 
 DRILL = Path(__file__).parent / "emulated" / "drill.yaml"
 PLIMSOLL = "from plimsoll.cli import main; main()"
 LINUX = sys.platform == "linux"
-
-
-def alive(folder: Path) -> Iterator[int]:
-    """Yield the processes that live in a folder, by their environment or command line."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            said = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
-        except OSError:  # it has ended, or is not ours
-            continue
-        if str(folder).encode() in said:
-            yield int(process.name)
 
 
 def listening() -> set[str]:
