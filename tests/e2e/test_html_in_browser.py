@@ -95,7 +95,6 @@ def opened(
         context.on("request", lambda request: asked.append(request.url))
         context.on("console", lambda message: complaints.append(message.text))
         context.on("weberror", lambda error: complaints.append(str(error.error)))
-        context.set_default_timeout(10_000)
         page = context.new_page()
         page.goto(drill.html.as_uri())
         yield page
@@ -328,6 +327,11 @@ def test_a_link_goes_to_its_part_and_escape_puts_away_what_focus_opened(
         page.get_by_role("link", name="Nodes").press("Enter")
         page.keyboard.press("Tab")
         before = page.evaluate(FOCUSED)
+        names = box(page.locator(".columns"))
+        assert (
+            box(page.get_by_role("heading", name="Nodes", exact=True)).top
+            > names.top + names.height
+        )
         page.keyboard.press("Escape")
         after = page.evaluate(FOCUSED)
         assert (before["part"], before["opened"]) == ("nodes", 1)
@@ -389,15 +393,21 @@ def test_headings_skip_no_level(browser: Browser, drill: Drill):
 
 
 TEXTS = """(root) => {
-  const opacity = (e) => e ? getComputedStyle(e).opacity * opacity(e.parentElement) : 1;
-  const ground = (e) => {
+  const known = new Map();  // a page has far fewer elements than samples
+  const once = (e, key, make) => {
+    const own = known.get(e) ?? known.set(e, {}).get(e);
+    return own[key] ??= make();
+  };
+  const opacity = (e) => e ? once(e, "opacity", () =>
+    getComputedStyle(e).opacity * opacity(e.parentElement)) : 1;
+  const ground = (e) => once(e, "ground", () => {
     const style = getComputedStyle(e);
     if (!(e instanceof SVGElement)) return style.backgroundColor;
     if (e instanceof SVGSVGElement) return "rgba(0, 0, 0, 0)";
     const [, pattern] = style.fill.match(/url\\("(#.+)"\\)/) ?? [];
     if (pattern) return getComputedStyle(document.querySelector(`${pattern} path`)).stroke;
     return style.fill === "none" ? style.stroke : style.fill;
-  };
+  });
   const shown = (node) => node instanceof Text || node.getBoundingClientRect().width > 1
     ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_REJECT;
   const walker = document.createTreeWalker(
