@@ -412,10 +412,13 @@ TEXTS = """(root) => {
     ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_REJECT;
   const walker = document.createTreeWalker(
     root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, shown);
-  const found = new Map();
+  const kind = (e) => e ? `${kind(e.parentElement)}>${e.tagName}.${e.className}` : "";
+  const counted = new Map(), found = new Map();
   for (let node; (node = walker.nextNode()); ) {
     if (!(node instanceof Text) || !node.data.trim()) continue;
-    const own = node.parentElement;
+    const own = node.parentElement, like = kind(own), before = counted.get(like) ?? 0;
+    if (before === 8) continue;  // enough of a kind
+    counted.set(like, before + 1);
     const {top, bottom} = own.getBoundingClientRect();
     if (top < 60 || bottom > innerHeight) own.scrollIntoView();
     const range = document.createRange();
@@ -432,7 +435,7 @@ TEXTS = """(root) => {
   }
   return [...found.values()];
 }"""
-"""One text of each kind, its colour and opacity, and all that is painted below it, lowest first.
+"""Some texts of each kind, with colour and opacity, and all that is painted below, lowest first.
 
 A filling with a pattern counts as if it were all of the pattern's colour.
 """
@@ -478,8 +481,9 @@ def text_contrasts(page: Page, root: str) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROWEST])
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(
+    ("scheme", "width"), [("light", WIDE), ("dark", WIDE), ("light", NARROWEST)]
+)
 def test_text_stands_out_from_what_is_behind_it(
     browser: Browser, drill: Drill, scheme: Scheme, width: int
 ):
