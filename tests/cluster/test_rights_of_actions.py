@@ -30,6 +30,7 @@ from plimsoll.domain.actions import (
     Record,
     Release,
     Renew,
+    Restart,
     Scale,
 )
 from plimsoll.domain.actions.give_back import CHEAPEST
@@ -198,6 +199,13 @@ def scale(scene: Scene, kind: str = "Deployment") -> tuple[Action, Look]:
     return action, raised
 
 
+def restart(scene: Scene) -> tuple[Action, Look]:
+    scene.run_web()
+    action = Restart(workload=scene.workload(), at=datetime.now(UTC), reason=WHY)
+    old = {pod["metadata"]["uid"] for pod in scene.ground.serving("web")}
+    return action, lambda: not old & {p["metadata"]["uid"] for p in scene.ground.serving("web")}
+
+
 def give_back(scene: Scene) -> tuple[Action, Look]:
     scene.carry_out(scale(scene)[0])
     scene.ground.until(lambda: len(scene.ground.serving("web")) == 3)
@@ -244,6 +252,7 @@ SCENES: dict[type, Callable[[Scene], tuple[Action, Look]]] = {
     Renew: renew,
     Grow: grow,
     Scale: scale,
+    Restart: restart,
     GiveBack: give_back,
     ClearCost: clear_cost,
     Evict: evict,

@@ -381,6 +381,20 @@ def test_every_kind_of_workload_can_be_scaled(shop: World, kind: str) -> None:
     assert shop.api.observe().workload[found.ref].replicas == 3
 
 
+def test_a_rolling_restart_makes_every_pod_anew_and_is_a_conflict_the_second_time(
+    shop: World,
+) -> None:
+    web = shop.api.observe().workload[WEB]
+    before = {p.uid for p in pods(shop)}
+    shop.api.restart(web, shop.clock.now())
+    with pytest.raises(Conflict):
+        shop.api.restart(web, shop.clock.now())
+    assert shop.api.observe().workload[WEB].rolling_out
+    shop.wait(300)
+    assert not before & {p.uid for p in pods(shop)}
+    assert not shop.api.observe().workload[WEB].rolling_out
+
+
 def test_a_deletion_cost_is_set_and_removed(shop: World) -> None:
     pod = pods(shop)[0]
     shop.api.set_deletion_cost(pod, -100)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plimsoll.domain.actions import (
-    Evict,
-    Scale,
-)
+import pytest
+
+from plimsoll.domain.actions import Evict, Restart, Scale
 from plimsoll.domain.drain import plan_drain
 from tests.builders import (
     ZONE_B,
@@ -252,3 +251,52 @@ def test_a_rollout_may_take_any_place_at_any_moment():
 
     busy = looked([*nodes, full], pods, [a_stateful_set(replicas=1), rolling])
     assert of(plan_drain(busy, at(1)), Evict) == []
+
+
+def owned_by_gitops(**how):
+    return replace(a_deployment(**how), managers=("argocd-controller",))
+
+
+def test_what_may_miss_no_pod_and_must_go_as_a_whole_is_restarted_where_its_count_is_not_ours():
+    nodes = [going("spot"), a_node("od")]
+    seen = looked(nodes, pods_of("web", 2, node="spot"), [owned_by_gitops(replicas=2)])
+    plan = plan_drain(seen, at(1))
+
+    assert [a.workload.ref for a in of(plan, Restart)] == [WEB]
+    assert "argocd-controller owns its replicas" in str(plan.reports[0].reasons)
+    assert plan.busy
+
+    rolling = replace(seen, workloads=[replace(seen.workloads[0], rolling_out=True)])
+    assert plan_drain(rolling, at(2)).actions == ()
+    assert len(of(plan_drain(rolling, at(90)), Evict)) == 2
+
+
+def test_a_rolling_restart_waits_for_room_for_its_first_replacement():
+    pods = pods_of("web", 2, node="spot", cpu="2")
+    tight = looked([going("spot"), a_node("od", cpu="1")], pods, [owned_by_gitops(replicas=2)])
+
+    assert plan_drain(tight, at(1)).actions == ()
+    assert "waits for room" in plan_drain(tight, at(1)).waiting["spot"][-1]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"max_unavailable": 1},
+        {"strategy": "Recreate"},
+        {"paused": True},
+        {"managers": ()},
+    ],
+)
+def test_nothing_is_restarted_that_moves_better_otherwise(how):
+    workload = replace(owned_by_gitops(replicas=2), **how)
+    seen = looked([going("spot"), a_node("od")], pods_of("web", 2, node="spot"), [workload])
+
+    assert of(plan_drain(seen, at(1)), Restart) == []
+
+
+def test_nothing_is_restarted_of_which_some_pods_may_stay():
+    pods = [*pods_of("web", 1, node="spot"), a_pod("web-9", node="od")]
+    seen = looked([going("spot"), a_node("od")], pods, [owned_by_gitops(replicas=2)])
+
+    assert plan_drain(seen, at(1)).actions == ()

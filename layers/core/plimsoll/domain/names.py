@@ -22,6 +22,8 @@ NAMESPACE: Final = "plimsoll"
 LEASE: Final = "drains"
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
+"""On a pod template: what `kubectl rollout restart` writes there."""
 MIRROR: Final = "kubernetes.io/config.mirror"
 ZONE: Final = "topology.kubernetes.io/zone"
 ZONE_LABELS: Final = (ZONE, "topology.ebs.csi.aws.com/zone")

@@ -8,6 +8,7 @@ somebody made in between is a `Conflict`, never lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import calls, lease
@@ -16,7 +17,7 @@ from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, TEMPORARY
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.objects import parse_node
 from plimsoll.domain.observation import Observation
@@ -127,6 +128,19 @@ class KubernetesCluster:
                     "annotations": {TEMPORARY: temporary},
                 },
                 "spec": {"replicas": replicas},
+            },
+        )
+
+    def restart(self, workload: Workload, at: datetime) -> None:
+        """Start a rolling restart of a Deployment, under its resourceVersion."""
+        template = {"metadata": {"annotations": {RESTARTED: at.isoformat(timespec="seconds")}}}
+        self._requests.send(
+            calls.PATCH_WORKLOAD[workload.ref.kind],
+            namespace=workload.ref.namespace,
+            name=workload.ref.name,
+            body={
+                "metadata": {"resourceVersion": workload.resource_version},
+                "spec": {"template": template},
             },
         )
 

@@ -15,6 +15,7 @@ from plimsoll.domain.actions.out_of_service import OutOfService
 from plimsoll.domain.actions.record import Record
 from plimsoll.domain.actions.release import Release
 from plimsoll.domain.actions.renew import Renew
+from plimsoll.domain.actions.restart import Restart
 from plimsoll.domain.actions.scale import Scale
 
 type Action = (
@@ -22,6 +23,7 @@ type Action = (
     | Release
     | Grow
     | Scale
+    | Restart
     | Evict
     | Discard
     | GiveBack
@@ -48,6 +50,7 @@ __all__ = [
     "Record",
     "Release",
     "Renew",
+    "Restart",
     "Scale",
     "Wave",
 ]

@@ -7,6 +7,7 @@ precondition (UID or resourceVersion) where a repeat could hurt, and raises `Con
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Protocol
 
 from plimsoll.domain.groups import NodeGroup
@@ -36,6 +37,9 @@ class ClusterHands(Protocol):
 
         Under the workload's resourceVersion.
         """
+
+    def restart(self, workload: Workload, at: datetime) -> None:
+        """Start a rolling restart of a Deployment, under its resourceVersion."""
 
     def set_deletion_cost(self, pod: Pod, cost: int | None) -> None:
         """Set or remove the deletion cost of a pod, under its UID."""

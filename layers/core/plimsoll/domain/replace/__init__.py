@@ -7,12 +7,13 @@ from typing import Final
 from plimsoll.domain.replace.case import Case, Doomed
 from plimsoll.domain.replace.late import LATE
 from plimsoll.domain.replace.one_by_one import ONE_BY_ONE
+from plimsoll.domain.replace.restart import RESTART
 from plimsoll.domain.replace.room import Room
 from plimsoll.domain.replace.steps import Steps, Way
 from plimsoll.domain.replace.swap import SWAP
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
 
-WAYS: Final = (LATE, ONE_BY_ONE, WITHIN_FLOOR, SWAP)
+WAYS: Final = (LATE, ONE_BY_ONE, RESTART, WITHIN_FLOOR, SWAP)
 
 
 def way_of(case: Case) -> tuple[Way, str]:
