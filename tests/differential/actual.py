@@ -17,7 +17,7 @@ from plimsoll.hollow.controllers.kubelet import STOP
 from plimsoll.hollow.resources import BY_PLURAL, Resource
 from tests.differential.bench import FOREVER
 from tests.differential.scenario import JSON, Json, Request
-from tests.differential.sides import OF, SEEN, Answer, Seen
+from tests.differential.sides import OF, SEEN, USER, Answer, Seen
 
 _QUIET = 1.6
 _LONGEST = 60.0
@@ -40,7 +40,10 @@ class ControlPlane:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._url = endpoint.url
-        self._token = {"Authorization": f"Bearer {endpoint.token}"}
+        self._token = {
+            "Authorization": f"Bearer {endpoint.token}",
+            "User-Agent": USER,
+        }
         self._pool = urllib3.PoolManager(
             maxsize=64,
             retries=False,
@@ -175,7 +178,7 @@ class ControlPlane:
 class ActualSide:
     """One scenario on the real control plane."""
 
-    instant = 0.5
+    instant = 0.4
 
     def __init__(self, plane: ControlPlane, scenario: str) -> None:
         self._plane = plane

@@ -9,7 +9,7 @@ from plimsoll.hollow.cluster import HollowCluster
 from plimsoll.hollow.settings import Choice, Settings
 from plimsoll.hollow.store import Change
 from tests.differential.scenario import Json, Request
-from tests.differential.sides import SEEN, Answer, Seen
+from tests.differential.sides import SEEN, USER, Answer, Seen
 
 _START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 _QUIET = timedelta(seconds=4)
@@ -41,7 +41,7 @@ class HollowSide:
             request.body,
             request.content_type,
             now=self.now,
-            user="differential",
+            user=USER,
         )
         return Answer(status=answer.status, body=answer.body, headers=answer.headers)
 

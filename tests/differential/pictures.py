@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from plimsoll.domain.names import DELETION_COST
+from plimsoll.domain.objects import parse_selector
+from plimsoll.domain.selectors import matches
 from plimsoll.hollow.conditions import (
     condition,
     controller_of,
@@ -24,6 +26,9 @@ from tests.differential.past import Past, maker
 from tests.differential.placements import Placements
 from tests.differential.scenario import Request, Scenario
 from tests.differential.sides import MARK, Answer, Seen, Side
+
+MANAGERS = "managers of replicas"
+"""What `show` calls the field managers of `spec.replicas`."""
 
 type Picture = Mapping[str, Any]
 
@@ -79,10 +84,16 @@ class Painter:
         for number, (request, answer) in enumerate(answers):
             picture |= {f"answer {number}: {k}": v for k, v in _answered(request, answer).items()}
         picture |= _pods(pods, sets, nodes)
+        shared = _sharing(side.objects("poddisruptionbudgets"), pods)
+        tainted = any(look(node, "spec", "taints") for node in nodes.values())
         for kind in _COUNTS:
             for obj in side.objects(BY_KIND[kind].plural):
                 if kind == "ReplicaSet" and controller_of(obj) is not None:
                     continue
+                if kind == "DaemonSet" and tainted:
+                    continue  # its status follows taints when something else wakes its controller
+                if kind == "PodDisruptionBudget" and obj["metadata"]["name"] in shared:
+                    continue  # its controller follows one of the budgets of a pod, whichever
                 picture[f"{kind} {obj['metadata']['name']}"] = _workload(kind, obj)
         for scaler in side.objects("horizontalpodautoscalers"):
             target = scaler["spec"]["scaleTargetRef"]
@@ -107,17 +118,27 @@ def _answered(request: Request, answer: Answer) -> dict[str, Any]:
     found: dict[str, Any] = {"code": answer.status}
     if answer.status >= 400:
         found["reason"] = body.get("reason", "")
-        found["causes"] = sorted(c.get("reason", "") for c in look(body, "details", "causes") or ())
+        causes = look(body, "details", "causes", default=())
+        found["causes"] = sorted({cause.get("reason", "") for cause in causes})
         headers = {k.lower(): v for k, v in answer.headers.items()}
         found["retry after"] = headers.get("retry-after")
     for path in request.show:
-        found[path] = _shown(body, path.split("."))
+        found[path] = _managers(body) if path == MANAGERS else _shown(body, path.split("."))
     return found
+
+
+def _managers(obj: Json) -> list[tuple[str, str, str]]:
+    """Return who manages `spec.replicas`, and how."""
+    return sorted(
+        (entry["manager"], entry["operation"], entry.get("subresource", ""))
+        for entry in look(obj, "metadata", "managedFields", default=())
+        if look(entry, "fieldsV1", "f:spec", "f:replicas") is not None
+    )
 
 
 def _shown(value: Any, path: Sequence[str]) -> Any:
     if not path:
-        return value
+        return value or None  # the real server leaves most zeros out
     if path[0] == "*":
         return [_shown(item, path[1:]) for item in value or ()]
     if path[0] == "#":
@@ -148,6 +169,18 @@ def _pods(
             picture[f"{group}: by {key}"] = dict(sorted(domains.items()))
             picture[f"{group}: counts by {key}"] = sorted(domains.values())
     return picture
+
+
+def _sharing(budgets: Sequence[Json], pods: Sequence[Json]) -> set[str]:
+    """Return the names of budgets that have a pod which another one has too."""
+    selectors = {b["metadata"]["name"]: parse_selector(b["spec"].get("selector")) for b in budgets}
+    found: set[str] = set()
+    for pod in pods:
+        labels = pod["metadata"].get("labels") or {}
+        mine = {name for name, selector in selectors.items() if matches(selector, labels)}
+        if len(mine) > 1:
+            found |= mine
+    return found
 
 
 def _counted(items: Iterable[str]) -> list[str]:

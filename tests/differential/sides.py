@@ -12,6 +12,8 @@ from tests.differential.scenario import Json, Request, resolve
 OF = "differential.plimsoll.dev/of"
 """The label that says which scenario a cluster-wide object belongs to."""
 MARK = "mark"
+USER = "differential/1"
+"""The user agent of every request, whose first part is its field manager."""
 SEEN = (
     "pods",
     "nodes",

@@ -50,15 +50,6 @@ class Difference:
             same = {k for k in hollow if hollow[k] == actual.get(k, ABSENT)}
             hollow = {k: v for k, v in hollow.items() if k not in same}
             actual = {k: v for k, v in actual.items() if k not in same}
-        elif isinstance(hollow, list) and isinstance(actual, list):
-            hollow, actual = (
-                (
-                    [item for item in hollow if item not in actual],
-                    [item for item in actual if item not in hollow],
-                )
-                if sorted(map(str, hollow)) != sorted(map(str, actual))
-                else (hollow, actual)
-            )
         return f"step {self.step}, {self.what}: hollow {hollow}, real {actual}"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.hollow.patches import patched
+from plimsoll.hollow.refusals import RefusedError
 from tests.hollows import (
     DEPLOYMENTS,
     MERGE,
@@ -277,3 +278,69 @@ def test_an_object_in_the_wrong_place_or_shape_is_refused(play: Play):
     assert play.call("PUT", f"{NODES}/a", renamed).status == 400
     unknown = a_pod("x", a_template("x", priorityClassName="nobody"))
     assert play.call("POST", PODS, unknown).status == 422
+
+
+@pytest.mark.parametrize(
+    "labels", ["tier in (", "=a", "a=b,,c", "a in", "a b", "a=-", "!", "a!=b,"]
+)
+def test_a_label_selector_that_is_none_is_refused(play: Play, labels: str):
+    answer = play.call("GET", PODS, labelSelector=labels)
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        ("tier = a", {"one"}),
+        ("tier in ( a , b )", {"one", "two"}),
+        ("tier notin (a)", {"two", "three"}),
+        ("!tier", {"three"}),
+        ("gen>3", {"two"}),
+        ("gen<3,tier", {"one"}),
+        ("tier!=", {"one", "two", "three"}),
+    ],
+)
+def test_label_selectors_are_read_as_the_server_reads_them(
+    play: Play, labels: str, found: set[str]
+):
+    for name, more in (("one", {"tier": "a", "gen": "1"}), ("two", {"tier": "b", "gen": "5"})):
+        pod = a_pod(name)
+        pod["metadata"]["labels"] |= more
+        play.apply(pod)
+    play.apply(a_pod("three"))
+    items = play.call("GET", PODS, labelSelector=labels).body["items"]
+    assert {item["metadata"]["name"] for item in items} == found
+
+
+def test_each_kind_is_selected_by_fields_of_its_own(play: Play):
+    assert play.call("GET", DEPLOYMENTS, fieldSelector="spec.nodeName=a").status == 400
+    assert play.call("GET", NODES, fieldSelector="metadata.namespace=a").status == 400
+    play.apply(a_pod("one"))
+    for fields in ("spec.restartPolicy=Always", "spec.hostNetwork=false"):
+        assert len(play.call("GET", PODS, fieldSelector=fields).body["items"]) == 1
+    ready = play.call("GET", NODES, fieldSelector="spec.unschedulable=false").body["items"]
+    assert len(ready) == len(play.get(NODES)["items"])
+
+
+def test_a_json_patch_that_does_not_fit_cannot_be_processed():
+    for operation in (
+        {"op": "test", "path": "/a", "value": 2},
+        {"op": "remove", "path": "/b"},
+        {"op": "add", "path": "/b/c", "value": 1},
+        {"op": "jump", "path": "/a"},
+    ):
+        with pytest.raises(RefusedError) as refused:
+            patched({"a": 1}, [operation], "application/json-patch+json")
+        assert (refused.value.code, refused.value.status["reason"]) == (422, "Invalid")
+
+
+def test_a_json_patch_replaces_also_what_is_not_there():
+    operation = {"op": "replace", "path": "/b", "value": 1}
+    assert patched({}, [operation], "application/json-patch+json") == {"b": 1}
+
+
+def test_a_strategic_patch_puts_new_items_before_the_old_ones():
+    before = {"containers": [{"name": "a"}, {"name": "b"}]}
+    patch = {"containers": [{"name": "new"}, {"name": "b", "image": "x"}]}
+    after = patched(before, patch, STRATEGIC)
+    assert [c["name"] for c in after["containers"]] == ["new", "a", "b"]

@@ -161,3 +161,13 @@ def test_a_pod_that_is_restarted_always_never_finishes(play: Play):
     play.apply(manifest)
     play.wait(300)
     assert len(play.serving()) == 1
+
+
+def test_a_suspended_job_says_so_and_says_when_it_goes_on(play: Play):
+    play.apply(a_job("90s", suspend=True))
+    play.wait(5)
+    assert condition(job(play), "Suspended")["reason"] == "JobSuspended"
+    play.patch(f"{JOBS}/sum", {"spec": {"suspend": False}})
+    play.wait(20)
+    told = condition(job(play), "Suspended")
+    assert (told["status"], told["reason"]) == ("False", "JobResumed")

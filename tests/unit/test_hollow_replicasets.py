@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.domain.names import DELETION_COST
+from plimsoll.hollow.conditions import condition
 from tests.hollows import DEPLOYMENTS, PODS, Play, a_deployment, a_template
 
 LOWEST = {"metadata": {"annotations": {DELETION_COST: "-2147483647"}}}
@@ -267,3 +268,59 @@ def test_empty_sets_beyond_the_history_limit_are_forgotten(play: Play):
         )
         play.wait(60)
     assert play.cluster.store.count("replicasets") == 2
+
+
+def test_a_set_without_a_deployment_does_not_look_at_who_is_on_the_same_node(play: Play):
+    # By age alone: the one that was Ready last goes, though it is the only one on its node.
+    template = a_template("web", nodeSelector={"kubernetes.io/hostname": "a"})
+    replicaset = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": template,
+        },
+    }
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    play.apply(replicaset)
+    play.wait(600)
+    old = play.names()
+    elsewhere = a_template("web", nodeSelector={"kubernetes.io/hostname": "b"})
+    play.patch(f"{sets}/web", {"spec": {"replicas": 3, "template": elsewhere}})
+    play.wait(30)
+    play.patch(f"{sets}/web", {"spec": {"replicas": 2}})
+    play.wait(30)
+    assert play.names() == old
+
+
+def test_a_rollout_that_is_done_stays_done_until_the_template_changes(play: Play):
+    play.apply(a_deployment("web", 2))
+    assert progress(play) is None
+    play.wait(20)
+    assert progress(play) == ("True", "NewReplicaSetAvailable")
+    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 400}})
+    play.wait(20)
+    assert progress(play) == ("True", "NewReplicaSetAvailable")
+    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"paused": True}})
+    play.wait(20)
+    assert progress(play) == ("Unknown", "DeploymentPaused")
+    template = {"metadata": {"annotations": {"x": "y"}}}
+    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"paused": False, "template": template}})
+    play.wait(20)
+    assert progress(play) == ("True", "ReplicaSetUpdated")
+
+
+def test_a_deployment_that_is_recreated_is_available_with_all_its_pods_only(play: Play):
+    never = a_template("web", annotations={"never-ready": "true"})
+    play.apply(a_deployment("web", 2, never, strategy={"type": "Recreate"}))
+    play.wait(20)
+    available = condition(play.get(f"{DEPLOYMENTS}/web"), "Available")
+    assert available is not None
+    assert available["status"] == "False"
+
+
+def progress(play: Play) -> tuple[str, str] | None:
+    told = condition(play.get(f"{DEPLOYMENTS}/web"), "Progressing")
+    return None if told is None else (told["status"], told["reason"])

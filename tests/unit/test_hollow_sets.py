@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.hollows import (
+    NODES,
     PODS,
     Play,
     a_daemon_set,
@@ -117,6 +118,30 @@ def test_a_daemon_follows_selectors_and_taints(play: Play):
     assert [len(play.on(n)) for n in ("a", "b", "gpu")] == [0, 0, 1]
 
 
+def test_a_taint_no_schedule_keeps_new_daemons_away_and_leaves_those_that_run(play: Play):
+    play.apply(a_daemon_set("agent"))
+    play.wait(20)
+    before = play.names()
+    taint = [{"key": "doomed", "effect": "NoSchedule"}]
+    play.patch(f"{NODES}/a", {"spec": {"taints": taint}})
+    play.wait(20)
+    assert play.names() == before
+    for name in play.on("a"):
+        play.delete(name)
+    play.wait(20)
+    assert not play.on("a")
+
+
+def test_a_taint_no_execute_takes_daemons_away_that_do_not_tolerate_it(play: Play):
+    play.apply(a_daemon_set("agent"))
+    play.wait(20)
+    taint = [{"key": "doomed", "effect": "NoExecute"}]
+    play.patch(f"{NODES}/a", {"spec": {"taints": taint}})
+    play.wait(20)
+    assert not play.on("a")
+    assert len(play.serving()) == 1
+
+
 def test_a_new_template_of_a_daemon_rolls_through_the_nodes_one_by_one(play: Play):
     play.nodes("c")
     play.apply(a_daemon_set("agent"))
@@ -189,3 +214,35 @@ def test_a_set_updated_on_delete_waits_to_be_told(play: Play):
     play.delete("db-0")
     play.wait(60)
     assert play.get(f"{PODS}/db-0")["metadata"]["annotations"] == {"x": "y"}
+
+
+def test_below_a_partition_a_lost_ordinal_is_made_again_from_the_template_it_had(play: Play):
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    play.apply(a_stateful_set("db", 3, updateStrategy=strategy))
+    play.wait(60)
+    play.patch(f"{SETS}/db", {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}})
+    play.wait(120)
+    play.delete("db-0")
+    play.delete("db-2")
+    play.wait(120)
+    notes = [play.get(f"{PODS}/db-{i}")["metadata"].get("annotations") for i in (0, 2)]
+    assert notes == [None, {"x": "y"}]
+
+
+def test_an_update_on_delete_is_never_complete(play: Play):
+    play.apply(a_stateful_set("db", 1, updateStrategy={"type": "OnDelete"}))
+    play.wait(20)
+    play.patch(f"{SETS}/db", {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}})
+    play.delete("db-0")
+    play.wait(60)
+    status = play.get(f"{SETS}/db")["status"]
+    assert status["updatedReplicas"] == 1
+    assert status["currentRevision"] != status["updateRevision"]
+
+
+def test_pods_of_a_parallel_set_become_available_in_their_time(play: Play):
+    play.apply(a_stateful_set("db", 2, podManagementPolicy="Parallel", minReadySeconds=30))
+    play.wait(20)
+    assert play.get(f"{SETS}/db")["status"]["availableReplicas"] == 0
+    play.wait(40)
+    assert play.get(f"{SETS}/db")["status"]["availableReplicas"] == 2

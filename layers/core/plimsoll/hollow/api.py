@@ -20,7 +20,13 @@ from plimsoll.hollow.edits import Json
 from plimsoll.hollow.ownership import managed, manager_of
 from plimsoll.hollow.patches import patched
 from plimsoll.hollow.queries import continue_after, parse_continue, test_of
-from plimsoll.hollow.refusals import RefusedError, bad_request, method_not_allowed, no_such_page
+from plimsoll.hollow.refusals import (
+    RefusedError,
+    bad_request,
+    invalid,
+    method_not_allowed,
+    no_such_page,
+)
 from plimsoll.hollow.reviews import reviewed
 from plimsoll.hollow.routes import Target, target_of
 from plimsoll.hollow.store import Store, key_of
@@ -172,6 +178,8 @@ class HollowApi:
             obj = request.named_body(before)
         else:
             obj = patched(before, request.body, request.content_type)
+            if obj["metadata"].get("uid") != before["metadata"]["uid"]:
+                raise invalid(line, request.name, "metadata.uid", "field is immutable")
         if key_of(obj) != key_of(before):
             raise bad_request("the name of the object does not match the name on the URL")
         if line.status:

@@ -16,7 +16,13 @@ from plimsoll.hollow.edits import Json, look, put
 from plimsoll.hollow.eviction import evict
 from plimsoll.hollow.ownership import managed
 from plimsoll.hollow.patches import patched
-from plimsoll.hollow.refusals import bad_request, conflict, method_not_allowed, no_such_page
+from plimsoll.hollow.refusals import (
+    bad_request,
+    conflict,
+    invalid,
+    method_not_allowed,
+    no_such_page,
+)
 from plimsoll.hollow.routes import Target
 from plimsoll.hollow.store import Store
 
@@ -132,7 +138,8 @@ def _scale(store: Store, request: Request) -> tuple[int, Json]:
         raise method_not_allowed()
     replicas = look(new, "spec", "replicas", default=0)
     if not isinstance(replicas, int) or replicas < 0:
-        raise bad_request(f"spec.replicas: Invalid value: {replicas!r}")
+        why = f"Invalid value: {replicas!r}: must be greater than or equal to 0"
+        raise invalid(line, request.name, "spec.replicas", why)
     version = look(new, "metadata", "resourceVersion")
     obj = put(before, ("spec", "replicas"), replicas)
     obj = managed(obj, before, manager=request.manager, now=request.now, subresource="scale")

@@ -1,0 +1,50 @@
+"""One real control plane for all scenarios that were selected, and the score at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from plimsoll.drill.controlplane import ControlPlane as RealControlPlane
+from tests.differential.actual import ControlPlane, Endpoint
+from tests.differential.scenario import Scenario
+from tests.differential.trials import Score, Trials
+
+_SCORE = pytest.StashKey[Score]()
+
+
+@pytest.fixture(scope="session")
+def score(request: pytest.FixtureRequest) -> Score:
+    """What the summary at the end of the session tells."""
+    return request.config.stash.setdefault(_SCORE, Score())
+
+
+@pytest.fixture(scope="session")
+def trials(request: pytest.FixtureRequest) -> Iterator[Trials]:
+    """All selected scenarios, at play."""
+    with RealControlPlane() as real:
+        plane = ControlPlane(Endpoint(url=real.url, token=real.token("admin"), ca=real.ca))
+        chosen = [
+            item.callspec.params["scenario"]
+            for item in request.session.items
+            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+            if isinstance(item.callspec.params.get("scenario"), Scenario)
+            if "trials" in item.fixturenames
+        ]
+        trials = Trials(chosen, plane)
+        try:
+            yield trials
+        finally:
+            trials.close()
+            plane.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many scenarios of each family agreed."""
+    score = terminalreporter.config.stash.get(_SCORE, None)
+    lines = score.told() if score is not None else []
+    if lines:
+        terminalreporter.section("hollow and real cluster")
+        for line in lines:
+            terminalreporter.write_line(line)

@@ -1,0 +1,48 @@
+"""What docs/hollow.md says is left out, played so that the difference is seen, and missed if it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from tests.differential.bench import Bench
+from tests.differential.scenario import Scenario
+
+FAMILY = "left out"
+
+
+def _finalizers(bench: Bench) -> None:
+    bench.create(bench.object("ConfigMap", "held", metadata={"name": "held", "finalizers": ["a/b"]}))
+    bench.settle()
+    path = bench.path("ConfigMap", "held")
+    bench.ask("DELETE", path)
+    bench.ask("GET", path)
+    bench.settle()
+
+
+def _adoption(bench: Bench) -> None:
+    bench.node("n0")
+    bench.create(bench.pod("stray", app="web"))
+    bench.settle()
+    bench.create(bench.workload("ReplicaSet", "web", 1))
+    bench.settle()
+
+
+def _validation(bench: Bench) -> None:
+    bench.create(bench.object("Pod", "empty", spec={"containers": []}))
+    bench.settle()
+
+
+LEFT_OUT: Final[Mapping[str, Callable[[Bench], None]]] = {
+    "finalizers": _finalizers,
+    "adoption": _adoption,
+    "validation": _validation,
+}
+
+
+def scenarios() -> Iterator[Scenario]:
+    """Yield them all."""
+    for name, write in LEFT_OUT.items():
+        bench = Bench(f"left-out-{name}", FAMILY)
+        write(bench)
+        yield bench.done()
