@@ -14,7 +14,7 @@ from plimsoll.drill.controlplane import ControlPlane
 from plimsoll.hollow.conditions import is_deleting, is_ready
 from plimsoll.hollow.manifests import path_of
 from plimsoll.hollow.world import PodStopped
-from tests.hollows import a_node
+from tests.hollows import MERGE, a_node
 
 PATIENCE = 60.0
 """Seconds until a test gives up; the machine may be busy."""
@@ -91,6 +91,11 @@ class Ground(AbstractContextManager["Ground"]):
 
     def delete(self, pod: str, **options: Any) -> Answer:
         return self.call("DELETE", f"{self.pods_path}/{pod}", options or None)
+
+    def cordon(self, node: str) -> None:
+        spec = {"spec": {"unschedulable": True}}
+        answer = self.call("PATCH", f"/api/v1/nodes/{node}", spec, MERGE)
+        assert answer.status == 200, answer.body
 
     def until[T](self, look: Callable[[], T], seconds: float = PATIENCE) -> T:
         """Wait until something is so, and return it."""

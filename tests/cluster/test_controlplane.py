@@ -9,7 +9,8 @@ from datetime import datetime
 import pytest
 
 from plimsoll.drill.controlplane import ControlPlane
-from plimsoll.hollow.conditions import condition, is_ready
+from plimsoll.hollow.conditions import condition, is_ready, is_true
+from plimsoll.hollow.edits import look
 from tests.cluster.ground import Ground
 from tests.hollows import a_deployment, a_pod, a_template
 
@@ -82,11 +83,10 @@ def test_a_nodes_heartbeats_are_renewals_of_its_lease(ground: Ground):
 def test_pods_run_when_their_start_up_time_is_over_and_not_before(ground: Ground):
     ground.nodes("a")
     ground.apply(a_pod("slow", a_template("slow", annotations={"startup": "3s"})))
-    bound = ground.until(lambda: condition(ground.pod("slow") or {}, "PodScheduled"))
-    assert bound["status"] == "True"
+    ground.until(lambda: is_true(ground.pod("slow") or {}, "PodScheduled"))
     at = time.monotonic()
     time.sleep(2)
-    assert (ground.pod("slow") or {})["status"]["phase"] == "Pending"
+    assert look(ground.pod("slow") or {}, "status", "phase") == "Pending"
     ground.until(lambda: is_ready(ground.pod("slow") or {}))
     assert time.monotonic() - at >= 2.5
 
@@ -153,7 +153,7 @@ def test_grace_zero_takes_the_object_away_at_once(ground: Ground):
 def test_a_pod_that_was_not_running_yet_goes_at_once(ground: Ground):
     ground.nodes("a")
     ground.apply(a_pod("slow", a_template("slow", annotations={"startup": "60s", "stop": "60s"})))
-    ground.until(lambda: (ground.pod("slow") or {})["spec"].get("nodeName"))
+    ground.until(lambda: look(ground.pod("slow") or {}, "spec", "nodeName"))
     ground.delete("slow")
     ground.until(lambda: ground.pod("slow") is None, seconds=20)
     assert ground.stops == []
@@ -278,7 +278,7 @@ class TestWithAnApiServerThatGoesAway:
         ground.nodes("a")
         a_running_pod(ground, "leaving", stop="2s")
         ground.apply(a_pod("coming", a_template("coming", annotations={"startup": "3s"})))
-        ground.until(lambda: (ground.pod("coming") or {})["spec"].get("nodeName"))
+        ground.until(lambda: look(ground.pod("coming") or {}, "spec", "nodeName"))
         ground.delete("leaving")
         ground.plane.stop_api()
         away = datetime.now().astimezone()
@@ -303,3 +303,11 @@ class TestWithAnApiServerThatGoesAway:
         assert lease["holderIdentity"] == "vanished"
         time.sleep(12)  # a heartbeat comes every ten seconds
         assert ground.get(path)["spec"] == lease
+
+
+def test_an_annotation_that_cannot_be_read_keeps_its_pod_pending_and_says_why(ground: Ground):
+    ground.nodes("a")
+    ground.apply(a_pod("odd", a_template("odd", annotations={"startup": "soon"})))
+    ground.until(lambda: look(ground.pod("odd") or {}, "status", "reason") == "BadAnnotation")
+    assert "drill.plimsoll.dev/startup" in (ground.pod("odd") or {})["status"]["message"]
+    a_running_pod(ground, "web")

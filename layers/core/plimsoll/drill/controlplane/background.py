@@ -9,13 +9,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import IO, Final
@@ -70,26 +72,25 @@ def start(version: str, bench: Workbench) -> Running:
             )
         return already
     said = _folder(bench) / "background.log"
-    with said.open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", __name__, version],
+    reads, writes = os.pipe()
+    with open(reads, "rb") as ended, said.open("wb") as log:  # noqa: PTH123 - a pipe
+        subprocess.run(  # noqa: S603 - our own module
+            [sys.executable, "-m", __name__, version, str(writes)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            pass_fds=[writes],
             start_new_session=True,  # the terminal's Ctrl-C and end are not for it
+            check=True,
         )
-    end = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < end:
-        found = running(bench)
-        if found is not None:
-            return found
-        time.sleep(_LOOK_SECONDS)
-    process.kill()
-    process.wait()
-    found = running(bench)  # somebody else was faster: that one is as good
-    if found is not None and found.version == version:
-        return found
-    raise Refused(f"the control plane did not start:\n{said.read_text(errors='replace')[-4000:]}")
+        os.close(writes)
+        select.select([ended], [], [], START_SECONDS)
+    found = running(bench)  # whoever started it: somebody else may have been faster
+    if found is None or found.version != version:
+        raise Refused(
+            f"the control plane did not start:\n{said.read_text(errors='replace')[-4000:]}"
+        )
+    return found
 
 
 def stop(bench: Workbench) -> Running | None:
@@ -110,8 +111,13 @@ def stop(bench: Workbench) -> Running | None:
     return found
 
 
-def hold(version: str, bench: Workbench) -> None:
+def hold(version: str, bench: Workbench, ready: Callable[[], None]) -> None:
     """Run a control plane in this process until it is told to end.
+
+    Args:
+        version: of Kubernetes.
+        bench: where it leaves word of itself.
+        ready: called when others can find it.
 
     Raises:
         Refused: another one runs.
@@ -134,6 +140,7 @@ def hold(version: str, bench: Workbench) -> None:
                 half = state.with_suffix(".half")
                 half.write_text(json.dumps(asdict(here)), encoding="utf-8")
                 half.rename(state)
+                ready()
                 while True:
                     signal.pause()
         finally:
@@ -174,4 +181,10 @@ def _taken(lock: IO[str]) -> bool:
 
 
 if __name__ == "__main__":
-    hold(sys.argv[1], Workbench.of_this_process())
+    if os.fork():
+        os._exit(0)  # what follows is nobody's child: its starter neither waits for it nor ends it
+    hold(
+        sys.argv[1],
+        Workbench.of_this_process(),
+        ready=partial(os.close, int(sys.argv[2])),
+    )

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.transport import Answer, Transport
-from plimsoll.domain.errors import Refused
+from plimsoll.domain.errors import Refused, Temporary
 
 JOIN_SECONDS: Final = 30.0
+_ATTEMPTS: Final = 10
+_JOINERS: Final = 8
+_MANY: Final = 10
+"""From here on one list is cheaper than asking for each node."""
 ATTACHED_BY_CONTROLLER: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
 """Kubelets write it on their node; the attach-detach controller knows no other nodes."""
 _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -30,36 +35,33 @@ class Nodes:
 
     Args:
         api: with all rights.
-        kwok: as KWOK, for the leases that it holds.
     """
 
-    def __init__(self, api: Transport, kwok: Transport) -> None:
+    def __init__(self, api: Transport) -> None:
         self._api = api
-        self._kwok = kwok
         self._unsaid: list[str] = []
         """Nodes that vanished while the API server was away."""
 
     def join(self, *nodes: Mapping[str, Any]) -> None:
         """Create nodes and wait until the scheduler may use them."""
-        for node in nodes:
-            self._forget_lease(node["metadata"]["name"])
-            answer = self._api.call(
-                "POST", _NODES, body=_whole(node), content_type="application/json"
-            )
-            _expect(answer, _CREATED, f"POST {_NODES}")
+        with ThreadPoolExecutor(_JOINERS, thread_name_prefix="join") as threads:
+            list(threads.map(self._create, nodes))
         names = {node["metadata"]["name"] for node in nodes}
         end = time.monotonic() + JOIN_SECONDS + len(nodes) / 10
-        while names := {name for name in names if not self._usable(name)}:
+        while names := self._unusable(names):
             if time.monotonic() > end:
                 raise Refused(f"these nodes did not become Ready: {', '.join(sorted(names))}")
             time.sleep(_LOOK_SECONDS)
 
     def vanish(self, name: str, *, now: bool) -> None:
         """End a node's heartbeats now, or when the API server is back."""
-        if now:
-            self._give_away(name)
-        else:
-            self._unsaid.append(name)
+        try:
+            if now:
+                return self._give_away(name)
+        except Temporary:
+            pass  # it went away this moment
+        self._unsaid.append(name)
+        return None
 
     def catch_up(self) -> None:
         """End the heartbeats of the nodes that vanished while the API server was away."""
@@ -71,19 +73,21 @@ class Nodes:
         """Give a node's lease away; KWOK may be renewing it this moment."""
         spec = {"holderIdentity": _NOBODY, "leaseDurationSeconds": _FOR_EVER}
         path = f"{_LEASES}/{name}"
-        for _ in range(10):
-            answer = self._api.call(
-                "PATCH", path, body={"spec": spec}, content_type="application/merge-patch+json"
-            )
+        answer = self._patch(path, spec)
+        for _ in range(_ATTEMPTS):
             if answer.status == _NOT_FOUND:
                 # It vanished before its first heartbeat: KWOK must never start with it.
                 body = {"metadata": {"name": name}, "spec": spec}
                 answer = self._api.call("POST", _LEASES, body=body, content_type="application/json")
-            if answer.status in {_OK, _CREATED}:
-                return
-            if answer.status != _CONFLICT:
-                break
-        raise Refused(f"PATCH {path}: {answer.status} {answer.body}")
+            elif answer.status == _CONFLICT:
+                answer = self._patch(path, spec)
+        if answer.status not in {_OK, _CREATED}:
+            raise Refused(f"PATCH {path}: {answer.status} {answer.body}")
+
+    def _patch(self, path: str, spec: Mapping[str, Any]) -> Answer:
+        return self._api.call(
+            "PATCH", path, body={"spec": spec}, content_type="application/merge-patch+json"
+        )
 
     def _forget_lease(self, name: str) -> None:
         """Remove the lease of a node of the same name that was here before."""
@@ -91,19 +95,34 @@ class Nodes:
         if answer.status == _OK and answer.body["spec"].get("holderIdentity") == _NOBODY:
             self._api.call("DELETE", f"{_LEASES}/{name}")
 
-    def _usable(self, name: str) -> bool:
-        answer = self._api.call("GET", f"{_NODES}/{name}")
-        _expect(answer, _OK, f"GET {_NODES}/{name}")
-        node = answer.body
-        ready = any(
-            c["type"] == "Ready" and c["status"] == "True"
-            for c in node["status"].get("conditions", ())
-        )
-        kept_out = any(
-            taint["key"] == "node.kubernetes.io/not-ready"
-            for taint in node["spec"].get("taints", ())
-        )
-        return ready and not kept_out
+    def _create(self, node: Mapping[str, Any]) -> None:
+        self._forget_lease(node["metadata"]["name"])
+        answer = self._api.call("POST", _NODES, body=_whole(node), content_type="application/json")
+        _expect(answer, _CREATED, f"POST {_NODES}")
+
+    def _unusable(self, names: set[str]) -> set[str]:
+        """Return those that the scheduler may not use yet."""
+        if len(names) > _MANY:
+            answer = self._api.call("GET", _NODES)
+            _expect(answer, _OK, f"GET {_NODES}")
+            return names - {n["metadata"]["name"] for n in answer.body["items"] if _usable(n)}
+        unusable = set()
+        for name in names:
+            answer = self._api.call("GET", f"{_NODES}/{name}")
+            _expect(answer, _OK, f"GET {_NODES}/{name}")
+            if not _usable(answer.body):
+                unusable.add(name)
+        return unusable
+
+
+def _usable(node: Mapping[str, Any]) -> bool:
+    ready = any(
+        c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ())
+    )
+    kept_out = any(
+        taint["key"] == "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints", ())
+    )
+    return ready and not kept_out
 
 
 def _whole(node: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.drill.controlplane import binaries, components, stages
 from plimsoll.drill.controlplane.leashed import Leashed, listens
+from plimsoll.drill.controlplane.modules import NEWEST
 from plimsoll.drill.controlplane.nodes import Nodes
 from plimsoll.drill.controlplane.prepared import prepare, service_account_key
 from plimsoll.drill.controlplane.standins.process import Standins
@@ -49,7 +50,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def __init__(
         self,
         *,
-        version: str = binaries.NEWEST,
+        version: str = NEWEST,
         users: Mapping[str, Sequence[str]] | None = None,
         settings: Settings | None = None,
         programs: Path | None = None,
@@ -164,7 +165,15 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Stop everything.
+
+        Raises:
+            Refused: a program had ended by itself meanwhile, and what was seen cannot be trusted.
+        """
+        broken = self._complaint() if error is None else None
         self.stop()
+        if broken is not None:
+            raise Refused(broken)
 
     def stop(self) -> None:
         """Stop exactly what was started, and remove its folder. Twice is once."""
@@ -213,7 +222,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
             heard=self._heard,
         )
         self._standins.start()
-        self._nodes = Nodes(admin, self.transport(KWOK))
+        self._nodes = Nodes(admin)
 
     def _start_api(self) -> None:
         self._servers["kube-apiserver"].start()
@@ -238,12 +247,20 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
             return False
 
     def _broken(self) -> bool:
-        ended = [server for server in self._servers.values() if server.ended]
-        if ended:
-            raise Refused(
-                "\n".join([f"{ended[0].name} ended at once:", *(s.tail() for s in ended)])
-            )
+        if (complaint := self._complaint()) is not None:
+            raise Refused(complaint)
         return False
+
+    def _complaint(self) -> str | None:
+        """Return what is to be said of programs that ended by themselves; None if all run."""
+        parts: list[Leashed | Standins] = [*self._servers.values()]
+        if self._standins is not None:
+            parts.append(self._standins)
+        ended = [part for part in parts if part.ended]
+        if not ended:
+            return None
+        names = " and ".join(part.name for part in ended)
+        return "\n".join([f"{names} ended by itself:", *(part.tail() for part in ended)])
 
     def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
         end = time.monotonic() + READY_SECONDS

@@ -1,4 +1,4 @@
-"""The stand-ins' own process. Started by `process.Standins`; talks JSON, a line each."""
+"""The stand-ins' own process. `process.Standins` starts it and talks with it: JSON, a line each."""
 
 from __future__ import annotations
 
@@ -6,35 +6,42 @@ import json
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.drill.controlplane.standins.kubelets import Kubelets
 from plimsoll.drill.controlplane.standins.loop import Loop
+from plimsoll.drill.controlplane.standins.metrics import Metrics
+from plimsoll.drill.controlplane.standins.process import settings_of
 from plimsoll.drill.controlplane.standins.volumes import Volumes
 from plimsoll.drill.controlplane.standins.watching import Follower, Hears
 from plimsoll.hollow.edits import Json
-from plimsoll.hollow.settings import Settings
 from plimsoll.hollow.world import PodStopped
 
 
 def main() -> None:
     """Play until standard input ends."""
-    begin = json.loads(sys.stdin.readline())
-    kubeconfig = Path(begin["kubeconfig"])
-    spans = {name: timedelta(seconds=value) for name, value in begin["settings"].items()}
+    threading.excepthook = _give_up
+    kubeconfig = Path(sys.argv[1])
+    told = json.loads(sys.stdin.readline())
     transport, _ = load(kubeconfig)
     loop = Loop(transport)
-    settings = Settings(**spans)
+    settings = settings_of(told)
     volumes = Volumes(loop, settings)
     kubelets = Kubelets(loop, settings, volumes, stopped=_tell)
+    metrics = Metrics(loop, kubeconfig.parent.parent / "certificates")
+    metrics.start()
 
     def nodes(change: str, node: Json) -> None:
         volumes.node(change, node)
         kubelets.node(change, node)
+
+    def pods(change: str, pod: Json) -> None:
+        metrics.pod(change, pod)
+        kubelets.pod(change, pod)
 
     for path, hears in (
         ("/api/v1/nodes", nodes),
@@ -42,7 +49,7 @@ def main() -> None:
         ("/api/v1/persistentvolumeclaims", volumes.claim),
         ("/api/v1/persistentvolumes", volumes.volume),
         ("/apis/storage.k8s.io/v1/volumeattachments", volumes.attachment),
-        ("/api/v1/pods", kubelets.pod),
+        ("/api/v1/pods", pods),
     ):
         Follower(kubeconfig, path, _posted(loop, hears)).start()
     threading.Thread(target=_obey, args=(loop, kubelets), daemon=True).start()
@@ -66,6 +73,12 @@ def _obey(loop: Loop, kubelets: Kubelets) -> None:
 
         loop.post(vanish)
     os._exit(0)  # the starter is gone, and whatever is under way concerns nobody any more
+
+
+def _give_up(failed: threading.ExceptHookArgs) -> None:
+    """End with the first thread that fails: half of the stand-ins would play a cluster wrong."""
+    traceback.print_exception(failed.exc_value)
+    os._exit(1)
 
 
 def _tell(stopped: PodStopped) -> None:

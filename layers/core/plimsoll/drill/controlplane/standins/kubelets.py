@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Self
 
+from plimsoll.domain.errors import BadInput
 from plimsoll.drill.controlplane.standins.loop import STRATEGIC, Loop, Write
 from plimsoll.drill.controlplane.standins.volumes import Volumes
 from plimsoll.drill.durations import parse_duration
@@ -29,12 +30,44 @@ from plimsoll.hollow.world import How, PodStopped
 _EXITED: Final = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """How long a pod takes."""
+
+    startup: timedelta = timedelta()
+    stop: timedelta = timedelta()
+    run: timedelta | None = None
+
+    @classmethod
+    def of(cls, pod: Json, settings: Settings) -> Self:
+        """Read a pod's annotations.
+
+        Raises:
+            BadInput: one is no duration; the message names it.
+        """
+
+        def read(annotation: str) -> timedelta | None:
+            text = look(pod, "metadata", "annotations", default={}).get(annotation)
+            try:
+                return None if text is None else parse_duration(text)
+            except BadInput as error:
+                raise BadInput(f"{annotation}: {error}") from error
+
+        startup, stop = read(STARTUP), read(STOP)
+        return cls(
+            startup=settings.pod_startup if startup is None else startup,
+            stop=settings.pod_stop if stop is None else stop,
+            run=read(RUN),
+        )
+
+
 @dataclass(slots=True, kw_only=True)
 class _Held:
     """A pod that a kubelet has in hand."""
 
     pod: Json
     node: str
+    times: _Times = _Times()
     starting: bool = False
     """Its start-up time is running."""
     running: bool = False
@@ -138,8 +171,15 @@ class Kubelets:
             return
         self._waiting.pop(held.uid, None)
         held.starting = True
-        startup = _duration(held.pod, STARTUP, self._settings.pod_startup)
-        self._loop.at(self._loop.now() + startup, lambda: self._begin(held))
+        try:
+            held.times = _Times.of(held.pod, self._settings)
+        except BadInput as error:
+            # As a kubelet tells of a container that it cannot make: the pod waits for ever.
+            self._publish(
+                held, {"phase": "Pending", "reason": "BadAnnotation", "message": str(error)}
+            )
+        else:
+            self._loop.at(self._loop.now() + held.times.startup, lambda: self._begin(held))
 
     def _look_at_waiting(self) -> None:
         """Look again at the pods that wait for their volumes."""
@@ -154,10 +194,8 @@ class Kubelets:
         self._addresses += 1
         status = _running(held.pod, self._loop.now(), _address(self._addresses), ready=ready)
         self._publish(held, status)
-        run = look(held.pod, "metadata", "annotations", default={}).get(RUN)
-        if run is not None and held.pod["spec"]["restartPolicy"] != "Always":
-            end = self._loop.now() + parse_duration(run)
-            self._loop.at(end, lambda: self._succeed(held))
+        if held.times.run is not None and held.pod["spec"]["restartPolicy"] != "Always":
+            self._loop.at(self._loop.now() + held.times.run, lambda: self._succeed(held))
 
     def _succeed(self, held: _Held) -> None:
         """The containers are done. Nothing was stopped, so nobody is told that a pod was."""
@@ -180,7 +218,7 @@ class Kubelets:
         held.grace, grace = seconds, timedelta(seconds=seconds)
         if held.told is None or held.exits is None or held.killed is None:
             held.told = now
-            held.exits = now + _duration(held.pod, STOP, self._settings.pod_stop)
+            held.exits = now + held.times.stop
             held.killed = now + grace
         else:
             held.killed = min(held.killed, now + grace)
@@ -247,11 +285,6 @@ def _by_force(held: _Held, now: datetime) -> How:
     if held.told is not None and now >= held.told + timedelta(seconds=own):
         return "overran"
     return "cut-short"
-
-
-def _duration(pod: Json, annotation: str, default: timedelta) -> timedelta:
-    text = look(pod, "metadata", "annotations", default={}).get(annotation)
-    return default if text is None else parse_duration(text)
 
 
 def _path(pod: Json) -> str:

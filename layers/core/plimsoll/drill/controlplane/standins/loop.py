@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from plimsoll.adapters.clock import SystemClock
@@ -22,9 +23,9 @@ from plimsoll.domain.errors import Temporary
 
 WRITERS: Final = 8
 AGAIN: Final = timedelta(seconds=0.25)
-_NOT_YET: Final = frozenset({401, 403, 409, 429, 500, 502, 503, 504})
+_NOT_YET: Final = frozenset({401, 403, 429, 500, 502, 503, 504})
 """Answers that another attempt may change. The stand-ins have every right: a refusal is of an API
-server that has not read its roles yet. A conflict is over when the object is somebody else's."""
+server that has not read its roles yet."""
 _WATCHED_SECONDS: Final = 1.0
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
@@ -94,14 +95,31 @@ class Loop:
 
     def _send(self, write: Write) -> None:
         if not write.wanted():
-            return
+            return None
         try:
             answer = self._api.call(
                 write.method, write.path, body=write.body, content_type=write.content_type
             )
         except Temporary:
             answer = None
-        if answer is None or answer.status in _NOT_YET:
+        except Exception as error:  # noqa: BLE001 - raised in the loop, which ends the process by it
+            return self.post(partial(_raise, error))
+        if answer is None or _not_yet(write, answer):
             self.post(lambda: self.at(self.now() + AGAIN, lambda: self.write(write)))
         else:
             self.post(lambda: write.then(answer))
+        return None
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _not_yet(write: Write, answer: Answer) -> bool:
+    match answer.status:
+        case 409:  # over when the object is somebody else's, and then the write is not wanted
+            return bool(answer.body["reason"] == "Conflict")
+        case 404:  # its namespace is made while the API server starts
+            return write.method == "POST"
+        case status:
+            return status in _NOT_YET

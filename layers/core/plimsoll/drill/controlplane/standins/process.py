@@ -10,8 +10,9 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,9 +42,11 @@ class Standins:
         settings: Settings,
         heard: Callable[[PodStopped], None],
     ) -> None:
+        self.name: Final = "stand-ins"
         self._log = log
         self._heard = heard
-        self._begin = {"kubeconfig": str(kubeconfig), "settings": _seconds(settings)}
+        self._kubeconfig = kubeconfig
+        self._settings = _seconds(settings)
         self._process: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._listen, name="stand-ins", daemon=True)
         self._lock = threading.Lock()
@@ -54,14 +57,14 @@ class Standins:
         """Start the process."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-m", f"{__package__}"],
+                [sys.executable, "-m", str(__package__), self._kubeconfig],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
                 start_new_session=True,  # Ctrl-C is for the starter
             )
-        self._say(self._begin)
+        self._say(self._settings)
         self._thread.start()
 
     def vanish(self, node: str) -> None:
@@ -126,3 +129,9 @@ class Standins:
 def _seconds(settings: Settings) -> dict[str, float]:
     """Return what is played here of a cluster's settings, as JSON has it."""
     return {name: getattr(settings, name).total_seconds() for name in PLAYED}
+
+
+def settings_of(seconds: Mapping[str, float]) -> Settings:
+    """Return settings from what `_seconds` made of them; the rest has its defaults."""
+    spans: Any = {name: timedelta(seconds=value) for name, value in seconds.items()}
+    return replace(Settings(), **spans)

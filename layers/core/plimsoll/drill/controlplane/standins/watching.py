@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
+from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import kube_config
 from urllib3.exceptions import HTTPError
 
@@ -47,8 +48,8 @@ class Follower:
         )
         configuration.retries = False
         self._host = configuration.host
-        self._token = configuration.get_api_key_with_prefix("authorization")
-        self._rest = ApiClient(configuration).rest_client
+        self._token = configuration.get_api_key_with_prefix("authorization")  # type: ignore[no-untyped-call] # has no types
+        self._rest: Any = RESTClientObject(configuration)  # type: ignore[no-untyped-call] # has no types
         self._thread = threading.Thread(target=self._run, name=f"follow {path}", daemon=True)
 
     def start(self) -> None:
@@ -58,7 +59,7 @@ class Follower:
     def _run(self) -> None:
         while True:
             try:
-                version = self._list()
+                version: str | None = self._list()
                 while version is not None:
                     version = self._watch(version)
             except (ApiException, HTTPError, OSError):
