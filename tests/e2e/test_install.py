@@ -207,3 +207,21 @@ def test_a_cluster_that_acts_is_left_as_it_was_found(rig: Rig):
     assert not rig.cordoned()
     assert "plimsoll.dev/interruption" not in rig.node()["metadata"].get("annotations", {})
     assert "lab" not in rig.typed("clusters", "list").stdout
+
+
+def test_the_kill_switch_is_seen_and_leaves_every_other_parameter_as_it_was(rig: Rig):
+    def parameters() -> dict[str, str]:
+        [stack] = rig.stack.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+        return {p["ParameterKey"]: p["ParameterValue"] for p in stack["Parameters"]}
+
+    before = parameters()
+    [pair] = next(
+        c.words[3:]
+        for c in beginning(SAM, "deploy", "--parameter-overrides")
+        if c.words[3].startswith("KillSwitch=")
+    )
+    name, _, value = pair.partition("=")
+    rig.stack.deploy(**{name: value})
+    assert parameters() == {**before, name: value}
+    assert before["AcceptDrills"] == "true"
+    assert "the kill switch of the stack is on" in rig.typed("clusters", "list").stderr

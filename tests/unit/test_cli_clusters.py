@@ -196,6 +196,14 @@ def test_a_dry_run_says_what_would_be_put_back_and_writes_nothing():
     assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
 
+def test_the_kill_switch_stops_the_functions_and_not_who_puts_things_back():
+    world, _ = a_world(mode=Mode.ACT)
+    world.kill_switch = True
+    advise_and_raise(world)
+    assert run(world, "clusters", "remove", "harbor", "--yes").exit_code == 0
+    assert marks(world) == (False, False, 2, False)
+
+
 def test_nothing_is_put_back_or_removed_without_a_yes():
     world, counting = a_world(mode=Mode.ACT)
     advise_and_raise(world)
