@@ -229,13 +229,14 @@ def test_replacements_without_room_are_given_up_once_nothing_says_when_the_nodes
     node = going("spot", kind="rebalance-recommendation", ends=None)
     doomed = pods_of("web", 2, node="spot")
     homeless = [a_pod(f"web-{n}", created=STARTED, cpu="6") for n in (7, 8)]
-    seen = looked([node], [*doomed, *homeless], [raised(a_deployment(replicas=4), 2)])
+    pods, workload = [*doomed, *homeless], raised(a_deployment(replicas=4), 2)
+    seen = looked([node], pods, [workload])
 
     assert of(plan_drain(seen, at(120)), Scale) == []  # a node may be on its way
     (scale,) = of(plan_drain(seen, at(600)), Scale)
     assert (scale.replicas, scale.temporary) == (2, None)
 
-    urgent = looked([going("spot", ends=900)], seen.pods, seen.workloads)
+    urgent = looked([going("spot", ends=900)], pods, [workload])
     assert of(plan_drain(urgent, at(600)), Scale) == []
 
 

@@ -10,7 +10,7 @@ PodDisruptionBudget would; so the Lease is asked again before every wave, and wi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -35,6 +35,7 @@ from plimsoll.services.ports import (
     Telemetry,
     Workers,
 )
+from plimsoll.services.slice_memory import SliceMemory
 
 LEASE_SECONDS: Final = 10.0
 """How long a killed slice keeps the next one out. Renewed before every look and every wave."""
@@ -42,24 +43,6 @@ PAUSE_SECONDS: Final = 1.0
 """Between two looks: a replacement that is Ready is seen within this time."""
 AVOID: Final = timedelta(minutes=3)
 """How long a node group that refused is not asked again."""
-
-
-@dataclass(slots=True)
-class _Memory:
-    """What one slice knows besides the cluster."""
-
-    groups: Sequence[NodeGroup] | None = None
-    """Read once, and again before anything is asked for and after a change of ours."""
-    avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
-    reports: dict[str, Report] = field(default_factory=dict)
-    told: dict[str, tuple[object, ...]] = field(default_factory=dict)
-    """Of each report the turns that were tried to be written: see `_turns`."""
-
-    def news(self) -> Sequence[Report]:
-        """Return reports with a turn that was not tried to be written yet, each once."""
-        found = [r for key, r in self.reports.items() if self.told.get(key) != _turns(r)]
-        self.told |= {report.interruption: _turns(report) for report in found}
-        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +95,7 @@ class DrainService:
             workers=self.workers,
             telemetry=self.telemetry,
         )
-        memory = _Memory()
+        memory = SliceMemory()
         looks = 0
         try:
             while True:
@@ -132,21 +115,19 @@ class DrainService:
         finally:
             self._save(list(memory.reports.values()))
 
-    def _look(self, api: ClusterApi, groups: NodeGroups, memory: _Memory) -> Plan:
+    def _look(self, api: ClusterApi, groups: NodeGroups, memory: SliceMemory) -> Plan:
         seen = api.observe()
         gone = self._gone(seen)
         fresh = memory.groups is None  # also when they could not be read the last time
         while True:
             if fresh:
                 memory.groups = self._read_groups(groups, seen.nodes)
-            now, known = self.clock.now(), memory.groups or ()
-            plan = plan_drain(seen.among(groups=known, gone=gone), now, avoid=memory.avoid)
+            now, read = self.clock.now(), memory.groups or ()
+            plan = plan_drain(seen.among(groups=read, gone=gone), now, avoid=memory.avoid)
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break
             fresh = True  # somebody else may have asked since: look again before asking for more
-        for report in plan.reports:
-            known = memory.reports.get(report.interruption)
-            memory.reports[report.interruption] = known.merged(report) if known else report
+        memory.learn(plan.reports)
         return plan
 
     def _read_groups(self, groups: NodeGroups, nodes: Sequence[Node]) -> Sequence[NodeGroup] | None:
@@ -180,7 +161,7 @@ class DrainService:
             return frozenset()
         return frozenset(i for i, said in found.items() if said.state == "terminated")
 
-    def _learn(self, memory: _Memory, outcomes: Sequence[Outcome]) -> None:
+    def _learn(self, memory: SliceMemory, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
             if not isinstance(outcome.action, Grow):
                 continue
@@ -197,11 +178,6 @@ class DrainService:
                 self.telemetry.warn(
                     "report not written", interruption=report.interruption, because=str(answer)
                 )
-
-
-def _turns(report: Report) -> tuple[object, ...]:
-    """Return what is written at once: a slice may be killed, and the Node gone before the next."""
-    return report.gone, report.closed, report.killed
 
 
 def _renew(api: ClusterApi, holder: str) -> None:
