@@ -221,7 +221,7 @@ def test_the_kill_switch_is_seen_and_leaves_every_other_parameter_as_it_was(rig:
         if c.words[3].startswith("KillSwitch=")
     )
     name, _, value = pair.partition("=")
-    rig.stack.deploy(**{name: value})
+    rig.stack.deploy(None, **{name: value})
     assert parameters() == {**before, name: value}
     assert before["AcceptDrills"] == "true"
     assert "the kill switch of the stack is on" in rig.typed("clusters", "list").stderr
