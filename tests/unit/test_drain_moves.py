@@ -279,6 +279,14 @@ def test_a_rolling_restart_waits_for_room_for_its_first_replacement():
     assert "waits for room" in plan_drain(tight, at(1)).waiting["spot"][-1]
 
 
+def test_where_nothing_says_when_nodes_go_a_restart_waits_for_room_for_all():
+    pods = pods_of("web", 2, node="spot", cpu="2")
+    calm = going("spot", kind="rebalance-recommendation", ends=None)
+    for node, restarts in ((calm, 0), (going("spot"), 1)):
+        seen = looked([node, a_node("od", cpu="3")], pods, [owned_by_gitops(replicas=2)])
+        assert len(of(plan_drain(seen, at(1)), Restart)) == restarts
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from plimsoll.domain.actions import Restart
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.floors import unavailable
+from plimsoll.domain.floors import resolve, unavailable
 from plimsoll.domain.replace.case import Case
 from plimsoll.domain.replace.owners import count_owner
 from plimsoll.domain.replace.room import Room
 from plimsoll.domain.replace.steps import CROWDED, Steps, Way
+from plimsoll.domain.workloads import Workload
 
 
 def _why(case: Case) -> str | None:
@@ -32,25 +33,30 @@ def _why(case: Case) -> str | None:
 
 
 def _steps(case: Case, room: Room) -> Steps:
+    """Start it when its first pods have room, or all where nothing else may be Pending.
+
+    Once begun it makes one after the other, whether there is room or not.
+    """
     workload = case.workload
     if workload is None or not case.doomed:
         return Steps()
-    one = case.doomed[0].pod
-    place = room.add(one)
-    if place is None:
-        return Steps(waiting="waits for room for the first replacement")
-    if not room.crowd.spares(replacement_of(one), 1):
+    at_once = min(_surge(workload), len(case.doomed))
+    wanted = len(case.doomed) if room.kept or case.calm else at_once
+    fits = sum(room.add(d.pod) is not None for d in case.doomed)
+    if fits < wanted:
+        return Steps(waiting=f"waits for room for {wanted} replacements, there is some for {fits}")
+    new = replacement_of(case.doomed[0].pod)
+    if room.crowd.spares(new, at_once) < at_once:
         return Steps(waiting=CROWDED)
-    room.crowd.join(replacement_of(one))
-    return Steps(
-        actions=(
-            Restart(
-                workload=workload,
-                at=case.now,
-                reason=f"{_why(case)}; the first of {len(case.doomed)} replacements has room on {place}",
-            ),
-        )
-    )
+    for _ in range(at_once):
+        room.crowd.join(new)
+    reason = f"{_why(case)}; there is room for {fits} replacements of {len(case.doomed)}"
+    return Steps(actions=(Restart(workload=workload, at=case.now, reason=reason),))
+
+
+def _surge(workload: Workload) -> int:
+    """Return how many pods a rollout makes at once; one at least, where none may be missing."""
+    return max(1, resolve(workload.max_surge, workload.replicas, round_up=True))
 
 
 RESTART = Way(name="rolling restart", surges=True, why=_why, steps=_steps)
