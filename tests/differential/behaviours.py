@@ -378,12 +378,12 @@ def _autoscalers(bench: Bench) -> None:
     bench.node("n0")
     bench.create(bench.deployment("web", 1))
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+    missing = {"metric": {"name": "none"}, "target": {"type": "Value", "value": "1"}}
     spec = {
         "scaleTargetRef": target,
         "minReplicas": 2,
         "maxReplicas": 4,
-        "metrics": [{"type": "Resource", "resource": cpu}],
+        "metrics": [{"type": "External", "external": missing}],
     }
     bench.create(bench.object("HorizontalPodAutoscaler", "web", spec=spec))
     bench.settle(17)
@@ -420,7 +420,9 @@ def _nodes(bench: Bench) -> None:
     bench.settle()
     bench.cordon(nodes[0])
     conditions = [{"type": "DiskPressure", "status": "True"}]
-    bench.strategic(f"{bench.path('Node', nodes[1])}/status", {"status": {"conditions": conditions}})
+    bench.strategic(
+        f"{bench.path('Node', nodes[1])}/status", {"status": {"conditions": conditions}}
+    )
     bench.settle()
     bench.scale("Deployment", "web", 6)
     bench.settle()

@@ -12,7 +12,9 @@ FAMILY = "left out"
 
 
 def _finalizers(bench: Bench) -> None:
-    bench.create(bench.object("ConfigMap", "held", metadata={"name": "held", "finalizers": ["a/b"]}))
+    bench.create(
+        bench.object("ConfigMap", "held", metadata={"name": "held", "finalizers": ["a/b"]})
+    )
     bench.settle()
     path = bench.path("ConfigMap", "held")
     bench.ask("DELETE", path)
@@ -29,7 +31,8 @@ def _adoption(bench: Bench) -> None:
 
 
 def _validation(bench: Bench) -> None:
-    bench.create(bench.object("Pod", "empty", spec={"containers": []}))
+    container = {"name": "Not A Name", "image": "one"}
+    bench.create(bench.object("Pod", "odd", spec={"containers": [container]}))
     bench.settle()
 
 

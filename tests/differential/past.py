@@ -25,7 +25,8 @@ def maker(pod: Json, sets: Mapping[str, Json]) -> tuple[str | None, str]:
     """Return kind and name of what made a pod: of the Deployment, not of its ReplicaSet."""
     owner = controller_of(pod)
     if owner is None:
-        return None, pod["metadata"]["name"]
+        made = pod["metadata"].get("generateName")
+        return ("nobody", made) if made else (None, pod["metadata"]["name"])
     above = controller_of(sets[owner["uid"]]) if owner["uid"] in sets else None
     if above is not None:
         owner = above

@@ -157,8 +157,7 @@ def _pods(
             own = pod["metadata"]["name"]
             picture[f"pod {own}"] = _standing(pod)
             picture[f"pod {own}: node"] = look(pod, "spec", "nodeName")
-            groups[f"pods of {kind} {name}"].append(pod)
-        else:
+        if kind is not None:
             groups[f"pods of {kind} {name}"].append(pod)
     for group, members in groups.items():
         picture[group] = _counted(_standing(pod) for pod in members)

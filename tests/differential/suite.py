@@ -57,7 +57,9 @@ def _all() -> Iterator[Scenario]:
 def sample() -> frozenset[str]:
     """Return the names of those that are quick to play and touch everything."""
     generated = {
-        family.scenario(seed).name for family in FAMILIES for seed in range(min(_SAMPLE, family.COUNT))
+        family.scenario(seed).name
+        for family in FAMILIES
+        for seed in range(min(_SAMPLE, family.COUNT))
     }
     written = {s.name for s in (*behaviours.scenarios(), *leftout.scenarios())}
     return frozenset(generated | written)

@@ -32,6 +32,10 @@ def test_both_clusters_show_the_same_picture_after_each_step(
     differs = {(difference.step, difference.what) for difference in found}
     as_known = differs == expected
     score.count(scenario, agreed=not differs, known=bool(differs) and as_known)
-    new = [str(difference) for difference in found if (difference.step, difference.what) not in expected]
+    new = [
+        str(difference)
+        for difference in found
+        if (difference.step, difference.what) not in expected
+    ]
     assert not new, "\n".join(["they differ, which nobody knew:", *new])
     assert as_known, f"no longer different, so take it out of known.py: {expected - differs}"

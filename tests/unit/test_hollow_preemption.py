@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from plimsoll.hollow.conditions import condition
+from plimsoll.hollow.refusals import RefusedError
 from tests.hollows import PODS, Json, Play, a_budget, a_pod, a_template
 
 
@@ -98,8 +99,12 @@ def test_a_class_that_never_preempts_waits_its_turn(play: Play):
     assert play.serving() == {"boss", "y"}
 
 
-def test_a_pod_without_a_class_gets_the_lowest_global_default(play: Play):
-    play.apply(a_class("usual", 50, globalDefault=True), a_class("other", 70, globalDefault=True))
+def test_a_pod_without_a_class_gets_the_one_global_default(play: Play):
+    play.apply(a_class("usual", 50, globalDefault=True))
+    with pytest.raises(RefusedError) as refused:
+        play.apply(a_class("other", 70, globalDefault=True))
+    assert refused.value.code == 403
+    play.apply(a_class("usual", 50, globalDefault=True))  # as it is
     play.apply(a_pod("x"))
     spec = play.get(f"{PODS}/x")["spec"]
     assert (spec["priorityClassName"], spec["priority"]) == ("usual", 50)

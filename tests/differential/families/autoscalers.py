@@ -20,12 +20,12 @@ def scenario(seed: int) -> Scenario:
     more: Json = {"podManagementPolicy": "Parallel"} if kind == "StatefulSet" else {}
     bench.create(bench.workload(kind, "web", chance.randint(1, 5), **more))
     least, most = chance.randint(1, 3), chance.randint(3, 5)
-    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+    missing = {"metric": {"name": "none"}, "target": {"type": "Value", "value": "1"}}
     spec = {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": "web"},
         "minReplicas": least,
         "maxReplicas": most,
-        "metrics": [{"type": "Resource", "resource": cpu}],
+        "metrics": [{"type": "External", "external": missing}],
     }
     bench.create(bench.object("HorizontalPodAutoscaler", "web", spec=spec))
     bench.settle(17)

@@ -16,7 +16,7 @@ from typing import Any
 from plimsoll.domain.objects import parse_selector
 from plimsoll.domain.selectors import matches
 from plimsoll.hollow.edits import Json, look, put
-from plimsoll.hollow.refusals import invalid, not_found
+from plimsoll.hollow.refusals import forbidden, invalid, not_found
 from plimsoll.hollow.resources import BY_PLURAL, Resource
 from plimsoll.hollow.store import Store
 
@@ -168,11 +168,10 @@ def _pod(obj: Json, store: Store) -> Json:
         line = store.get("priorityclasses", "", name)
         if line is None and name not in builtin:
             why = f"no PriorityClass with name {name} was found"
-            raise invalid(BY_PLURAL["pods"], obj["metadata"]["name"], "spec.priorityClassName", why)
+            raise forbidden(BY_PLURAL["pods"], obj["metadata"]["name"], why)
         value = builtin[name] if line is None else line["value"]
-    else:  # of several global defaults the lowest one holds
-        usual = (c for c in store.all("priorityclasses") if c.get("globalDefault"))
-        line = min(usual, key=lambda c: int(c["value"]), default=None)
+    else:
+        line = next((c for c in store.all("priorityclasses") if c.get("globalDefault")), None)
         value = 0 if line is None else line["value"]
     resolved = {
         "priority": value,
@@ -182,4 +181,18 @@ def _pod(obj: Json, store: Store) -> Json:
     return {**obj, "spec": {**resolved, **spec}}
 
 
-_SPECIAL: Mapping[str, Callable[[Json, Store], Json]] = {"deployments": _deployment, "pods": _pod}
+def _priority_class(obj: Json, store: Store) -> Json:
+    """Let only one class be the global default."""
+    other = next((c for c in store.all("priorityclasses") if c.get("globalDefault")), None)
+    name = obj["metadata"]["name"]
+    if obj.get("globalDefault") and other is not None and other["metadata"]["name"] != name:
+        why = f"PriorityClass {other['metadata']['name']} is already marked as default. Only one default can exist"
+        raise forbidden(BY_PLURAL["priorityclasses"], name, why)
+    return obj
+
+
+_SPECIAL: Mapping[str, Callable[[Json, Store], Json]] = {
+    "deployments": _deployment,
+    "pods": _pod,
+    "priorityclasses": _priority_class,
+}

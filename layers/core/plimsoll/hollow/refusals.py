@@ -63,6 +63,12 @@ def unauthorized() -> RefusedError:
     return _status(401, "Unauthorized", "Unauthorized")
 
 
+def forbidden(resource: Resource, name: str, why: str) -> RefusedError:
+    """403: an admission plugin says no."""
+    message = f'{resource.qualified} "{name}" is forbidden: {why}'
+    return _status(403, "Forbidden", message, _details(resource, name))
+
+
 def not_found(resource: Resource, name: str) -> RefusedError:
     """404: no such object."""
     message = f'{resource.qualified} "{name}" not found'

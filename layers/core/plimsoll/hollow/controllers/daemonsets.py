@@ -113,7 +113,7 @@ class DaemonSets(Controller[Key]):
             for pod in here:
                 if is_finished(pod):
                     delete(self.store, "pods", pod, DeleteOptions(), now=now)
-        self._update(daemonset, [pods.get(n, []) for n in wanted], update, now)
+        self._update(daemonset, wanted, pods, update, now)
         self._report(daemonset, wanted, pods, update, now)
 
     def _pod(self, daemonset: Json, node: str, update: str) -> Json:
@@ -134,15 +134,26 @@ class DaemonSets(Controller[Key]):
             pod = put(pod, path, {"requiredDuringSchedulingIgnoredDuringExecution": terms})
         return pod
 
-    def _update(self, daemonset: Json, nodes: list[list[Json]], update: str, now: datetime) -> None:
-        """Replace outdated pods, on as many nodes at a time as may be without one that is Ready."""
+    def _update(
+        self,
+        daemonset: Json,
+        wanted: list[str],
+        pods: dict[str, list[Json]],
+        update: str,
+        now: datetime,
+    ) -> None:
+        """Replace outdated pods, on as many nodes at a time as may be without one that is Ready.
+
+        Those on a node that would not get one again go too. Source: rollingUpdate.
+        """
         strategy = daemonset["spec"]["updateStrategy"]
         if strategy["type"] == "OnDelete":
             return
+        nodes = [pods.get(node, []) for node in dict.fromkeys([*wanted, *pods])]
         most = look(strategy, "rollingUpdate", "maxUnavailable", default=1)
-        left = scaled(most, len(nodes), up=True)
-        left -= sum(1 for pods in nodes if not any(_serves(pod) for pod in pods))
-        for pod in [pod for pods in nodes for pod in pods]:
+        left = scaled(most, len(wanted), up=True)
+        left -= sum(1 for here in nodes if not any(_serves(pod) for pod in here))
+        for pod in [pod for here in nodes for pod in here]:
             if pod["metadata"]["labels"].get(_REVISION) == update or is_deleting(pod):
                 continue
             if not is_ready(pod) or left > 0:

@@ -3,6 +3,7 @@
 A pod that is told to go, or whose object is gone, before it succeeded has failed and counts towards
 `backoffLimit`; another is made at once (podReplacementPolicy TerminatingOrFailed, the default). So
 a Job whose limit is 0 does not outlive an eviction. Pods that the Job itself takes away count not.
+It is Complete, or Failed, only when its last pod is gone (see enactJobFinished and delayTerminal).
 
 How long a pod runs is said by `drill.plimsoll.dev/run` (see `kubelet`); without it, for ever.
 
@@ -95,13 +96,24 @@ class Jobs(Controller[Key]):
             self._dismiss(first_to_go(active, active, len(active) - wanted, now), now)
         for _ in range(wanted - len(active)):
             self._create(job, now)
+        self._report(job, now, failed=failed, complete=complete)
+
+    def _report(self, job: Json, now: datetime, *, failed: bool, complete: bool) -> None:
         job = put(job, ("status",), self._status(job, now))
+        status = job["status"]
+        at_rest = not status["active"] and not status["terminating"]
         if failed:
-            job = with_condition(job, "Failed", "True", now=now, reason="BackoffLimitExceeded")
+            why = "BackoffLimitExceeded"
+            job = with_condition(job, "FailureTarget", "True", now=now, reason=why)
+            if at_rest:
+                job = with_condition(job, "Failed", "True", now=now, reason=why)
         elif complete:
-            job = put(job, ("status", "completionTime"), stamp(now))
-            job = with_condition(job, "Complete", "True", now=now, reason="CompletionsReached")
-        elif spec.get("suspend"):
+            why = "CompletionsReached"
+            job = with_condition(job, "SuccessCriteriaMet", "True", now=now, reason=why)
+            if at_rest:
+                job = put(job, ("status", "completionTime"), stamp(now))
+                job = with_condition(job, "Complete", "True", now=now, reason=why)
+        elif job["spec"].get("suspend"):
             job = with_condition(job, "Suspended", "True", now=now, reason="JobSuspended")
         elif condition(job, "Suspended") is not None:
             job = with_condition(job, "Suspended", "False", now=now, reason="JobResumed")
