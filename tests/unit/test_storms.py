@@ -161,14 +161,31 @@ class _Clumsy(Quiet):
 
 @pytest.mark.parametrize(("count", "seen"), [(2, "took-another"), (1, "dropped-by-count")])
 def test_the_rules_see_a_count_put_back_that_takes_the_wrong_pods(count: int, seen: str):
+    assert seen in broken_by(_Clumsy(count), a_storm())
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen"),
+    [
+        ({}, {"raised-without-note"}),
+        ({"gitops": True}, {"raised-without-note", "raised-anothers"}),
+        ({"autoscaled": (2, 4)}, {"raised-without-note", "raised-anothers"}),
+    ],
+)
+def test_the_rules_see_a_count_raised_that_is_not_ours(changes, seen: set[str]):
+    broken = broken_by(_Clumsy(2), a_storm(workloads=(replace(WEB, **changes),)))
+    assert {rule for rule in broken if rule.startswith("raised")} == seen
+
+
+def broken_by(clumsy: _Clumsy, storm: Storm) -> set[str]:
+    """Let somebody clumsy meet a recommendation, with time enough to do harm."""
     leave = replace(a_batch("spot-1", 1), notice="rebalance-recommendation")
-    storm = a_storm(events=(leave, replace(a_batch("base", 1), at=200, reclaim_seconds=5)))
-    clumsy = _Clumsy(count)
+    storm = replace(storm, events=(leave, replace(a_batch("base", 1), at=200, reclaim_seconds=5)))
     simulation = Simulation(read_storm(storm), responder="none", seed=1, listener=clumsy)
     watch = Watch(simulation, "clumsy", Hearing([]))
     clumsy.simulation = simulation
     simulation.run()
-    assert seen in {v.rule for v in watch.findings.found}
+    return {v.rule for v in watch.findings.found}
 
 
 def test_what_was_lost_cannot_be_known_of():

@@ -21,8 +21,10 @@ from plimsoll.drill.machines import Machine
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.storms.hearing import Hearing, since
+from plimsoll.drill.storms.workload import GITOPS
 from plimsoll.drill.storms.writes import GENERATIONS, KINDS, Write
 from plimsoll.drill.tally import Tally
+from plimsoll.hollow.store import Store
 
 type Wrong = tuple[str, str]
 HEARD: Final = timedelta(seconds=5)
@@ -59,12 +61,15 @@ def judged(write: Write, scene: Scene) -> list[Wrong]:
     if plural in KINDS and "replicas" in write.body.get("spec", {}):
         key = (scene.stage.name, namespace, KINDS[plural], write.name)
         tally = scene.measurement.tallies.get(key)
-        return [] if tally is None else list(_scaling(write, tally))
+        return [] if tally is None else list(_scaling(write, tally, scene.stage.cluster.store))
     return []
 
 
-def _scaling(write: Write, tally: Tally) -> Iterator[Wrong]:
-    """A count is never set below the owner's, nor above it without a note of what to restore."""
+def _scaling(write: Write, tally: Tally, store: Store) -> Iterator[Wrong]:
+    """A count is never set below the owner's, nor above it without a note of what to restore.
+
+    Where somebody else holds it to what is declared, it is not raised at all.
+    """
     replicas = write.body["spec"]["replicas"]
     note = (write.body.get("metadata", {}).get("annotations") or {}).get(TEMPORARY)
     what = f"{write.name} to {replicas}, and its owner declared {tally.replicas}"
@@ -72,6 +77,23 @@ def _scaling(write: Write, tally: Tally) -> Iterator[Wrong]:
         yield "scaled-below-declared", what
     if replicas > tally.replicas and note is None:
         yield "raised-without-note", what
+    if replicas > tally.replicas and (holder := _held(write, store)) is not None:
+        yield "raised-anothers", f"{what}, which {holder} holds"
+
+
+def _held(write: Write, store: Store) -> str | None:
+    """Return who holds the count of a workload to what is declared."""
+    plural, namespace = write.target.resource.plural, write.target.namespace or ""
+    for autoscaler in store.all("horizontalpodautoscalers"):
+        target = autoscaler["spec"]["scaleTargetRef"]
+        if (autoscaler["metadata"]["namespace"], target["kind"], target["name"]) == (
+            namespace,
+            KINDS[plural],
+            write.name,
+        ):
+            return "an autoscaler"
+    fields = store.must_get(plural, namespace, write.name)["metadata"].get("managedFields", ())
+    return GITOPS if any(entry["manager"] == GITOPS for entry in fields) else None
 
 
 @dataclass(frozen=True, slots=True)
