@@ -9,19 +9,25 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Answer
 from plimsoll.domain.errors import Refused, Temporary
+from plimsoll.domain.names import TEMPORARY
 from plimsoll.drill.cluster.errands import Errands
 from plimsoll.drill.cluster.installation import install
 from plimsoll.drill.cluster.outage import Outages
 from plimsoll.drill.cluster.shown import Shown
 from plimsoll.drill.emulated.kills import Kills
+from plimsoll.drill.measure import Measurement
 from plimsoll.drill.problems import Place
 from plimsoll.drill.scenario import FaultEntry
+from plimsoll.drill.script import read_drill
+from plimsoll.drill.simulated.stage import HollowStage
+from plimsoll.drill.simulated.time import VirtualClock
 
 SECONDS = 10.0
 
@@ -322,3 +328,37 @@ def test_a_kind_that_the_version_does_not_know_is_refused_with_the_file_and_the_
     )
     with pytest.raises(Refused, match=r"fields\.yaml: .* knows no ValidatingAdmissionPolicy.*rbac"):
         install(Discovery(), tmp_path)
+
+
+@pytest.fixture
+def stage():
+    script = read_drill(Path(__file__).parents[1] / "e2e" / "emulated" / "drill.yaml")
+    [spec] = script.scenario.clusters
+    clock = VirtualClock()
+    stage = HollowStage(spec, seed=0, clock=clock, measurement=Measurement())
+    stage.set_up(script.objects[spec.name])
+    clock.run_until(clock.now() + timedelta(seconds=30))
+    return stage
+
+
+def note(stage: HollowStage, resource: str, name: str) -> None:
+    """Leave the note of a temporary change on an object."""
+    answer = stage.cluster.handle(
+        "PATCH",
+        f"/apis/apps/v1/namespaces/shop/{resource}/{name}",
+        body={"metadata": {"annotations": {TEMPORARY: "{}"}}},
+        content_type="application/merge-patch+json",
+        now=stage.cluster.now,
+    )
+    assert answer.status == 200
+
+
+def test_a_note_on_a_workload_keeps_a_drill_from_being_settled(stage):
+    note(stage, "deployments", "web")
+    assert list(stage.unfinished()) == ["Deployment shop/web is changed for a while"]
+
+
+def test_a_note_that_the_deployment_controller_copied_to_a_replicaset_does_not(stage):
+    [replicaset] = stage.all("replicasets")
+    note(stage, "replicasets", replicaset["metadata"]["name"])
+    assert list(stage.unfinished()) == []

@@ -19,6 +19,7 @@ from plimsoll.drill.manifests import WORKLOADS, Manifest
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.scenario import ClusterSpec, ScaleEntry, Selector
 from plimsoll.drill.simulated.time import VirtualClock
+from plimsoll.hollow.conditions import controller_of
 from plimsoll.hollow.manifests import path_of
 from plimsoll.hollow.resources import BY_KIND
 
@@ -158,8 +159,11 @@ class Stage(ABC):
             yield f"{lost} pods of {self.name} are on nodes that are gone"
         for kind in sorted(WORKLOADS):
             for obj in self.all(BY_KIND[kind].plural):
-                if TEMPORARY in (obj["metadata"].get("annotations") or {}):
-                    meta = obj["metadata"]
+                meta = obj["metadata"]
+                # A Deployment's annotations are copied to its ReplicaSets, and stay there:
+                # k8s.io/kubernetes/pkg/controller/deployment/util, SetNewReplicaSetAnnotations.
+                own = controller_of(obj) is None
+                if own and TEMPORARY in (meta.get("annotations") or {}):
                     yield f"{kind} {meta['namespace']}/{meta['name']} is changed for a while"
 
     def _applied(self, obj: Json) -> str | None:

@@ -103,9 +103,6 @@ class ControlPlanes:
             self._exits.callback(scans.end)
             scans.start()
 
-    def calls(self) -> None:
-        """Nothing: an API server does not say who called it."""
-
     def _loses_api(self, name: str) -> bool:
         return any(
             isinstance(entry, FaultEntry)

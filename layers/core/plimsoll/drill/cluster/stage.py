@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final, override
 
 from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Temporary
 from plimsoll.drill.cluster.errands import Errands
 from plimsoll.drill.cluster.outage import Outages
@@ -63,7 +65,6 @@ class ControlPlaneStage(Stage):
 
     def start(self) -> None:
         """Begin to watch, and to let nodes come and go. The control plane runs already."""
-        self._owner = self.plane.transport()
         self._shown.follow(self.plane)
         for errands in (self._arrivals, self._departures, self._lost):
             errands.start()
@@ -161,12 +162,17 @@ class ControlPlaneStage(Stage):
                 case _:
                     pass
 
+    @cached_property
+    def _owner(self) -> Transport:
+        return self.plane.transport()
+
     # In threads of their own.
 
     def _join(self, machines: list[Machine]) -> None:
-        there = [machine for machine in machines if machine.gone is None]
-        if there:
-            self.plane.join(*(node_object(machine) for machine in there))
+        with self._time.lock:  # what was created by an attempt whose answer was lost is shown
+            new = [m for m in machines if m.gone is None and self.get("nodes", "", m.node) is None]
+        if new:
+            self.plane.join(*map(node_object, new))
 
     def _depart(self, nodes: list[str]) -> None:
         for node in nodes:

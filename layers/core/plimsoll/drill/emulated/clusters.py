@@ -42,9 +42,6 @@ class Clusters(Protocol):
     def begin(self) -> None:
         """Let the clusters' autoscalers work: it is time 0."""
 
-    def calls(self) -> None:
-        """Count the calls that were answered, where that was not done while they were."""
-
 
 class MakesClusters(Protocol):
     """Makes the clusters of a drill."""
@@ -113,6 +110,3 @@ class HollowClusters:
                 clock = self._time.clock
                 scaler = in_process(stage, clock, 0.0)
                 clock.every(stage.spec.autoscaler.scan, scaler.scan, "autoscaler")
-
-    def calls(self) -> None:
-        """Nothing is left to count: the server counted each call when it came."""

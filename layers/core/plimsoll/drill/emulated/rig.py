@@ -230,7 +230,6 @@ class Emulation:
     def _report(self, stack: Stack) -> Report:
         if self._responder == "plimsoll":
             stack.hand_in(list(self._clusters.stages), self._measurement)
-        self._clusters.calls()
         kills = self._kills
         complaints = [c for c in stack.complaints() if kills is None or not kills.explain(c)]
         if complaints:
