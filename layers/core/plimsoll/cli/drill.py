@@ -41,6 +41,7 @@ Examples:
   plimsoll drill examples/all-spot-at-once.yaml --responder drain
   plimsoll drill examples/all-spot-at-once.yaml --compare --html page.html
   plimsoll drill my-drill.yaml --compare plimsoll,drain
+  plimsoll drill examples/one-node.yaml --rig cluster --verbose
   plimsoll drill my-drill.yaml --seed 7 --json - | jq .totals
 
 \b
