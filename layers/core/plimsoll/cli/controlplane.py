@@ -52,7 +52,7 @@ Examples:
 def build(version: str) -> None:
     """Build its programs, where that was not done yet.
 
-    Takes some ten minutes on two cores the first time; prints the folder that they are in.
+    Takes five to ten minutes on two cores the first time; prints the folder that they are in.
     """
     programs = binaries.find(version)
     click.echo(programs.api_server.parent)

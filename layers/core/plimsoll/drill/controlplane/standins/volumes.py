@@ -59,6 +59,7 @@ class Volumes:
         """(UID of an attachment, what is being done)"""
         self._reporting: set[str] = set()
         """Nodes whose report is under way."""
+        self._reported: dict[str, list[str]] = {}
         self._mounts: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         """Node -> UID of a pod -> what it has mounted, as the attach-detach controller calls it."""
 
@@ -68,6 +69,7 @@ class Volumes:
         if change == "DELETED":
             self._zones.pop(name, None)
             self._mounts.pop(name, None)
+            self._reported.pop(name, None)
             return
         self._zones[name] = look(node, "metadata", "labels", ZONE)
         annotations = look(node, "metadata", "annotations", default={})
@@ -166,22 +168,23 @@ class Volumes:
         elif self._mounts.get(node, {}).pop(uid, None) is None:
             return
         if node not in self._reporting:
-            self._send(node, before=None)
+            self._send(node)
 
-    def _send(self, node: str, *, before: list[str] | None) -> None:
+    def _send(self, node: str) -> None:
         """Report what is in use on a node, one report at a time, until it is what was reported."""
         in_use = sorted(frozenset[str]().union(*self._mounts.get(node, {}).values()))
         self._reporting.discard(node)
-        if in_use == before:
+        if in_use == self._reported.get(node, []):
             return
         self._reporting.add(node)
+        self._reported[node] = in_use
         self._loop.write(
             Write(
                 method="PATCH",
                 path=f"/api/v1/nodes/{node}/status",
                 body={"status": {"volumesInUse": in_use}},
                 content_type=MERGE,
-                then=lambda _: self._send(node, before=in_use),
+                then=lambda _: self._send(node),
             )
         )
 

@@ -1,0 +1,116 @@
+"""`plimsoll controlplane` where nothing runs, and what it hands to a shell and to kubectl."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import fcntl
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from plimsoll.cli import main
+from plimsoll.config import Workbench
+from plimsoll.drill.controlplane import background
+from plimsoll.drill.controlplane.background import Running
+from plimsoll.drill.controlplane.users import Users
+
+RUNNING = Running(
+    pid=4_194_304,  # beyond the highest that Linux gives
+    version="1.36",
+    url="https://127.0.0.1:1",
+    kubeconfig="/nowhere/admin.json",
+    log="/nowhere/logs",
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("PLIMSOLL_CONTROL_PLANE", raising=False)
+    folder = tmp_path / "plimsoll" / "controlplane"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def held(folder: Path) -> Iterator[None]:
+    """Somebody holds a control plane."""
+    folder.joinpath("running.json").write_text(json.dumps(asdict(RUNNING)))
+    with folder.joinpath("running.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, ["controlplane", *words])
+
+
+@pytest.mark.parametrize("command", [[], ["build"], ["up"], ["down"], ["status"]])
+def test_every_help_has_examples(command: list[str]):
+    assert f"plimsoll controlplane {''.join(command)}" in run(*command, "--help").stdout
+
+
+def test_nothing_runs_and_nothing_is_built():
+    answer = run("status", "--json")
+    assert answer.exit_code == 1
+    said = json.loads(answer.stdout)
+    assert said["running"] is None
+    assert said["built"] == {"1.36": False, "1.34": False}
+
+
+def test_to_stop_what_does_not_run_is_done_already():
+    answer = run("down")
+    assert answer.exit_code == 0
+    assert answer.stderr == "nothing runs\n"
+
+
+@pytest.mark.usefixtures("held")
+def test_what_runs_is_told():
+    answer = run("status")
+    assert answer.exit_code == 0
+    assert "Kubernetes 1.36 runs at https://127.0.0.1:1" in answer.stdout
+
+
+@pytest.mark.usefixtures("held")
+def test_up_is_content_with_what_runs():
+    assert background.start("1.36", Workbench.of_this_process()) == RUNNING
+
+
+def test_a_file_without_its_holder_is_of_a_crash_and_removed(folder: Path):
+    state = folder / "running.json"
+    state.write_text(json.dumps(asdict(RUNNING)))
+    assert run("status").exit_code == 1
+    assert not state.exists()
+
+
+def lines_of(file: Path) -> list[list[str]]:
+    return list(csv.reader(file.read_text().splitlines()))
+
+
+class TestUsers:
+    def test_each_has_a_line_with_its_token_and_groups(self, tmp_path: Path):
+        users = Users({"bob": ("devs", "ops")})
+        users.write(tmp_path / "tokens.csv")
+        lines = {line[1]: line for line in lines_of(tmp_path / "tokens.csv")}
+        assert lines["bob"] == [users.token("bob"), "bob", "bob", "devs,ops"]
+        assert lines["admin"][3] == "system:masters"
+
+    def test_nobody_is_in_a_group_without_a_name(self, tmp_path: Path):
+        Users({}).write(tmp_path / "tokens.csv")
+        assert all("" not in line for line in lines_of(tmp_path / "tokens.csv"))
+
+    def test_tokens_are_read_by_nobody_else(self, tmp_path: Path):
+        users = Users({})
+        users.write(tmp_path / "tokens.csv")
+        file = users.kubeconfig("admin", url="https://x", ca="PEM", file=tmp_path / "config")
+        assert [f.stat().st_mode & 0o077 for f in (tmp_path / "tokens.csv", file)] == [0, 0]
+
+    def test_a_kubeconfig_trusts_the_one_certificate(self, tmp_path: Path):
+        file = Users({}).kubeconfig("admin", url="https://x", ca="PEM", file=tmp_path / "config")
+        [cluster] = json.loads(file.read_text())["clusters"]
+        assert base64.b64decode(cluster["cluster"]["certificate-authority-data"]) == b"PEM"
