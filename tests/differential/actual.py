@@ -205,7 +205,9 @@ class ActualSide:
 
     def _moving(self) -> bool:
         """Whether something is under way that will be seen, however slow the machine is."""
-        return any(map(_starts_or_stops, self.objects("pods"))) or any(
+        if any(map(_starts_or_stops, self.objects("pods"))):
+            return True
+        return any(map(_rolls, self.objects("daemonsets"))) or any(
             obj["metadata"].get("generation", 0)
             > obj.get("status", {}).get("observedGeneration", 0)
             for resource in _OBSERVED
@@ -231,6 +233,14 @@ def _starts_or_stops(pod: Json) -> bool:
     if status.get("phase") == "Pending":
         return "nodeName" in pod["spec"] or not status.get("conditions")
     return False
+
+
+def _rolls(daemonset: Json) -> bool:
+    """Whether a DaemonSet is not through with an update: it rests for seconds between nodes."""
+    status = daemonset.get("status") or {}
+    if daemonset["spec"]["updateStrategy"]["type"] != "RollingUpdate":
+        return False
+    return bool(status.get("updatedNumberScheduled", 0) < status.get("desiredNumberScheduled", 0))
 
 
 def _owner(obj: Json) -> str:

@@ -117,11 +117,12 @@ def _answered(request: Request, answer: Answer) -> dict[str, Any]:
     body = answer.body if isinstance(answer.body, dict) else {}
     found: dict[str, Any] = {"code": answer.status}
     if answer.status >= 400:
-        found["reason"] = body.get("reason", "")
-        causes = look(body, "details", "causes", default=())
-        found["causes"] = sorted({cause.get("reason", "") for cause in causes})
-        headers = {k.lower(): v for k, v in answer.headers.items()}
-        found["retry after"] = headers.get("retry-after")
+        found["code"] = f"{answer.status} {body.get('reason', '')}"
+        if causes := look(body, "details", "causes", default=()):
+            found["causes"] = sorted({cause.get("reason", "") for cause in causes})
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        if wait := headers.get("retry-after"):
+            found["retry after"] = wait
     for path in request.show:
         found[path] = _managers(body) if path == MANAGERS else _shown(body, path.split("."))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ _CHOICES: Final[tuple[tuple[Choice, int], ...]] = (
     ("best", 4),
 )
 """Ways to choose among the nodes that fit. What they agree on hangs on no free choice."""
-_PATIENCE = 20.0
+_PATIENCE = 30.0
 """Seconds that the real side is given to come to what the hollow one came to: a scheduler that
 backs off, a controller that reads an old cache."""
 
@@ -104,7 +104,7 @@ def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
             end = time.monotonic() + _PATIENCE
             while True:
                 picture = painter.paint(answers, changes)
-                differ = _differences(number, wanted.steps[number], picture, wanted.chance[number])
+                differ = differences(number, wanted, picture)
                 if not differ or time.monotonic() > end:
                     break
                 time.sleep(0.5)
@@ -116,10 +116,10 @@ def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
     return found
 
 
-def _differences(
-    step: int, wanted: Mapping[str, Any], found: Picture, chance: frozenset[str]
-) -> list[Difference]:
-    names = (set(wanted) | set(found)) - chance
+def differences(step: int, expected: Expectation, found: Picture) -> list[Difference]:
+    """Return where a picture is not what was expected after a step."""
+    wanted = expected.steps[step]
+    names = (set(wanted) | set(found)) - expected.chance[step]
     return [
         Difference(
             step=step, what=name, hollow=wanted.get(name, ABSENT), actual=found.get(name, ABSENT)

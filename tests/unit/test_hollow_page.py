@@ -15,7 +15,7 @@ PAGE = (HERE.parents[2] / "docs" / "hollow.md").read_text()
 
 
 def rows() -> list[list[str]]:
-    """The table of behaviours: what, source, where and test."""
+    """The table of behaviours: what, source, where and test, scenario."""
     table = PAGE.partition("| behaviour | source |")[2].partition("\n\n")[0]
     return [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.splitlines()[2:]]
 
@@ -32,7 +32,7 @@ def sentences() -> set[str]:
 def test_each_behaviour_names_its_source_a_module_and_a_test_that_exist():
     known = sentences()
     assert len(rows()) > 20
-    for behaviour, source, where in rows():
+    for behaviour, source, where, _ in rows():
         module, test = re.findall(r"`([^`]+)`", where)
         assert source.strip(), behaviour
         assert (CODE / f"{module}.py").is_file(), behaviour
@@ -40,7 +40,7 @@ def test_each_behaviour_names_its_source_a_module_and_a_test_that_exist():
 
 
 def test_each_controller_stands_on_the_page():
-    told = {re.findall(r"`([^`]+)`", where)[0] for _, _, where in rows()}
+    told = {re.findall(r"`([^`]+)`", where)[0] for _, _, where, _ in rows()}
     modules = {make.__module__.rpartition(".")[2] for make in CONTROLLERS}
     assert {f"controllers/{module}" for module in modules} <= told
 

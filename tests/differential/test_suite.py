@@ -1,0 +1,165 @@
+"""The suite itself: that it can fail, that it is the same every time, and that the page names it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.differential.behaviours import BEHAVIOURS
+from tests.differential.bench import Bench
+from tests.differential.families import scheduling
+from tests.differential.hollow import HollowSide
+from tests.differential.known import KNOWN
+from tests.differential.past import Past
+from tests.differential.pictures import Painter
+from tests.differential.placements import Placements
+from tests.differential.scenario import Scenario
+from tests.differential.sides import Seen, send
+from tests.differential.suite import FAMILIES, everything, sample
+from tests.differential.trial import Difference, differences, expected
+from tests.differential.trials import Score
+from tests.hollows import DEPLOYMENTS, Play, a_deployment, a_template
+
+PAGE = (Path(__file__).parents[2] / "docs" / "hollow.md").read_text()
+
+
+def rows() -> list[list[str]]:
+    table = PAGE.partition("| behaviour | source |")[2].partition("\n\n")[0]
+    return [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.splitlines()[2:]]
+
+
+def two_deployments(name: str) -> Scenario:
+    bench = Bench(name, "test")
+    for node in "ab":
+        bench.node(node, cpu="1")
+    bench.settle()
+    bench.create(bench.deployment("web", 3, bench.template("web", cpu="500m")))
+    bench.settle()
+    bench.evict("{pod web 0}")
+    bench.settle()
+    return bench.done()
+
+
+def test_each_behaviour_on_the_page_names_its_scenario_and_no_scenario_is_forgotten():
+    named = []
+    for behaviour, _, _, scenario in rows():
+        (name,) = re.findall(r"`([^`]+)`", scenario)
+        assert name in BEHAVIOURS, behaviour
+        named.append(name)
+    assert sorted(named) == sorted(BEHAVIOURS)
+
+
+def test_each_known_difference_has_its_reason_on_the_page():
+    left_out = PAGE.partition("## What is left out")[2]
+    for name, known in KNOWN.items():
+        assert known.why in left_out, name
+
+
+def test_each_known_difference_is_one_of_a_scenario_that_there_is():
+    there = {scenario.name: scenario for scenario in everything()}
+    for name, known in KNOWN.items():
+        assert all(step < len(there[name].steps) for step, _ in known.differs), name
+
+
+def test_there_are_hundreds_of_scenarios_each_with_a_name_of_its_own():
+    names = [scenario.name for scenario in everything()]
+    assert len(names) == len(set(names))
+    assert sum(family.COUNT for family in FAMILIES) >= 300
+    assert sample() < set(names)
+    assert all(re.fullmatch(r"[a-z0-9-]{1,63}", name) for name in names)
+
+
+def test_a_seed_is_the_same_scenario_every_time():
+    for family in FAMILIES:
+        assert family.scenario(7) == family.scenario(7)
+        assert family.scenario(6).steps != family.scenario(7).steps
+
+
+def test_what_hangs_on_a_free_choice_is_told_from_what_does_not():
+    found = expected(two_deployments("choices"))
+    assert found.steps[1]["pods of Deployment web"] == ["3 x Running, ready, image one"]
+    assert "pods of Deployment web: nodes" in found.chance[1]
+
+
+def test_the_hollow_cluster_agrees_with_itself_whatever_its_seed():
+    scenario = two_deployments("itself")
+    wanted = expected(scenario)
+    side = HollowSide(scenario.name, "any", 99)
+    painter = Painter(scenario, side)
+    for number, step in enumerate(scenario.steps):
+        answers = send(side, step.requests)
+        side.settle(step.seconds)
+        picture = painter.paint(answers, side.changes())
+        painter.keep()
+        assert differences(number, wanted, picture) == []
+
+
+def test_a_cluster_that_does_something_else_is_found_out():
+    wanted = expected(two_deployments("other"))
+    picture = {**wanted.steps[1], "pods of Deployment web": ["2 x Running, ready, image one"]}
+    (found,) = differences(1, wanted, picture)
+    assert (found.step, found.what) == (1, "pods of Deployment web")
+    del picture["pods of Deployment web"]
+    (found,) = differences(1, wanted, picture)
+    assert str(found).endswith("real nothing")
+
+
+def test_a_pod_that_stands_where_it_does_not_fit_is_found():
+    play = Play()
+    play.nodes("a", cpu="1")
+    play.apply(a_deployment("web", 2, a_template("web", cpu="400m")))
+    play.wait(20)
+    nodes, pods = list(play.cluster.store.all("nodes")), list(play.pods())
+    fine = Placements().look(nodes, pods, [], [])
+    assert fine == {"pods that stand where they do not fit": [], "pods that wait and fit": 0}
+    small = [{**nodes[0], "status": {**nodes[0]["status"], "allocatable": {"cpu": "500m"}}}]
+    wrong = Placements().look(small, pods, [], [])["pods that stand where they do not fit"]
+    assert wrong == ["a: Too many pods", "a: Too many pods"]
+
+
+def test_a_pod_that_waits_though_it_fits_is_found():
+    play = Play()
+    play.apply(a_deployment("web", 1))
+    play.wait(20)
+    nowhere = Placements().look([], play.pods(), [], [])
+    play.nodes("a")
+    somewhere = Placements().look(list(play.cluster.store.all("nodes")), play.pods(), [], [])
+    assert [look["pods that wait and fit"] for look in (nowhere, somewhere)] == [0, 1]
+
+
+def test_a_rollout_that_has_too_few_that_serve_is_found():
+    play = Play()
+    play.nodes("a")
+    play.apply(a_deployment("web", 2))
+    play.wait(20)
+    deployment, pods = play.get(f"{DEPLOYMENTS}/web"), play.pods()
+    past = Past(frozenset())
+    there = [
+        Seen(at=0, version=n, type="ADDED", resource="pods", object=pod)
+        for n, pod in enumerate(pods)
+    ]
+    past.look(there, {}, [deployment], 0)
+    past.keep()
+    gone = [
+        Seen(at=float(n), version=n, type="DELETED", resource="pods", object=pod)
+        for n, pod in enumerate(pods)
+    ]
+    told = past.look(gone, {}, [deployment], 0)
+    assert told["Deployment web had enough that served"] is False
+    assert told["Deployment web had no more than it may"] is True
+
+
+def test_the_score_counts_what_agreed_and_what_differs_as_known():
+    score = Score()
+    scenario = scheduling.scenario(0)
+    score.count(scenario, agreed=True, known=False)
+    score.count(scenario, agreed=False, known=True)
+    score.count(scenario, agreed=False, known=False)
+    line = "1 of    3 agree, 1 differ as known"
+    assert [told.endswith(line) for told in score.told()] == [True, True]
+    assert Score().told() == []
+
+
+def test_a_difference_shows_only_what_is_not_the_same():
+    difference = Difference(step=1, what="x", hollow={"a": 1, "b": 2}, actual={"a": 1, "b": 3})
+    assert str(difference) == "step 1, x: hollow {'b': 2}, real {'b': 3}"
