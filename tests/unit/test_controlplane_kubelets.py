@@ -13,6 +13,7 @@ from plimsoll.drill.controlplane.standins.kubelets import Kubelets
 from plimsoll.drill.controlplane.standins.loop import Loop, Write
 from plimsoll.drill.controlplane.standins.volumes import Volumes
 from plimsoll.hollow.settings import Settings
+from plimsoll.hollow.stamps import stamp
 from plimsoll.hollow.world import PodStopped
 
 START = datetime(2026, 3, 1, 12, 0, 0, 700_000, tzinfo=UTC)
@@ -61,8 +62,9 @@ class Kubelet:
         self.kubelets = Kubelets(self.loop, settings, self.volumes, stopped=self.stops.append)
         self.node("a")
 
-    def node(self, name: str) -> None:
-        self.kubelets.node("ADDED", {"metadata": {"name": name}})
+    def node(self, name: str, change: str = "ADDED") -> None:
+        meta = {"name": name, "creationTimestamp": stamp(self.loop.now())}
+        self.kubelets.node(change, {"metadata": meta})
 
     @property
     def said(self) -> list[str]:
@@ -181,6 +183,26 @@ def test_what_waited_to_be_written_when_the_instance_went_is_never_written():
     assert running.wanted()
     kubelet.kubelets.vanish("a")
     assert not running.wanted()
+
+
+def test_an_instance_may_be_gone_before_its_node_is_seen():
+    kubelet = Kubelet()
+    kubelet.kubelets.vanish("b")
+    kubelet.node("b")
+    kubelet.kubelets.pod("ADDED", a_pod("b"))
+    kubelet.loop.wait(60)
+    assert kubelet.said == []
+
+
+def test_a_node_of_the_same_name_is_another_instance():
+    kubelet = Kubelet()
+    kubelet.node("a", "DELETED")
+    kubelet.kubelets.vanish("a")
+    kubelet.loop.wait(10)
+    kubelet.node("a")
+    kubelet.kubelets.pod("ADDED", a_pod())
+    kubelet.loop.wait(4)
+    assert kubelet.said == ["PATCH Running"]
 
 
 def test_an_annotation_that_cannot_be_read_is_said_and_harms_nobody_else():

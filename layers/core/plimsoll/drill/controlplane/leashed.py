@@ -69,8 +69,13 @@ class Leashed:
 
     def tail(self) -> str:
         """Return the end of its log, under its name."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return f"--- {self.name} ({self.log})\n{text[-TAIL:]}"
+        return tail_of(self.name, self.log)
+
+
+def tail_of(name: str, log: Path) -> str:
+    """Return the end of a program's log, under its name."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return f"--- {name} ({log})\n{text[-TAIL:]}"
 
 
 def free_port() -> int:

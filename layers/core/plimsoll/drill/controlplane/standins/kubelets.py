@@ -24,7 +24,7 @@ from plimsoll.hollow.conditions import is_deleting, is_finished
 from plimsoll.hollow.controllers.kubelet import NEVER_READY, RUN, STARTUP, STOP
 from plimsoll.hollow.edits import Json, look
 from plimsoll.hollow.settings import Settings
-from plimsoll.hollow.stamps import stamp
+from plimsoll.hollow.stamps import moment, stamp
 from plimsoll.hollow.world import How, PodStopped
 
 _EXITED: Final = 0
@@ -116,7 +116,8 @@ class Kubelets:
         self._unclaimed: dict[str, dict[str, Json]] = {}
         """Node -> UID -> pods bound to a node that was not seen yet."""
         self._nodes: set[str] = set()
-        self._vanished: set[str] = set()
+        self._vanished: dict[str, datetime] = {}
+        """Node -> when its instance went."""
         self._addresses = 0
 
     def node(self, change: str, node: Json) -> None:
@@ -124,16 +125,21 @@ class Kubelets:
         name = node["metadata"]["name"]
         if change == "DELETED":
             self._nodes.discard(name)
-            self._vanished.discard(name)
+            self._vanished.pop(name, None)
         elif name not in self._nodes:
             self._nodes.add(name)
+            gone = self._vanished.get(name)
+            if gone is not None and moment(node["metadata"]["creationTimestamp"]) > gone:
+                del self._vanished[name]  # another instance, of the same name
             for pod in self._unclaimed.pop(name, {}).values():
                 self.pod("ADDED", pod)
 
     def vanish(self, name: str) -> None:
-        """Let a node's instance be gone: everything that ran on it is killed."""
-        self._vanished.add(name)
-        now = self._loop.now()
+        """Let a node's instance be gone: everything that ran on it is killed.
+
+        The API's word of the node may come later than this.
+        """
+        now = self._vanished[name] = self._loop.now()
         for held in [h for h in self._held.values() if h.node == name]:
             self._drop(held)
             if held.running:

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,11 +18,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from plimsoll.domain.errors import Refused
+from plimsoll.drill.controlplane.leashed import tail_of
 from plimsoll.hollow.settings import Settings
 from plimsoll.hollow.world import PodStopped
 
 PLAYED: Final = ("pod_startup", "pod_stop", "volume_attach", "volume_detach")
 """The fields of `Settings` that the stand-ins read; all else is real controllers' business."""
+ANSWER_SECONDS: Final = 60.0
+"""They may still be starting, on a busy machine."""
+_LOOK_SECONDS: Final = 0.5
 
 
 class Standins:
@@ -74,10 +79,12 @@ class Standins:
             Refused: the process has ended.
         """
         self._say({"vanish": node})
+        end = time.monotonic() + ANSWER_SECONDS
         with self._answered:
             while node not in self._vanished:
-                if not self._answered.wait(timeout=10):
-                    raise Refused(f"the stand-ins do not answer; they say: {self.tail()}")
+                if self.ended or time.monotonic() > end:
+                    raise Refused(f"the stand-ins do not answer:\n{self.tail()}")
+                self._answered.wait(timeout=_LOOK_SECONDS)
             self._vanished.discard(node)
 
     @property
@@ -99,8 +106,8 @@ class Standins:
             pipe.close()
 
     def tail(self) -> str:
-        """Return the end of the log."""
-        return self._log.read_text(errors="replace")[-2500:]
+        """Return the end of the log, under its name."""
+        return tail_of(self.name, self._log)
 
     def _say(self, words: dict[str, Any]) -> None:
         assert self._process is not None  # noqa: S101 - it was started
