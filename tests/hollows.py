@@ -29,7 +29,7 @@ class Play:
     """One cluster, and the time it has reached."""
 
     def __init__(self, seed: int = 0, **settings: float) -> None:
-        spans = {name: timedelta(seconds=value) for name, value in settings.items()}
+        spans: dict[str, Any] = {name: timedelta(seconds=value) for name, value in settings.items()}
         self.cluster = HollowCluster(now=START, seed=seed, settings=Settings(**spans))
         self.now = START
         self.stops: list[PodStopped] = []

@@ -203,7 +203,7 @@ def _budgets(bench: Bench) -> None:
     for number, rule in enumerate(rules):
         web, db = f"web-{number}", f"db-{number}"
         bench.create(bench.deployment(web, 4), bench.budget(web, web, **rule))
-        ready = {"podManagementPolicy": "Parallel"}
+        ready: Json = {"podManagementPolicy": "Parallel"}
         bench.create(bench.workload("StatefulSet", db, 3, **ready), bench.budget(db, db, **rule))
     bench.create(bench.pod("bare"), bench.budget("bare", "bare", maxUnavailable=0))
     bench.settle()

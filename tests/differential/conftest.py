@@ -26,11 +26,10 @@ def trials(request: pytest.FixtureRequest) -> Iterator[Trials]:
     with RealControlPlane() as real:
         plane = ControlPlane(Endpoint(url=real.url, token=real.token("admin"), ca=real.ca))
         chosen = [
-            item.callspec.params["scenario"]
+            scenario
             for item in request.session.items
-            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-            if isinstance(item.callspec.params.get("scenario"), Scenario)
-            if "trials" in item.fixturenames
+            if isinstance(item, pytest.Function) and "trials" in item.fixturenames
+            if isinstance(scenario := item.callspec.params["scenario"], Scenario)
         ]
         trials = Trials(chosen, plane)
         try:

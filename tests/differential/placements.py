@@ -66,7 +66,7 @@ class Placements:
 
     @staticmethod
     def _place(board: Board, pod: Pod) -> None:
-        if pod.node in board.nodes:
+        if pod.node is not None and pod.node in board.nodes:
             board.place(pod, pod.node)
 
 

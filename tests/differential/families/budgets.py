@@ -75,7 +75,6 @@ def _act(bench: Bench, chance: Random, kind: str, replicas: int) -> int:
             replicas = chance.randint(1, 6)
             bench.scale(kind, "web", replicas)
         case _:
-            rule = chance.choice([{"maxUnavailable": 1}, {"maxUnavailable": "50%"}])
-            spec = {"minAvailable": None, **rule}
+            spec = {"minAvailable": None, "maxUnavailable": chance.choice([1, "50%"])}
             bench.patch(bench.path("PodDisruptionBudget", "first"), {"spec": spec})
     return replicas
