@@ -78,14 +78,6 @@ def tail_of(name: str, log: Path) -> str:
     return f"--- {name} ({log})\n{text[-TAIL:]}"
 
 
-def free_port() -> int:
-    """Return a port of loopback that is free now; somebody may take it before it is opened."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def listens(port: int) -> bool:
     """Whether anybody takes connections there."""
     with socket.socket() as probe:

@@ -104,7 +104,7 @@ class MiniStack(AbstractContextManager["MiniStack"]):
         """
         self._folder = Path(tempfile.mkdtemp(prefix="plimsoll-emulator-"))
         try:
-            self._start_on_a_free_port()
+            self._start_on_afree_port()
         except BaseException:
             self.stop()
             raise
@@ -238,7 +238,7 @@ class MiniStack(AbstractContextManager["MiniStack"]):
     def _start_on_a_free_port(self) -> None:
         for attempt in range(1, PORT_ATTEMPTS + 1):
             try:
-                return self._start(_free_port())
+                return self._start(free_port())
             except Refused as refusal:
                 # Between finding a port and opening it, somebody else may take it.
                 if attempt == PORT_ATTEMPTS or "already in use" not in str(refusal):
@@ -308,8 +308,8 @@ class MiniStack(AbstractContextManager["MiniStack"]):
         return self.log.read_text(errors="replace")[-3000:]
 
 
-def _free_port() -> int:
-    """Return a port that is free now."""
+def free_port() -> int:
+    """Return a port of loopback that is free now; somebody may take it before it is opened."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

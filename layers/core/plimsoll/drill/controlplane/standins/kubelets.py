@@ -12,53 +12,20 @@ Left out: as there, and the last status that a kubelet posts before it deletes a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, Self
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.drill.controlplane.standins.loop import STRATEGIC, Loop, Write
+from plimsoll.drill.controlplane.standins.podstatus import address, running, succeeded
+from plimsoll.drill.controlplane.standins.podtimes import Times
 from plimsoll.drill.controlplane.standins.volumes import Volumes
-from plimsoll.drill.durations import parse_duration
 from plimsoll.hollow.conditions import is_deleting, is_finished
-from plimsoll.hollow.controllers.kubelet import NEVER_READY, RUN, STARTUP, STOP
+from plimsoll.hollow.controllers.kubelet import NEVER_READY
 from plimsoll.hollow.edits import Json, look
 from plimsoll.hollow.settings import Settings
-from plimsoll.hollow.stamps import moment, stamp
+from plimsoll.hollow.stamps import moment
 from plimsoll.hollow.world import How, PodStopped
-
-_EXITED: Final = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Times:
-    """How long a pod takes."""
-
-    startup: timedelta = timedelta()
-    stop: timedelta = timedelta()
-    run: timedelta | None = None
-
-    @classmethod
-    def of(cls, pod: Json, settings: Settings) -> Self:
-        """Read a pod's annotations.
-
-        Raises:
-            BadInput: one is no duration; the message names it.
-        """
-
-        def read(annotation: str) -> timedelta | None:
-            text = look(pod, "metadata", "annotations", default={}).get(annotation)
-            try:
-                return None if text is None else parse_duration(text)
-            except BadInput as error:
-                raise BadInput(f"{annotation}: {error}") from error
-
-        startup, stop = read(STARTUP), read(STOP)
-        return cls(
-            startup=settings.pod_startup if startup is None else startup,
-            stop=settings.pod_stop if stop is None else stop,
-            run=read(RUN),
-        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,7 +34,7 @@ class _Held:
 
     pod: Json
     node: str
-    times: _Times = _Times()
+    times: Times = field(default_factory=Times)
     starting: bool = False
     """Its start-up time is running."""
     running: bool = False
@@ -178,7 +145,7 @@ class Kubelets:
         self._waiting.pop(held.uid, None)
         held.starting = True
         try:
-            held.times = _Times.of(held.pod, self._settings)
+            held.times = Times.of(held.pod, self._settings)
         except BadInput as error:
             # As a kubelet tells of a container that it cannot make: the pod waits for ever.
             self._publish(
@@ -198,7 +165,7 @@ class Kubelets:
         held.running = True
         ready = look(held.pod, "metadata", "annotations", default={}).get(NEVER_READY) != "true"
         self._addresses += 1
-        status = _running(held.pod, self._loop.now(), _address(self._addresses), ready=ready)
+        status = running(held.pod, self._loop.now(), address(self._addresses), ready=ready)
         self._publish(held, status)
         if held.times.run is not None and held.pod["spec"]["restartPolicy"] != "Always":
             self._loop.at(self._loop.now() + held.times.run, lambda: self._succeed(held))
@@ -208,7 +175,7 @@ class Kubelets:
         if not self._holds(held):
             return
         self._finish(held)
-        self._publish(held, _succeeded(held.pod, self._loop.now()))
+        self._publish(held, succeeded(held.pod, self._loop.now()))
         if is_deleting(held.pod):
             self._remove(held)
 
@@ -296,64 +263,3 @@ def _by_force(held: _Held, now: datetime) -> How:
 def _path(pod: Json) -> str:
     meta = pod["metadata"]
     return f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-
-
-def _address(number: int) -> str:
-    """Return an address out of 100.64.0.0/10, which no cluster's Services are in."""
-    return f"100.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
-
-
-def _conditions(now: datetime, **status: bool) -> list[Json]:
-    since = stamp(now)
-    return [
-        {"type": kind, "status": str(holds), "lastTransitionTime": since}
-        for kind, holds in status.items()
-    ]
-
-
-def _containers(pod: Json, *, ready: bool, state: Json) -> list[Json]:
-    return [
-        {
-            "name": container["name"],
-            "image": container.get("image", ""),
-            "imageID": "",
-            "ready": ready,
-            "started": "running" in state,
-            "restartCount": 0,
-            "state": state,
-        }
-        for container in look(pod, "spec", "containers", default=())
-    ]
-
-
-def _running(pod: Json, now: datetime, address: str, *, ready: bool) -> dict[str, Any]:
-    """Return the status of a pod whose containers run. Source: the PodStatus a kubelet posts."""
-    since = stamp(now)
-    return {
-        "phase": "Running",
-        "startTime": since,
-        "podIP": address,
-        "podIPs": [{"ip": address}],
-        "conditions": _conditions(
-            now,
-            PodReadyToStartContainers=True,
-            Initialized=True,
-            ContainersReady=ready,
-            Ready=ready,
-        ),
-        "containerStatuses": _containers(pod, ready=ready, state={"running": {"startedAt": since}}),
-    }
-
-
-def _succeeded(pod: Json, now: datetime) -> dict[str, Any]:
-    since = stamp(now)
-    began = look(pod, "status", "startTime", default=since)
-    ended = {"exitCode": _EXITED, "reason": "Completed", "startedAt": began, "finishedAt": since}
-    return {
-        "phase": "Succeeded",
-        "conditions": [
-            {**condition, "reason": "PodCompleted"}
-            for condition in _conditions(now, ContainersReady=False, Ready=False)
-        ],
-        "containerStatuses": _containers(pod, ready=False, state={"terminated": ended}),
-    }
