@@ -112,6 +112,13 @@ def test_the_reports_of_the_functions_are_handed_in_with_their_reasons(one_node)
     assert report["reasons"]
 
 
+def test_calls_to_both_apis_are_counted(one_node):
+    api = one_node.report["api"]
+    assert api["kubernetes"]["PATCH"] >= 2
+    assert api["kubernetes"]["GET"] > 0
+    assert api["aws"]["autoscaling:DescribeAutoScalingGroups"] > 0
+
+
 def test_what_can_be_seen_of_a_drill_is_what_the_api_shows(one_node):
     first, last = one_node.audience.pictures[0], one_node.audience.pictures[-1]
     assert sum(pods.ready for node in first.nodes for pods in node.pods) == 19

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from plimsoll.drill.cluster.errands import Errands
 from plimsoll.drill.cluster.installation import install
 from plimsoll.drill.cluster.outage import Outages
 from plimsoll.drill.cluster.shown import Shown
+from plimsoll.drill.controlplane.audit import Audit
 from plimsoll.drill.emulated.kills import Kills
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.problems import Place
@@ -248,6 +250,29 @@ def test_only_after_a_kill_a_process_that_died_is_explained(emulator):
         eventually(lambda: kills.killed)
         assert kills.explain(complaint)
         assert not kills.explain('{"errorMessage": "Task timed out after 30.00 seconds"}')
+
+
+def test_calls_are_counted_by_method_from_time_0_on(tmp_path):
+    (tmp_path / "logs").mkdir()
+    audit = Audit(["plimsoll"], tmp_path)
+    zero = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert audit.calls(zero) == {}  # nobody asked anything yet, so there is no log
+    asked = [("list", -1), ("list", 0), ("watch", 1), ("patch", 2), ("create", 3), ("patch", 4)]
+    lines = [
+        json.dumps({"verb": verb, "requestReceivedTimestamp": f"{zero + timedelta(seconds=at)}"})
+        for verb, at in asked
+    ]
+    (tmp_path / "logs" / "audit.log").write_text("\n".join(lines) + "\n")
+    assert audit.calls(zero) == {"GET": 2, "PATCH": 2, "POST": 1}
+
+
+def test_only_the_users_named_are_audited(tmp_path):
+    Audit(["plimsoll"], tmp_path)
+    policy = json.loads((tmp_path / "audit-policy.json").read_text())
+    assert [(rule["level"], rule.get("users")) for rule in policy["rules"]] == [
+        ("Metadata", ["plimsoll"]),
+        ("None", None),
+    ]
 
 
 def pod(name: str, uid: str, node: str | None = None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as wall
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from typing import Final
 
 from plimsoll.adapters.clock import SystemClock
@@ -24,8 +25,6 @@ from plimsoll.drill.warmup import warm_up
 
 TELL_SECONDS: Final = 10.0
 """Between two words about what is waited for."""
-USERS: Final = {"plimsoll": "plimsoll"}
-"""Responder -> who it is in the cluster; others may do everything, as such handlers often may."""
 
 
 class ControlPlanes:
@@ -79,10 +78,9 @@ class ControlPlanes:
         warm_up(SystemClock(), self._lacking)
 
     def open(self, name: str, responder: str) -> Access:
-        """Return the way of a responder's user."""
+        """Return the way of a responder, who is a user of that name."""
         plane = self.stages[name].plane
-        user = USERS.get(responder, "admin")
-        return Access(url=plane.url, token=plane.token(user), ca=plane.ca)
+        return Access(url=plane.url, token=plane.token(responder), ca=plane.ca)
 
     def begin(self) -> None:
         """Let the autoscalers scan."""
@@ -102,6 +100,12 @@ class ControlPlanes:
             self._scans.append(scans)
             self._exits.callback(scans.end)
             scans.start()
+
+    def count_calls(self, since: datetime) -> None:
+        """Count what the API servers' audit says of the responder."""
+        for stage in self.stages.values():
+            for method in stage.plane.calls(since).elements():
+                self._measurement.kubernetes_call(method)
 
     def _loses_api(self, name: str) -> bool:
         return any(

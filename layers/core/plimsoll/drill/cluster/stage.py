@@ -28,6 +28,9 @@ from plimsoll.hollow.settings import Settings
 
 MONITOR: Final = timedelta(seconds=5)
 """How often the cloud's controller looks for nodes without an instance: --node-monitor-period."""
+COMMON_DRAIN: Final = "drain"
+RESPONDERS: Final = ("plimsoll", COMMON_DRAIN)
+"""Each is a user of that name. The common drain may do everything, as such programs often may."""
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 
@@ -55,7 +58,9 @@ class ControlPlaneStage(Stage):
         super().__init__(spec, seed=seed, clock=time.clock, measurement=measurement)
         self._time = time
         self.plane = ControlPlane(
-            settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop)
+            settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
+            users={COMMON_DRAIN: ["system:masters"]},
+            audited=RESPONDERS,
         )
         self._shown = Shown(self._observe)
         self._arrivals = Errands[Machine](f"arrivals of {spec.name}", self._join)

@@ -11,8 +11,10 @@ import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, override
@@ -20,6 +22,7 @@ from typing import Any, Final, Self, override
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.drill.controlplane import binaries, components, stages
+from plimsoll.drill.controlplane.audit import Audit
 from plimsoll.drill.controlplane.leashed import Leashed, listens
 from plimsoll.drill.controlplane.modules import NEWEST
 from plimsoll.drill.controlplane.nodes import Nodes
@@ -45,6 +48,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         settings: how long pods and volumes take. What real controllers decide (`unreachable`,
             `orphans_…`, `volume_forced_detach`) is not read here.
         programs: a folder of ready binaries; None looks for them, or builds them.
+        audited: the users whose requests are counted, for `calls`.
     """
 
     def __init__(
@@ -54,11 +58,14 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         users: Mapping[str, Sequence[str]] | None = None,
         settings: Settings | None = None,
         programs: Path | None = None,
+        audited: Sequence[str] = (),
     ) -> None:
         self.version: Final = version
         self._users = Users(users or {})
         self.settings: Final = settings or Settings()
         self._programs = programs
+        self._audited = audited
+        self._audit: Audit | None = None
         self._folder = Path()
         self._ports = components.Ports(etcd=0, peer=0, api=0)
         self._servers: dict[str, Leashed] = {}
@@ -98,6 +105,10 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         """Return a way for requests of a user."""
         token = _Fixed(self.token(user))
         return ClientTransport(self.url, ca=self.ca, token=token, connections=connections)
+
+    def calls(self, since: datetime) -> Counter[str]:
+        """Return how many requests the audited users made since then, by HTTP method."""
+        return Counter() if self._audit is None else self._audit.calls(since)
 
     def on_pod_stopped(self, listener: Callable[[PodStopped], None]) -> None:
         """Call back, from a thread of its own, whenever a pod that ran stopped running."""
@@ -195,7 +206,11 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._users.write(folder / "tokens.csv")
         service_account_key(folder / "service-accounts.pem")
         self._run("etcd", components.etcd(programs.etcd, folder, ports))
-        self._run("kube-apiserver", components.api_server(programs.api_server, folder, ports))
+        self._audit = Audit(self._audited, folder)
+        self._run(
+            "kube-apiserver",
+            [*components.api_server(programs.api_server, folder, ports), *self._audit.flags],
+        )
         self._until(lambda: self._ready() or self._broken(), "kube-apiserver is not ready")
         self.api_up = True
         admin = self.transport()

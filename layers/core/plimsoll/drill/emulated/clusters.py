@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from typing import Protocol
 
 from plimsoll.drill.access import Access
@@ -41,6 +42,9 @@ class Clusters(Protocol):
 
     def begin(self) -> None:
         """Let the clusters' autoscalers work: it is time 0."""
+
+    def count_calls(self, since: datetime) -> None:
+        """Count the calls of the responder since then that were not counted when they came."""
 
 
 class MakesClusters(Protocol):
@@ -110,3 +114,6 @@ class HollowClusters:
                 clock = self._time.clock
                 scaler = in_process(stage, clock, 0.0)
                 clock.every(stage.spec.autoscaler.scan, scaler.scan, "autoscaler")
+
+    def count_calls(self, since: datetime) -> None:
+        """Nothing is left to count: the servers tell of each call as it comes."""

@@ -9,13 +9,14 @@ real control plane in the place of its clusters.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused
+from plimsoll.drill.access import Access
 from plimsoll.drill.emulated.awsfleet import AwsFleet
 from plimsoll.drill.emulated.bus import Bus
 from plimsoll.drill.emulated.clusters import HollowClusters, MakesClusters
@@ -146,13 +147,12 @@ class Emulation:
         with self._step("deployed the built template with sam deploy"):
             ministack.deploy(AcceptDrills="true", Size="small")
         stack = Stack(ministack, aws)
-        ways = {name: self._clusters.open(name, self._responder) for name in self._clusters.stages}
         if self._responder == "drain":
             self._drain = self._exits.enter_context(
-                CommonDrain(ministack, self._clusters.stages, ways, SystemClock())
+                CommonDrain(ministack, self._clusters.stages, self._ways(), SystemClock())
             )
         if self._responder == "plimsoll":
-            for name, way in ways.items():
+            for name, way in self._ways().items():
                 stack.register(name, way)
             with self._step("registered the clusters and swept once"):
                 stack.sweep()
@@ -164,6 +164,10 @@ class Emulation:
         )
         bus = self._exits.enter_context(Bus(ministack.client("events"), self._clock))
         return stack, bus
+
+    def _ways(self) -> Mapping[str, Access]:
+        """Let the responder into the clusters, and return how it gets there."""
+        return {name: self._clusters.open(name, self._responder) for name in self._clusters.stages}
 
     def _begin(self, bus: Bus) -> Timeline:
         zero = self._zero = self._time.catch_up()
@@ -230,6 +234,8 @@ class Emulation:
     def _report(self, stack: Stack) -> Report:
         if self._responder == "plimsoll":
             stack.hand_in(list(self._clusters.stages), self._measurement)
+        if self._zero is not None:
+            self._clusters.count_calls(self._zero)
         kills = self._kills
         complaints = [c for c in stack.complaints() if kills is None or not kills.explain(c)]
         if complaints:
