@@ -104,7 +104,7 @@ class MiniStack(AbstractContextManager["MiniStack"]):
         """
         self._folder = Path(tempfile.mkdtemp(prefix="plimsoll-emulator-"))
         try:
-            self._start_on_afree_port()
+            self._start_on_a_free_port()
         except BaseException:
             self.stop()
             raise
