@@ -37,6 +37,8 @@ _NAMES_ITS_END: Final = frozenset(
     {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
 )
 """Notices that say when the instance goes; a lifecycle action does not say its hook's timeout."""
+_PUTS_OFF: Final = "health-scheduled-change"
+"""A later one about the same change puts it off. The rig lets the instance go at the first date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +138,8 @@ class _Leaving:
         heard = self.write.now - WRITTEN - self.scene.hearing.slack
         told = all(kind in _NAMES_ITS_END and at < heard for kind, at in machine.notices)
         known = machine.notices and self.scene.hearing.heard_all_of(machine.node)
-        return machine.ends if told and known else None
+        put_off = sum(kind == _PUTS_OFF for kind, _ in machine.notices) > 1
+        return machine.ends if told and known and not put_off else None
 
     def _looks_are_old(self) -> bool:
         zero = self.scene.measurement.started
