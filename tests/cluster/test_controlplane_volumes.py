@@ -114,3 +114,20 @@ def test_the_volume_goes_with_its_claim(ground: Ground):
     ground.delete("db")
     ground.call("DELETE", path)
     ground.until(lambda: ground.call("GET", volume).status == 404)
+
+
+@pytest.mark.long
+def test_a_volume_is_detached_by_force_after_six_minutes_from_a_node_that_vanished(
+    ground: Ground,
+):
+    [gone] = ground.nodes("a")
+    ground.apply(a_claim("data"), a_pod_with("data", "db"))
+    ground.until(lambda: runs(ground, "db"))
+    ground.cordon(gone)
+    ground.nodes("b", "c")
+    ground.plane.vanish(gone)
+    ground.delete("db", gracePeriodSeconds=0)
+    at = time.monotonic()
+    ground.apply(a_pod_with("data", "again"))
+    ground.until(lambda: runs(ground, "again"), seconds=600)
+    assert time.monotonic() - at >= 360

@@ -26,7 +26,8 @@ from plimsoll.config import Workbench
 from plimsoll.domain.errors import Refused
 from plimsoll.drill.controlplane.plane import ControlPlane
 
-START_SECONDS: Final = 90.0
+START_SECONDS: Final = 240.0
+"""Longer than what it waits for itself: it says why it does not start."""
 STOP_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.1
 
