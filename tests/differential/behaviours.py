@@ -430,6 +430,24 @@ def _nodes(bench: Bench) -> None:
     bench.settle()
 
 
+def _no_execute(bench: Bench) -> None:
+    node = bench.node("n0")
+    taint = {"key": "spot", "operator": "Exists", "effect": "NoExecute"}
+    bench.create(
+        bench.pod("plain"),
+        bench.pod("forever", tolerations=[taint]),
+        bench.pod("brief", tolerations=[{**taint, "tolerationSeconds": 4}]),
+        bench.pod("patient", tolerations=[{**taint, "tolerationSeconds": 3000}]),
+        bench.workload("DaemonSet", "agent", None),
+        bench.deployment("web", 2),
+    )
+    bench.settle()
+    bench.taint(node, "spot=doomed:NoExecute")
+    bench.settle(6)
+    bench.taint(node)
+    bench.settle()
+
+
 def _orphans(bench: Bench) -> None:
     gone = bench.node("gone")
     bench.create(
@@ -494,6 +512,7 @@ BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "autoscalers": _autoscalers,
     "pods": _pods,
     "nodes": _nodes,
+    "no-execute": _no_execute,
     "orphans": _orphans,
     "volumes": _volumes,
     "garbage": _garbage,

@@ -30,9 +30,6 @@ KNOWN: Final[Mapping[str, Known]] = {
         "adoption of pods without an owner", (1, "pod stray"), (1, "pod stray: node")
     ),
     "left-out-finalizers": _known("Finalizers", (1, "answer 1: code")),
-    "left-out-no-execute": _known(
-        "Eviction by `NoExecute` taints", (1, "pod one"), (1, "pod one: node")
-    ),
     "left-out-validation": _known(
         "nearly all validation",
         (0, "answer 0: causes"),

@@ -36,19 +36,10 @@ def _validation(bench: Bench) -> None:
     bench.settle()
 
 
-def _no_execute(bench: Bench) -> None:
-    node = bench.node("n0")
-    bench.create(bench.pod("one"))
-    bench.settle()
-    bench.taint(node, "spot=doomed:NoExecute")
-    bench.settle(2)
-
-
 LEFT_OUT: Final[Mapping[str, Callable[[Bench], None]]] = {
     "finalizers": _finalizers,
     "adoption": _adoption,
     "validation": _validation,
-    "no-execute": _no_execute,
 }
 
 

@@ -11,6 +11,7 @@ from tests.hollows import (
     NODES,
     PODS,
     STRATEGIC,
+    Json,
     Play,
     a_daemon_set,
     a_deployment,
@@ -218,3 +219,61 @@ def test_a_volume_hangs_on_a_vanished_node_for_six_minutes_unless_it_is_out_of_s
     assert not play.serving()
     play.wait(10)
     assert play.serving() == {"db-0"}
+
+
+def tainted(play: Play, *, seconds: int | None = None) -> Json:
+    """Return a taint NoExecute that is put on node a, and a toleration of it."""
+    taint = {"key": "doomed", "effect": "NoExecute"}
+    play.patch(f"{NODES}/a", {"spec": {"taints": [taint]}})
+    stay = {} if seconds is None else {"tolerationSeconds": seconds}
+    return {"key": "doomed", "operator": "Exists", **stay}
+
+
+def test_a_taint_no_execute_takes_a_pod_away_that_does_not_tolerate_it(play: Play):
+    here = {"kubernetes.io/hostname": "a"}
+    play.apply(a_pod("x", a_template("x", nodeSelector=here)))
+    play.wait(20)
+    tainted(play)
+    play.wait(1)
+    (pod,) = play.pods("x")
+    assert "deletionTimestamp" in pod["metadata"]
+    told = condition(pod, "DisruptionTarget")
+    assert told is not None
+    assert told["reason"] == "DeletionByTaintManager"
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(None, True), (600, True), (60, False), (0, False)])
+def test_a_pod_stays_on_a_tainted_node_as_long_as_it_tolerates_it(
+    play: Play, seconds: int | None, *, left: bool
+):
+    here = {"kubernetes.io/hostname": "a"}
+    toleration = tainted(play, seconds=seconds)
+    play.apply(a_pod("x", a_template("x", nodeSelector=here, tolerations=[toleration])))
+    play.wait(100)
+    assert (play.names("x") == {"x"}) is left
+
+
+def test_a_taint_that_is_taken_off_in_time_takes_nobody_away(play: Play):
+    here = {"kubernetes.io/hostname": "a"}
+    toleration = tainted(play, seconds=60)
+    play.apply(a_pod("x", a_template("x", nodeSelector=here, tolerations=[toleration])))
+    play.wait(40)
+    play.patch(f"{NODES}/a", {"spec": {"taints": []}})
+    play.wait(100)
+    tainted(play, seconds=60)
+    play.wait(40)
+    assert play.names("x") == {"x"}
+
+
+def test_a_pod_may_say_how_long_it_stays_on_a_node_that_is_away(play: Play):
+    shorter = {
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "tolerationSeconds": 5,
+    }
+    play.apply(a_pod("x", a_template("x", tolerations=[shorter])), a_pod("y"))
+    stays = {
+        p["metadata"]["name"]: [t.get("tolerationSeconds") for t in p["spec"]["tolerations"]]
+        for p in play.pods()
+    }
+    assert stays == {"x": [5, 300], "y": [300, 300]}

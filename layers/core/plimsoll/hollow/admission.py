@@ -10,7 +10,7 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from plimsoll.domain.objects import parse_selector
@@ -160,8 +160,12 @@ def _deployment(obj: Json, store: Store) -> Json:
 
 
 def _pod(obj: Json, store: Store) -> Json:
-    """Resolve the priority class, as the Priority admission plugin does."""
+    """Resolve the priority class, and let the pod stay a while on a node that is away.
+
+    Source: the admission plugins Priority and DefaultTolerationSeconds.
+    """
     spec: dict[str, Any] = obj["spec"]
+    spec = {**spec, "tolerations": _tolerations(spec.get("tolerations") or ())}
     line: Json | None
     if name := spec.get("priorityClassName"):
         builtin = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -179,6 +183,19 @@ def _pod(obj: Json, store: Store) -> Json:
         **({} if line is None else {"priorityClassName": line["metadata"]["name"]}),
     }
     return {**obj, "spec": {**resolved, **spec}}
+
+
+def _tolerations(given: Iterable[Json]) -> list[Json]:
+    """Add what a pod does not say about nodes that are not ready or unreachable."""
+    tolerations = list(given)
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(
+            t.get("key", "") in {"", key} and t.get("effect", "") in {"", "NoExecute"}
+            for t in tolerations
+        ):
+            stay = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            tolerations.append({**stay, "tolerationSeconds": 300})
+    return tolerations
 
 
 def _priority_class(obj: Json, store: Store) -> Json:

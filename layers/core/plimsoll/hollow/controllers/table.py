@@ -17,11 +17,13 @@ from plimsoll.hollow.controllers.nodes import NodeLifecycle
 from plimsoll.hollow.controllers.replicasets import ReplicaSets
 from plimsoll.hollow.controllers.scheduler import Scheduler
 from plimsoll.hollow.controllers.statefulsets import StatefulSets
+from plimsoll.hollow.controllers.taints import TaintEviction
 from plimsoll.hollow.controllers.volumes import Volumes
 from plimsoll.hollow.world import World
 
 CONTROLLERS: tuple[Callable[[World], Controller[Any]], ...] = (
     NodeLifecycle,
+    TaintEviction,
     Autoscalers,
     Deployments,
     ReplicaSets,
