@@ -19,7 +19,7 @@ from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.checkup import Queue, Verdict
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, TEMPORARY
 from plimsoll.drill.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, said, until
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.cluster
 type Json = dict[str, Any]
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-RESTART = "kubectl.kubernetes.io/restartedAt"
 ALL_RIGHTS: Json = {
     "metadata": {"name": "all-rights-beside-the-group"},
     "roleRef": {
@@ -260,7 +259,7 @@ def test_a_selector_nobody_may_change(shop: Ground, ours: Transport):
             id="raised, with its note",
         ),
         pytest.param(
-            {"spec": {"template": {"metadata": {"annotations": {RESTART: "now"}}}}}, id="restart"
+            {"spec": {"template": {"metadata": {"annotations": {RESTARTED: "now"}}}}}, id="restart"
         ),
     ],
 )

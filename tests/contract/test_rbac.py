@@ -130,6 +130,7 @@ def test_the_policies_name_what_the_code_writes() -> None:
     said = {p["metadata"]["name"]: yaml.safe_dump(p, width=10_000) for p in POLICIES}
     assert f"startsWith('{names.PREFIX}')" in said["plimsoll-nodes"].replace("''", "'")
     assert OUT_OF_SERVICE.key in said["plimsoll-nodes"]
+    assert names.RESTARTED in said["plimsoll-workloads"]
     assert names.DELETION_COST in said["plimsoll-pods"]
     assert f"'{names.LEASE}'" in said["plimsoll-lease"].replace("''", "'")
     assert f"kubernetes.io/metadata.name: {names.NAMESPACE}" in said["plimsoll-lease"]

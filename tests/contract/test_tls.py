@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import ssl
 import threading
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from botocore.stub import Stubber
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.clusters import OpenClusters
+from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA
 from plimsoll.adapters.kubernetes.client import ClientTransport
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused, Temporary
 
 PEM = serialization.Encoding.PEM
@@ -51,8 +60,11 @@ def builder(
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    seen: ClassVar[dict[str, Mapping[str, str]]] = {}
+    """By path: the headers of the last request."""
 
     def do_GET(self) -> None:
+        self.seen[self.path] = dict(self.headers)
         body = b'{"kind": "NodeList", "items": []}'
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -81,7 +93,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, str]]:
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None  # type: ignore[method-assign] # a refused handshake is meant
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -113,3 +125,34 @@ def test_a_private_ca_is_not_trusted_unless_it_is_given(served: tuple[str, str])
 def test_a_closed_port_is_temporary() -> None:
     with pytest.raises(Temporary, match="does not answer GET"):
         ClientTransport("https://127.0.0.1:9").call("GET", "/api/v1/nodes")
+
+
+def test_in_eks_the_doctor_asks_as_himself_and_tries_as_one_of_our_group(
+    served: tuple[str, str], moto_aws: Aws
+) -> None:
+    url, ca = served
+    found = {
+        "name": "harbor",
+        "status": "ACTIVE",
+        "endpoint": url,
+        "certificateAuthority": {"data": b64encode(ca.encode()).decode()},
+    }
+    cluster = Cluster(
+        name="harbor",
+        kind=ClusterKind.EKS,
+        mode=Mode.OBSERVE,
+        region="eu-west-1",
+        added=datetime.now(UTC),
+    )
+    probe = OpenClusters(moto_aws, SystemClock(), SerialWorkers()).probe(cluster)
+    with Stubber(moto_aws.eks) as eks:
+        for _ in range(2):
+            eks.add_response("describe_cluster", {"cluster": found}, {"name": "harbor"})
+        probe.version()
+        probe.queue()
+    asked, tried = Handler.seen["/version"], Handler.seen[GET_FLOW_SCHEMA.path(name="plimsoll")]
+    assert not {name for name in asked if name.startswith("Impersonate")}
+    assert {name: said for name, said in tried.items() if name.startswith("Impersonate")} == {
+        "Impersonate-User": "plimsoll-doctor",
+        "Impersonate-Group": "plimsoll",
+    }

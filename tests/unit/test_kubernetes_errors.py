@@ -108,6 +108,16 @@ def test_a_missing_right_names_verb_resource_and_cure() -> None:
     assert "infra/cluster" in str(error)
 
 
+def test_the_refusal_of_a_policy_is_no_missing_right() -> None:
+    said = (
+        "ValidatingAdmissionPolicy 'plimsoll-nodes' with binding 'x' denied request: this changes"
+    )
+    error = meaning(answer(403, message=said))
+    assert type(error) is Refused
+    assert said in str(error)
+    assert "lacks the right" not in str(error)
+
+
 @pytest.mark.parametrize(
     ("given", "seconds"),
     [

@@ -65,8 +65,8 @@ def doctor(
     """Look a cluster and its stack over: what is wrong, and what to do about it.
 
     A canary is put on the event bus, which touches nothing: it shows that notices reach the
-    function. All else is only read. To ask about rights in an EKS cluster you must be an
-    administrator of it.
+    function. Changes to the cluster are tried in a dry run, and none is kept. All else is only
+    read. To ask about rights in an EKS cluster you must be an administrator of it.
     """
     world = world_of(ctx)
     deployed = world.deployed(stack)
