@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
+from plimsoll.hollow.conditions import condition
 from plimsoll.hollow.controllers.kubelet import STOP
 from plimsoll.hollow.resources import BY_PLURAL, Resource
 from tests.differential.bench import FOREVER
@@ -205,6 +206,8 @@ class ActualSide:
 
     def _moving(self) -> bool:
         """Whether something is under way that will be seen, however slow the machine is."""
+        if any(condition(node, "Ready") is None for node in self.objects("nodes")):
+            return True
         if any(map(_starts_or_stops, self.objects("pods"))):
             return True
         return any(map(_rolls, self.objects("daemonsets"))) or any(

@@ -9,7 +9,7 @@ from tests.differential.bench import Bench
 from tests.differential.scenario import Json, Scenario
 
 FAMILY = "budgets"
-COUNT = 50
+COUNT = 40
 
 
 def scenario(seed: int) -> Scenario:

@@ -9,7 +9,7 @@ from tests.differential.bench import Bench
 from tests.differential.scenario import Json, Scenario
 
 FAMILY = "daemonsets"
-COUNT = 20
+COUNT = 15
 
 
 def scenario(seed: int) -> Scenario:

@@ -9,7 +9,7 @@ from tests.differential.bench import Bench
 from tests.differential.scenario import Scenario
 
 FAMILY = "jobs"
-COUNT = 20
+COUNT = 15
 
 
 def scenario(seed: int) -> Scenario:

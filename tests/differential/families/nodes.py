@@ -8,7 +8,7 @@ from tests.differential.bench import Bench
 from tests.differential.scenario import MERGE, STRATEGIC, Scenario
 
 FAMILY = "nodes"
-COUNT = 20
+COUNT = 15
 
 
 def scenario(seed: int) -> Scenario:

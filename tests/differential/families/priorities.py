@@ -8,7 +8,7 @@ from tests.differential.bench import Bench
 from tests.differential.scenario import Scenario
 
 FAMILY = "priorities"
-COUNT = 30
+COUNT = 25
 
 
 def scenario(seed: int) -> Scenario:

@@ -9,7 +9,7 @@ from tests.differential.bench import Bench
 from tests.differential.scenario import JSON_PATCH, MERGE, STRATEGIC, Json, Scenario
 
 FAMILY = "requests"
-COUNT = 60
+COUNT = 50
 _SHOW = ("metadata.labels", "metadata.annotations", "spec.template.spec", "spec.replicas")
 
 

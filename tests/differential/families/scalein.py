@@ -8,7 +8,7 @@ from tests.differential.bench import HOST, Bench
 from tests.differential.scenario import Scenario
 
 FAMILY = "scale-in"
-COUNT = 30
+COUNT = 25
 
 
 def scenario(seed: int) -> Scenario:

@@ -9,7 +9,7 @@ from tests.differential.bench import HOST, ZONE, Bench
 from tests.differential.scenario import Json, Scenario
 
 FAMILY = "scheduling"
-COUNT = 90
+COUNT = 70
 _EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 

@@ -9,7 +9,7 @@ from tests.differential.bench import Bench
 from tests.differential.scenario import Scenario
 
 FAMILY = "statefulsets"
-COUNT = 40
+COUNT = 30
 
 
 def scenario(seed: int) -> Scenario:
