@@ -83,7 +83,8 @@ def _left_changed(stage: HollowStage, seen: Observation) -> Iterator[tuple[str, 
                 yield "left-changed", f"{kind} {obj['metadata']['name']} is still changed"
     lives = {m.node for m in stage.fleet.alive()}
     for pod in store.all("pods"):
-        if pod["spec"].get("nodeName") in lives and DELETION_COST in _annotations(pod):
+        stays = pod["spec"].get("nodeName") in lives and "deletionTimestamp" not in pod["metadata"]
+        if stays and DELETION_COST in _annotations(pod):
             yield "left-changed", f"pod {pod['metadata']['name']} has a deletion cost"
 
 

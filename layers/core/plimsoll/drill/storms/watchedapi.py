@@ -57,8 +57,12 @@ class WatchedApi(HollowApi):
                 return _lease(method, target, body)
         elif target is not None and target.name and method != "GET":
             write = Write(method=method, target=target, name=target.name, body=body or {}, now=now)
-            with self._watch.scale_ins.during(write, ours=ours):
-                return self._written(write, path, query, body, content_type, user=user, judged=ours)
+            # An owner who sets by chance the very count that stands there cannot be heard.
+            judged = ours and path not in self._unheard
+            with self._watch.scale_ins.during(write, ours=judged):
+                return self._written(
+                    write, path, query, body, content_type, user=user, judged=judged
+                )
         return super().handle(method, path, query, body, content_type, now=now, user=user)
 
     def _written(  # noqa: PLR0913, PLR0917 - the parts of a request
@@ -72,8 +76,7 @@ class WatchedApi(HollowApi):
         *,
         judged: bool,
     ) -> Answer:
-        # An owner who sets by chance the very count that stands there cannot be heard.
-        wrong = self._watch.before(write) if judged and path not in self._unheard else []
+        wrong = self._watch.before(write) if judged else []
         revision = self.store.revision
         answer = super().handle(
             write.method, path, query, body, content_type, now=write.now, user=user
