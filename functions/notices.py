@@ -1,8 +1,9 @@
 """SQS `notices` -> cordon, taint and record; then the ticks that wake the drain.
 
-What may work later comes back within seconds, since a notice lives for two minutes. What no
-attempt can mend, and what still fails at its last attempt, is set aside with its reason: SQS
-itself would move it without a word. Powertools' batch processor is left out: it wants one record
+What may work later comes back within seconds, since a notice lives for two minutes; so does what was
+refused, because an API server that has just started refuses everybody (403) until it has read who
+may do what. What no attempt can mend, and what still fails at its last attempt, is set aside with
+its reason: SQS itself would move it without a word. Powertools' batch processor is left out: it wants one record
 at a time, and every cold start would wait for its import.
 """
 
@@ -14,7 +15,7 @@ from typing import Any, Final
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
-from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
+from plimsoll.domain.errors import Permanent, PlimsollError, Refused, Temporary
 from plimsoll.observability import Metric, logger, metrics
 
 LAST_ATTEMPT: Final = 14
@@ -57,7 +58,8 @@ def _must_come_back(record: dict[str, Any], answer: object) -> bool:
     if not isinstance(answer, Exception):
         return False
     attempts = int(record["attributes"]["ApproximateReceiveCount"])
-    if isinstance(answer, Permanent) or attempts >= LAST_ATTEMPT:
+    hopeless = isinstance(answer, Permanent) and not isinstance(answer, Refused)
+    if hopeless or attempts >= LAST_ATTEMPT:
         logger.error(
             "notice set aside", extra={"sqs_message": record["messageId"]}, exc_info=answer
         )

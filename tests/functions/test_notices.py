@@ -30,6 +30,21 @@ def test_what_may_work_later_comes_back_alone_and_soon(service, queue, context):
     assert queue.aside == []
 
 
+def test_what_is_refused_comes_back_since_an_api_server_that_starts_knows_no_rights_yet(
+    service, queue, context
+):
+    service.answers = {"a": Refused("403 nodes is forbidden: User plimsoll cannot get nodes")}
+    assert failed(notices.handler(batch("a"), context)) == ["message-0"]
+    assert queue.back == {"receipt-0": 1}
+    assert queue.aside == []
+
+
+def test_what_is_still_refused_at_its_last_attempt_is_set_aside(service, queue, context):
+    service.answers = {"a": Refused("403")}
+    assert failed(notices.handler(batch("a", attempts=notices.LAST_ATTEMPT), context)) == []
+    assert queue.aside == [("a", "Refused: 403", "message-0", notices.LAST_ATTEMPT)]
+
+
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 8), (6, 15), (13, 15)])
 def test_each_attempt_waits_a_little_longer(service, queue, context, attempts, seconds):
     service.answers = {"a": Temporary("no")}
