@@ -219,6 +219,11 @@ class Bench:
     def label(self, kind: str, name: str, **labels: str | None) -> None:
         self.patch(self.path(kind, name), {"metadata": {"labels": labels}})
 
+    def unready(self, pod: str) -> None:
+        """Let a pod's readiness probe fail, as its kubelet would say."""
+        conditions = [{"type": kind, "status": "False"} for kind in ("Ready", "ContainersReady")]
+        self.strategic(self.path("Pod", pod, "status"), {"status": {"conditions": conditions}})
+
     def cost(self, pod: str, cost: int) -> None:
         """Set the deletion cost of a pod."""
         annotations = {"controller.kubernetes.io/pod-deletion-cost": str(cost)}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from plimsoll.drill.controlplane import ControlPlane as RealControlPlane
-from tests.differential.actual import ControlPlane, Endpoint
 from tests.differential.scenario import Scenario
 from tests.differential.trials import Score, Trials
+from tests.differential.watched import ControlPlane, Endpoint
 
 _SCORE = pytest.StashKey[Score]()
 

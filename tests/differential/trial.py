@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from plimsoll.hollow.settings import Choice
-from tests.differential.actual import ActualSide, ControlPlane
+from tests.differential.actual import ActualSide
 from tests.differential.hollow import HollowSide
 from tests.differential.pictures import Painter, Picture
 from tests.differential.scenario import Scenario
 from tests.differential.sides import send
+from tests.differential.watched import ControlPlane
 
 _CHOICES: Final[tuple[tuple[Choice, int], ...]] = (
     ("first", 0),

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from tests.differential.actual import ControlPlane
 from tests.differential.scenario import Scenario
 from tests.differential.trial import Difference, compared
+from tests.differential.watched import ControlPlane
 
 _BESIDE = 24
 """Scenarios at a time: they mostly wait."""

@@ -65,10 +65,7 @@ def _act(bench: Bench, chance: Random, kind: str, replicas: int) -> int:
         case 4:
             bench.evict(pod, preconditions={"uid": "another"})
         case 5 if replicas:
-            conditions = [{"type": k, "status": "False"} for k in ("Ready", "ContainersReady")]
-            bench.strategic(
-                bench.path("Pod", pod, "status"), {"status": {"conditions": conditions}}
-            )
+            bench.unready(pod)
             bench.settle()
             bench.evict(pod)
         case 6:

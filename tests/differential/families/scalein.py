@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.differential.bench import HOST, Bench
+from tests.differential.bench import Bench
 from tests.differential.scenario import Scenario
 
 FAMILY = "scale-in"
@@ -37,7 +37,7 @@ def scenario(seed: int) -> Scenario:
     bench.settle()
     for number in range(placed):
         if chance.random() < 0.25:
-            _unready(bench, f"{{pod web @{nodes[numbers[number]]}}}")
+            bench.unready(f"{{pod web @{nodes[numbers[number]]}}}")
             break
     bench.settle()
     left = placed + waiting
@@ -48,13 +48,3 @@ def scenario(seed: int) -> Scenario:
         if chance.random() < 0.4:
             break
     return bench.done()
-
-
-def _unready(bench: Bench, pod: str) -> None:
-    """Let a pod fail its readiness probe, as its kubelet would say."""
-    conditions = [{"type": kind, "status": "False"} for kind in ("Ready", "ContainersReady")]
-    bench.strategic(bench.path("Pod", pod, "status"), {"status": {"conditions": conditions}})
-
-
-def hostname(name: str) -> dict[str, str]:
-    return {HOST: name}

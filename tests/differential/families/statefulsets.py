@@ -55,10 +55,7 @@ def _act(bench: Bench, chance: Random, image: str, replicas: int) -> int:
             bench.delete("Pod", f"db-{chance.randrange(replicas)}", gracePeriodSeconds=0)
         case 4 if replicas:  # ill: the set waits for it, also when it gets smaller
             sick = f"db-{chance.randrange(replicas)}"
-            conditions = [{"type": k, "status": "False"} for k in ("Ready", "ContainersReady")]
-            bench.strategic(
-                bench.path("Pod", sick, "status"), {"status": {"conditions": conditions}}
-            )
+            bench.unready(sick)
             bench.settle()
             replicas = chance.randint(0, 5)
             bench.scale("StatefulSet", "db", replicas)

@@ -1,0 +1,168 @@
+"""The controllers that make pods and take them away, and their budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tests.differential.bench import Bench
+from tests.differential.scenario import Json
+
+
+def _budgets(bench: Bench) -> None:
+    bench.node("n0", pods="26")
+    rules: tuple[Json, ...] = (
+        {"maxUnavailable": 1},
+        {"maxUnavailable": "34%"},
+        {"minAvailable": 2},
+        {"minAvailable": "51%"},
+    )
+    for number, rule in enumerate(rules):
+        web, db = f"web-{number}", f"db-{number}"
+        bench.create(bench.deployment(web, 4), bench.budget(web, web, **rule))
+        ready: Json = {"podManagementPolicy": "Parallel"}
+        bench.create(bench.workload("StatefulSet", db, 3, **ready), bench.budget(db, db, **rule))
+    bench.create(bench.pod("bare"), bench.budget("bare", "bare", maxUnavailable=0))
+    bench.settle()
+    for number in range(len(rules)):
+        bench.unready(f"db-{number}-1")
+        bench.scale("Deployment", f"web-{number}", 6)  # one node has no room for all of them
+    bench.settle()
+    for number in range(len(rules)):
+        bench.scale("Deployment", f"web-{number}", 1)
+    bench.settle()
+
+
+def _scale_in(bench: Bench) -> None:
+    full = bench.node("n0", pods="2")
+    bench.node("n1", pods="1")
+    bench.node("n2", pods="1")
+    bench.settle()
+    bench.create(bench.deployment("web", 5))
+    bench.settle()
+    for number in range(4):
+        bench.label("Pod", f"{{pod web {1 + number}}}", mark=f"m{number}")
+    bench.settle()
+    bench.cost("{pod web 1}", 10)
+    bench.settle()
+    bench.scale("Deployment", "web", 4)  # the one that waits
+    bench.settle()
+    bench.unready(f"{{pod web @{bench.name}-n2}}")
+    bench.settle()
+    bench.scale("Deployment", "web", 3)  # the one that is not Ready
+    bench.settle()
+    bench.scale("Deployment", "web", 2)  # of equal cost, one that has a neighbour
+    bench.settle()
+    bench.scale("Deployment", "web", 1)  # the cheaper one
+    bench.label("Node", full, seen="yes")
+    bench.settle()
+
+
+def _rollouts(bench: Bench) -> None:
+    bench.node("n0")
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    bench.create(
+        bench.deployment("web", 4, strategy=rolling, revisionHistoryLimit=1),
+        bench.deployment("cold", 3, strategy={"type": "Recreate"}),
+    )
+    bench.settle()
+    bench.roll("Deployment", "web", "two")
+    bench.roll("Deployment", "cold", "two")
+    bench.settle()
+    bench.patch(bench.path("Deployment", "web"), {"spec": {"paused": True}})
+    bench.roll("Deployment", "web", "three")
+    bench.settle()
+    bench.scale("Deployment", "web", 6)
+    bench.settle()
+    bench.patch(bench.path("Deployment", "web"), {"spec": {"paused": False}})
+    bench.settle()
+
+
+def _stateful(bench: Bench) -> None:
+    bench.node("n0")
+    slow = bench.template("db", stop="1.5s")
+    partition = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    bench.create(
+        bench.workload("StatefulSet", "db", 3, slow),
+        bench.workload("StatefulSet", "burst", 3, podManagementPolicy="Parallel"),
+        bench.workload("StatefulSet", "parted", 3, updateStrategy=partition),
+    )
+    bench.settle()
+    bench.evict("db-1")
+    bench.evict("burst-1")
+    bench.settle()
+    for name in ("db", "burst", "parted"):
+        bench.roll("StatefulSet", name, "two")
+    bench.settle()
+    bench.evict("parted-0")
+    bench.settle()
+    bench.scale("StatefulSet", "db", 1)
+    bench.scale("StatefulSet", "burst", 5)
+    bench.settle()
+
+
+def _daemons(bench: Bench) -> None:
+    cordoned = bench.node("n0", unschedulable=True)
+    tainted = bench.node("n1")
+    bench.node("n2", taints=[{"key": "spot", "value": "yes", "effect": "NoSchedule"}])
+    bench.settle()
+    bench.create(bench.workload("DaemonSet", "agent", None))
+    bench.settle()
+    bench.taint(tainted, "spot=yes:NoSchedule")
+    bench.settle()
+    bench.roll("DaemonSet", "agent", "two")
+    bench.settle()
+    bench.taint(tainted)
+    bench.cordon(cordoned, on=False)
+    bench.settle()
+
+
+def _jobs(bench: Bench) -> None:
+    bench.node("n0")
+    long = {"run": "3000s", "restartPolicy": "Never"}
+    bench.create(
+        bench.job("done", completions=3, parallelism=2),
+        bench.job("once", bench.template("once", **long), backoffLimit=0),
+        bench.job("again", bench.template("again", **long)),
+        bench.job("later", bench.template("later", **long), suspend=True),
+    )
+    bench.settle(4)
+    bench.evict("{pod once 0}")
+    bench.evict("{pod again 0}")
+    bench.settle(12)
+    bench.patch(bench.path("Job", "later"), {"spec": {"suspend": False}})
+    bench.settle()
+
+
+def _autoscalers(bench: Bench) -> None:
+    bench.node("n0")
+    bench.create(bench.deployment("web", 1))
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    missing = {"metric": {"name": "none"}, "target": {"type": "Value", "value": "1"}}
+    spec = {
+        "scaleTargetRef": target,
+        "minReplicas": 2,
+        "maxReplicas": 4,
+        "metrics": [{"type": "External", "external": missing}],
+    }
+    bench.create(bench.object("HorizontalPodAutoscaler", "web", spec=spec))
+    bench.settle(17)
+    bench.patch(bench.path("HorizontalPodAutoscaler", "web"), {"spec": {"minReplicas": 3}})
+    bench.settle(17)
+    bench.patch(bench.path("HorizontalPodAutoscaler", "web"), {"spec": {"minReplicas": 1}})
+    bench.settle(17)
+    bench.scale("Deployment", "web", 9)
+    bench.settle(17)
+    bench.scale("Deployment", "web", 0)
+    bench.settle(17)
+
+
+BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
+    "budgets": _budgets,
+    "scale-in": _scale_in,
+    "rollouts": _rollouts,
+    "stateful-sets": _stateful,
+    "daemons": _daemons,
+    "jobs": _jobs,
+    "autoscalers": _autoscalers,
+}
