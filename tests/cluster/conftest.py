@@ -13,6 +13,7 @@ import pytest
 from plimsoll.drill.controlplane import ControlPlane
 from plimsoll.hollow.settings import Settings
 from tests.cluster.ground import Ground
+from tests.cluster.installed import install
 
 SETTINGS = Settings(
     pod_startup=timedelta(seconds=1),
@@ -26,6 +27,13 @@ SETTINGS = Settings(
 def plane() -> Iterator[ControlPlane]:
     with ControlPlane(settings=SETTINGS) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def guarded(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+    """The control plane with `infra/cluster` applied: the user plimsoll is held to its fields."""
+    install(plane, tmp_path_factory.mktemp("installed"))
+    return plane
 
 
 @pytest.fixture

@@ -43,12 +43,6 @@ BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 
 @pytest.fixture(scope="module")
-def guarded(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
-    install(plane, tmp_path_factory.mktemp("installed"))
-    return plane
-
-
-@pytest.fixture(scope="module")
 def shop(guarded: ControlPlane) -> Iterator[Ground]:
     """One of each kind that we write to. What is refused changes nothing, so rows share it."""
     with Ground(guarded) as ground:
