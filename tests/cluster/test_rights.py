@@ -6,6 +6,7 @@ the policies are seen to hold by themselves.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +19,11 @@ from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.checkup import Queue, Verdict
+from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, TEMPORARY
 from plimsoll.drill.controlplane import ControlPlane
+from tests.cli_world import a_world, run
 from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, said, until
 from tests.hollows import STRATEGIC, a_deployment, a_stateful_set
@@ -602,6 +605,27 @@ def test_the_doctor_sees_that_all_is_applied(shop: Ground, probe: KubernetesProb
     queue = probe.queue()
     assert queue == Queue(uid=queue.used, used=queue.used, dangling=False)
     assert queue.uid is not None
+
+
+def test_the_command_says_so(shop: Ground, guarded: ControlPlane):
+    world, _ = a_world(registered=False)
+    world.transports["harbor"] = guarded.transport("plimsoll")
+    world.registry.add(
+        Cluster(
+            name="harbor",
+            kind=ClusterKind.ENDPOINT,
+            mode=Mode.ACT,
+            region="us-east-1",
+            endpoint=guarded.url,
+            secret="plimsoll/harbor",
+            added=world.clock.now(),
+        )
+    )
+    told = json.loads(run(world, "doctor", "--cluster", "harbor", "--json").stdout)["findings"]
+    found = {finding["check"]: finding for finding in told}
+    assert "v1.36" in found["cluster"]["says"]
+    for check in ("cluster", "rights", "fields", "queue"):
+        assert found[check]["state"] == "fine", found[check]
 
 
 def test_the_doctor_sees_a_policy_that_is_not_bound(
