@@ -32,9 +32,11 @@ from rich.table import Table
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.drill.access import Access
+from plimsoll.drill.checkout import Checkout
 from plimsoll.drill.durations import Span
 from plimsoll.drill.emulated.awsfleet import AwsFleet
-from plimsoll.drill.emulated.ministack import ACCOUNT, REGION, Checkout, MiniStack
+from plimsoll.drill.emulated.emulator import ACCOUNT, REGION
+from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.emulated.stack import Stack
 from plimsoll.drill.events import event_of
 from plimsoll.drill.fleet import Fleet

@@ -18,7 +18,8 @@ from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.emulated.ministack import Checkout, MiniStack
+from plimsoll.drill.checkout import Checkout
+from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.hollow.cluster import HollowCluster
 from plimsoll.hollow.serve import HollowServer
 from plimsoll.hollow.transport import HollowTransport

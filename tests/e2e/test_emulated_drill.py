@@ -15,8 +15,8 @@ from typing import override
 import pytest
 
 import plimsoll
+from plimsoll.drill.checkout import Checkout
 from plimsoll.drill.emulated import rig as emulated
-from plimsoll.drill.emulated.ministack import Checkout
 from plimsoll.drill.report import Report, exit_status
 from plimsoll.drill.rigs import Quiet
 from plimsoll.drill.script import read_drill

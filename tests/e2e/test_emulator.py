@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.emulated.ministack import Checkout, MiniStack
+from plimsoll.drill.checkout import Checkout
+from plimsoll.drill.emulated.ministack import MiniStack
 
 pytestmark = pytest.mark.emulator
 

@@ -22,7 +22,8 @@ import pytest
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.stack import CLUSTER_ROLES
 from plimsoll.drill.emulated.awsfleet import AwsFleet
-from plimsoll.drill.emulated.ministack import ACCOUNT, REGION, STACK, MiniStack
+from plimsoll.drill.emulated.emulator import ACCOUNT, REGION, STACK
+from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.fleet import Fleet
 from plimsoll.hollow.serve import HollowServer
 from tests.cli_world import SPOT, StillClock, shop

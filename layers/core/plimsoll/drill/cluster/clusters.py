@@ -12,10 +12,10 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.drill.access import Access
+from plimsoll.drill.checkout import Checkout
 from plimsoll.drill.cluster.installation import install
 from plimsoll.drill.cluster.scans import Scans
 from plimsoll.drill.cluster.stage import ControlPlaneStage
-from plimsoll.drill.emulated.ministack import Checkout
 from plimsoll.drill.emulated.walltime import WallTime
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.scenario import FaultEntry

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from plimsoll.domain.errors import Refused
+from plimsoll.drill.checkout import Checkout
 from plimsoll.drill.controlplane.modules import PROGRAMS, Module
-from plimsoll.drill.emulated.ministack import Checkout
 
 _VERSION_PACKAGE: Final = "k8s.io/component-base/version"
 _GO_VERSION: Final = re.compile(r"go version go([0-9]+(?:\.[0-9]+)*)")

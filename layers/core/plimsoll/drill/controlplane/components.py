@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from plimsoll.drill.emulated.ministack import free_port
+from plimsoll.drill.emulated.emulator import free_port
 
 IN_FLIGHT: Final = 1200
 MUTATING_IN_FLIGHT: Final = 600

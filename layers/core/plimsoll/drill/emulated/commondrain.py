@@ -18,7 +18,7 @@ from typing import Any, Final, Self, override
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.drill import commondrain
 from plimsoll.drill.access import Access
-from plimsoll.drill.emulated.ministack import ACCOUNT, REGION, MiniStack
+from plimsoll.drill.emulated.emulator import ACCOUNT, REGION, Emulator
 from plimsoll.drill.machines import Machine
 from plimsoll.drill.stage import Stage
 from plimsoll.services.ports import Clock
@@ -35,7 +35,7 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
     """Hears notices and drains; use it as a context manager.
 
     Args:
-        ministack: whose bus it hears.
+        emulator: whose bus it hears.
         stages: the clusters, to know which node an instance is.
         ways: into each cluster.
         clock: the real time.
@@ -43,12 +43,12 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
 
     def __init__(
         self,
-        ministack: MiniStack,
+        emulator: Emulator,
         stages: Mapping[str, Stage],
         ways: Mapping[str, Access],
         clock: Clock,
     ) -> None:
-        self._ministack = ministack
+        self._emulator = emulator
         self._stages = stages
         self._patience = _Patience(clock)
         self._drains = {
@@ -59,7 +59,7 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
         }
         self._draining: dict[str, threading.Thread] = {}
         self._poller = threading.Thread(target=self._guarded(self._poll), name="common drain")
-        self._sqs = ministack.client("sqs")
+        self._sqs = emulator.client("sqs")
         self._queue = ""
         self.error: Exception | None = None
         """What ended a thread, if something did."""
@@ -70,7 +70,7 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
         self._queue = self._sqs.create_queue(QueueName=NAME)["QueueUrl"]
         arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAME}"
         self._sqs.set_queue_attributes(QueueUrl=self._queue, Attributes={"Policy": _policy(arn)})
-        events = self._ministack.client("events")
+        events = self._emulator.client("events")
         events.put_rule(Name=NAME, EventPattern=json.dumps({"source": ["plimsoll.drill"]}))
         events.put_targets(Rule=NAME, Targets=[{"Id": NAME, "Arn": arn}])
         self._poller.start()

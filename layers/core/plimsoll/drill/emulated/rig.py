@@ -21,6 +21,7 @@ from plimsoll.drill.emulated.awsfleet import AwsFleet
 from plimsoll.drill.emulated.bus import Bus
 from plimsoll.drill.emulated.clusters import HollowClusters, MakesClusters
 from plimsoll.drill.emulated.commondrain import CommonDrain
+from plimsoll.drill.emulated.emulator import Emulator
 from plimsoll.drill.emulated.kills import Kills
 from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.emulated.stack import Stack
@@ -68,18 +69,20 @@ def play(  # noqa: PLR0913 - what a drill is played with
     drill: Script,
     *,
     clusters: MakesClusters,
+    emulators: type[Emulator] = MiniStack,
     rig: str,
     responder: str,
     seed: int,
     listener: Listener | None = None,
     recorder: Recorder | None = None,
 ) -> Report:
-    """Play a drill on an emulated AWS with clusters of some make, as `run` does."""
+    """Play a drill on an emulated AWS and with clusters of some make, as `run` does."""
     refuse_unsupported(drill.scenario, rig)
     with ExitStack() as exits:
         emulation = Emulation(
             drill,
             clusters=clusters,
+            emulators=emulators,
             rig=rig,
             responder=responder,
             seed=seed,
@@ -98,6 +101,7 @@ class Emulation:
         drill: Script,
         *,
         clusters: MakesClusters = HollowClusters,
+        emulators: type[Emulator] = MiniStack,
         rig: str = "emulated",
         responder: str,
         seed: int,
@@ -106,6 +110,7 @@ class Emulation:
         exits: ExitStack,
     ) -> None:
         self._drill = drill
+        self._emulators = emulators
         self._rig = rig
         self._responder = responder
         self._seed = seed
@@ -142,14 +147,15 @@ class Emulation:
         aws = self._exits.enter_context(
             AwsFleet(fleets, clock=self._time.catch_up, lock=self._time.lock)
         )
-        with self._step("started MiniStack"):
-            ministack = self._exits.enter_context(MiniStack(endpoints=aws.endpoints))
+        emulator = self._emulators(endpoints=aws.endpoints)
+        with self._step(f"started {emulator.name}"):
+            self._exits.enter_context(emulator)
         with self._step("deployed the built template with sam deploy"):
-            ministack.deploy(AcceptDrills="true", Size="small")
-        stack = Stack(ministack, aws)
+            emulator.deploy(AcceptDrills="true", Size="small")
+        stack = Stack(emulator, aws)
         if self._responder == "drain":
             self._drain = self._exits.enter_context(
-                CommonDrain(ministack, self._clusters.stages, self._ways(), SystemClock())
+                CommonDrain(emulator, self._clusters.stages, self._ways(), SystemClock())
             )
         if self._responder == "plimsoll":
             for name, way in self._ways().items():
@@ -157,12 +163,12 @@ class Emulation:
             with self._step("registered the clusters and swept once"):
                 stack.sweep()
             with self._step("started the functions' workers"):
-                ministack.warm("NoticesFunction", 3)
-                ministack.warm("DrainsFunction", 2)
+                emulator.warm("NoticesFunction", 3)
+                emulator.warm("DrainsFunction", 2)
         self._kills = self._exits.enter_context(
-            Kills(ministack, self._seed, SystemClock(), self._say)
+            Kills(emulator, self._seed, SystemClock(), self._say)
         )
-        bus = self._exits.enter_context(Bus(ministack.client("events"), self._clock))
+        bus = self._exits.enter_context(Bus(emulator.client("events"), self._clock))
         return stack, bus
 
     def _ways(self) -> Mapping[str, Access]:

@@ -13,7 +13,7 @@ from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
 from plimsoll.drill.access import Access
 from plimsoll.drill.emulated.awsfleet import AwsFleet
-from plimsoll.drill.emulated.ministack import REGION, MiniStack
+from plimsoll.drill.emulated.emulator import REGION, Emulator
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.sentences import sentence
 from plimsoll.drill.simulated.time import EPOCH
@@ -25,34 +25,34 @@ SHOWN: Final = ("acted", "action not done")
 class _EmulatedAws(Aws):
     """AWS clients that talk to the emulator."""
 
-    def __init__(self, ministack: MiniStack) -> None:
+    def __init__(self, emulator: Emulator) -> None:
         super().__init__(REGION)
-        self._ministack = ministack
+        self._emulator = emulator
 
     @override
     def _client(self, service: str) -> Any:
         with self._lock:
             if service not in self._clients:
-                self._clients[service] = self._ministack.client(service)
+                self._clients[service] = self._emulator.client(service)
             return self._clients[service]
 
 
 class Stack:
     """A stack that was deployed on the emulator."""
 
-    def __init__(self, ministack: MiniStack, aws: AwsFleet) -> None:
-        self._ministack = ministack
+    def __init__(self, emulator: Emulator, aws: AwsFleet) -> None:
+        self._emulator = emulator
         self._fleet = aws
-        self._aws = _EmulatedAws(ministack)
+        self._aws = _EmulatedAws(emulator)
         self._read = 0
 
     def register(self, name: str, way: Access) -> None:
         """Register a cluster as a user would: by endpoint and CA, with its token in a secret."""
         secret = f"plimsoll/{name}"
-        self._ministack.client("secretsmanager").create_secret(
+        self._emulator.client("secretsmanager").create_secret(
             Name=secret, SecretString=json.dumps({"token": way.token})
         )
-        DynamoRegistry(self._aws, self._ministack.outputs["ClustersTable"]).add(
+        DynamoRegistry(self._aws, self._emulator.outputs["ClustersTable"]).add(
             Cluster(
                 name=name,
                 kind=ClusterKind.ENDPOINT,
@@ -71,8 +71,8 @@ class Stack:
         Raises:
             Refused: it failed.
         """
-        answer = self._ministack.client("lambda").invoke(
-            FunctionName=self._ministack.outputs["SweepFunction"], Payload=b"{}"
+        answer = self._emulator.client("lambda").invoke(
+            FunctionName=self._emulator.outputs["SweepFunction"], Payload=b"{}"
         )
         if "FunctionError" in answer:
             said = answer["Payload"].read().decode(errors="replace")
@@ -80,7 +80,7 @@ class Stack:
 
     def hand_in(self, clusters: Sequence[str], measurement: Measurement) -> None:
         """Give in the reports that the functions wrote, and the calls that the fleet answered."""
-        reports = DynamoReports(self._aws, self._ministack.outputs["ReportsTable"])
+        reports = DynamoReports(self._aws, self._emulator.outputs["ReportsTable"])
         for cluster in clusters:
             for report in reversed(reports.list(cluster, limit=10_000)):
                 measurement.report(report.interruption, report.reasons)
@@ -91,11 +91,11 @@ class Stack:
     @property
     def log(self) -> Path:
         """Where the emulator logs, with the output of every function in it."""
-        return self._ministack.log
+        return self._emulator.log
 
     def complaints(self) -> Sequence[str]:
         """Return what the emulator's log says of functions that failed."""
-        return self._ministack.complaints()
+        return self._emulator.complaints()
 
     def news(self) -> Iterator[str]:
         """Yield in words what the functions logged since the last call."""
