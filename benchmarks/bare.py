@@ -2,46 +2,94 @@
 
 A bound for the other benchmarks, which start it as a process of its own:
 
-    python bare.py URL TOKEN THREADS [--wait] NODE...
+    python bare.py URL TOKEN THREADS [--wait] [--ca=FILE] [--evict] NODE...
 
-With --wait it says `ready` and sends nothing until it is told to go on standard input.
+With --wait it says `ready` and sends nothing until it is told to go on standard input. With --evict
+it then lists the pods once and evicts all that are on these nodes; an eviction that is put off is
+tried again. Nothing beyond urllib3 is imported: one of the benchmarks measures how it starts.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import urllib3
 
 TAINT = {"key": "plimsoll.dev/interruption", "value": "spot-interruption", "effect": "NoSchedule"}
-BODY = json.dumps({"spec": {"unschedulable": True, "taints": [TAINT]}})
+CORDON = json.dumps({"spec": {"unschedulable": True, "taints": [TAINT]}})
+PATIENCE = 1.0
+"""Seconds until an eviction that was put off is tried again, where the answer names none."""
+OK, CREATED, NOT_FOUND, PUT_OFF = 200, 201, 404, 429
 
 
-def main(url: str, token: str, threads: int, nodes: list[str]) -> None:
-    pool = urllib3.PoolManager(maxsize=threads)
-    headers = {
-        "Authorization": f"Bearer {token}",
-        "Content-Type": "application/merge-patch+json",
-    }
+class Bare:
+    """A client of one API server."""
 
-    def cordon(node: str) -> int:
-        path = f"{url}/api/v1/nodes/{node}"
-        return pool.request("PATCH", path, body=BODY, headers=headers).status
+    def __init__(self, url: str, token: str, threads: int, ca: str | None) -> None:
+        self._url = url
+        self._threads = threads
+        self._pool = urllib3.PoolManager(maxsize=threads, ca_certs=ca)
+        self._headers = {"Authorization": f"Bearer {token}"}
 
-    if nodes[0] == "--wait":
-        nodes = nodes[1:]
+    def cordon(self, nodes: list[str]) -> None:
+        """Cordon and taint nodes."""
+        self._each(self._cordon, nodes, done={OK})
+
+    def evict(self, nodes: list[str]) -> None:
+        """Evict every pod of nodes."""
+        answer = self._send("GET", "/api/v1/pods?resourceVersion=0")
+        there = set(nodes)
+        pods = [
+            pod["metadata"]
+            for pod in json.loads(answer.data)["items"]
+            if pod["spec"].get("nodeName") in there
+        ]
+        self._each(self._evict, pods, done={CREATED, NOT_FOUND})
+
+    def _cordon(self, node: str) -> int:
+        kind = "application/merge-patch+json"
+        return self._send("PATCH", f"/api/v1/nodes/{node}", CORDON, kind).status
+
+    def _evict(self, pod: dict[str, Any]) -> int:
+        name = {"name": pod["name"], "namespace": pod["namespace"]}
+        body = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": name})
+        path = f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}/eviction"
+        while (answer := self._send("POST", path, body)).status == PUT_OFF:
+            time.sleep(float(answer.headers.get("Retry-After", PATIENCE)))
+        return answer.status
+
+    def _send(
+        self, method: str, path: str, body: str | None = None, kind: str = "application/json"
+    ) -> urllib3.BaseHTTPResponse:
+        headers = {**self._headers, "Content-Type": kind}
+        return self._pool.request(method, self._url + path, body=body, headers=headers)
+
+    def _each[T](self, act: Callable[[T], int], things: Iterable[T], *, done: set[int]) -> None:
+        if self._threads == 1:
+            statuses = {act(thing) for thing in things}
+        else:
+            with ThreadPoolExecutor(self._threads) as workers:
+                statuses = set(workers.map(act, things))
+        if not statuses <= done:
+            raise SystemExit(f"the cluster answered {sorted(statuses)}")
+
+
+def main(arguments: list[str]) -> None:
+    flags = dict(a[2:].partition("=")[::2] for a in arguments if a.startswith("--"))
+    url, token, threads, *nodes = (a for a in arguments if not a.startswith("--"))
+    bare = Bare(url, token, int(threads), flags.get("ca"))
+    if "wait" in flags:
         print("ready", flush=True)
         sys.stdin.readline()
-    if threads == 1:
-        statuses = [cordon(node) for node in nodes]
-    else:
-        with ThreadPoolExecutor(threads) as workers:
-            statuses = list(workers.map(cordon, nodes))
-    if set(statuses) != {200}:
-        raise SystemExit(f"the cluster answered {statuses}")
+    bare.cordon(nodes)
+    if "evict" in flags:
+        bare.evict(nodes)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:])
+    main(sys.argv[1:])

@@ -1,0 +1,170 @@
+"""A storm on the cluster rig: a real control plane, watched until all is empty or time is up."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Final, override
+
+from benchmarks.storms.functionlog import started
+from benchmarks.storms.outcome import Outcome, emptied, left
+from benchmarks.storms.scenario import CLUSTER, ROOM
+from benchmarks.storms.times import Times
+from benchmarks.storms.watch import Watch, watching
+from benchmarks.storms.workers import Memory, sized
+from plimsoll.domain.errors import Refused
+from plimsoll.drill.cluster.clusters import ControlPlanes
+from plimsoll.drill.cluster.stage import ControlPlaneStage
+from plimsoll.drill.emulated.bus import Bus
+from plimsoll.drill.emulated.rig import Emulation
+from plimsoll.drill.ledgers import NodeLedger
+from plimsoll.drill.picture import Picture
+from plimsoll.drill.rigs import Progress
+from plimsoll.drill.script import Script
+from plimsoll.drill.simulated.timeline import Timeline
+
+TELL_SECONDS: Final = 5.0
+LAST_LINES: Final = 1.0
+"""Until a function's last lines are in the log, and the last changes with the watcher."""
+OPENERS: Final = 16
+TOLD: Final = ("error", "not settled")
+WIDTH: Final = 160
+"""What is waited for is named workload by workload."""
+_OK: Final = 200
+
+
+class Telling:
+    """Says on standard error how far a storm is."""
+
+    storming = False
+    """Whether functions are at work: of the thousands of things that they do only errors are told."""
+
+    def say(self, seconds: float, what: str) -> None:
+        """Say it."""
+        if not self.storming or what.startswith(TOLD):
+            print(f"  {seconds:6.1f} s  {what[:WIDTH]}", file=sys.stderr, flush=True)
+
+    def progress(self, progress: Progress) -> None:
+        """Pass it over."""
+
+    def show(self, picture: Callable[[], Picture]) -> None:
+        """Pass it over."""
+
+
+class Counting:
+    """Says from time to time how many nodes are cordoned and empty."""
+
+    def __init__(self) -> None:
+        self._told = 0.0
+
+    def done(self, nodes: Sequence[NodeLedger]) -> bool:
+        """Return whether every node that has its notice is cordoned and empty."""
+        noticed = [node for node in nodes if node.noticed is not None]
+        cordoned = sum(node.cordoned is not None for node in noticed)
+        empty = sum(node.empty is not None for node in noticed)
+        over = bool(noticed) and cordoned == empty == len(noticed)
+        now = time.monotonic()
+        if noticed and (over or now - self._told >= TELL_SECONDS):
+            self._told = now
+            words = f"of {len(noticed)} nodes {cordoned} are cordoned, {empty} empty"
+            print(f"            {words}", file=sys.stderr, flush=True)
+        return over
+
+
+class Storm(Emulation):
+    """A drill that ends as soon as every node is empty, and judges nothing."""
+
+    def __init__(self, drill: Script, *, size: str, exits: ExitStack) -> None:
+        telling = Telling()
+        super().__init__(
+            drill,
+            clusters=ControlPlanes,
+            emulators=sized(size),
+            rig="cluster",
+            responder="plimsoll",
+            seed=0,
+            listener=telling,
+            exits=exits,
+        )
+        self._telling = telling
+        self._counting = Counting()
+
+    def measure(self, log: Path | None) -> Outcome:
+        """Play it to its end; `log` is where the functions' log is kept, if anywhere."""
+        with self._step("made the cluster ready"):
+            self._clusters.make_ready()
+        stack, bus = self._set_up()
+        stage = self._clusters.stages[CLUSTER]
+        assert isinstance(stage, ControlPlaneStage)
+        open_room(stage)
+        watch = self._exits.enter_context(watch_of(stage))
+        memory = self._exits.enter_context(Memory(stack.log.parent))
+        self._telling.storming = True
+        with self._time.lock:
+            timeline = self._begin(bus)
+        self._watch(timeline, bus, stack)
+        time.sleep(LAST_LINES)
+        seen = watch.end()
+        stack.hand_in([CLUSTER], self._measurement)
+        assert self._zero is not None
+        self._clusters.count_calls(self._zero)
+        text = stack.log.read_text(errors="replace")
+        if log is not None:
+            log.write_text(text)
+        with self._time.lock:
+            nodes = list(self._measurement.nodes.values())
+        noticed = {node.name: node.noticed for node in nodes if node.noticed is not None}
+        return Outcome(
+            times=Times.split(noticed, seen.cordoned, started(text)),
+            emptied=emptied(noticed, seen),
+            left=left(noticed, seen),
+            seen=seen,
+            calls=self._measurement.kubernetes_calls,
+            aws_calls=self._measurement.aws_calls,
+            memory=memory.peaks(),
+            complaints=stack.complaints(),
+        )
+
+    @override
+    def _settled(self, timeline: Timeline, bus: Bus) -> bool:
+        return self._counting.done(list(self._measurement.nodes.values()))
+
+
+def storm(drill: Script, *, size: str, log: Path | None) -> Outcome:
+    """Return how Plimsoll does."""
+    with ExitStack() as exits:
+        return Storm(drill, size=size, exits=exits).measure(log)
+
+
+def watch_of(stage: ControlPlaneStage) -> AbstractContextManager[Watch]:
+    """Watch a cluster that is set up."""
+    nodes = sum(1 for _ in stage.fleet.alive())
+    pods = sum(1 for _ in stage.all("pods"))
+    return watching(stage.plane, nodes=nodes, pods=pods)
+
+
+def open_room(stage: ControlPlaneStage) -> None:
+    """Let the room take pods from now on.
+
+    Raises:
+        Refused: a node's taint could not be removed.
+    """
+    api = stage.plane.transport(connections=OPENERS)
+
+    def open_node(node: str) -> None:
+        answer = api.call(
+            "PATCH",
+            f"/api/v1/nodes/{node}",
+            body={"spec": {"taints": None}},
+            content_type="application/merge-patch+json",
+        )
+        if answer.status != _OK:
+            raise Refused(f"PATCH node {node}: {answer.status} {answer.body}")
+
+    nodes = [machine.node for machine in stage.fleet.alive() if machine.group.name == ROOM]
+    with ThreadPoolExecutor(OPENERS) as threads:
+        list(threads.map(open_node, nodes))

@@ -1,0 +1,118 @@
+"""A storm on the emulated rig: the cluster is a hollow one, and only cordoning is measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from typing import override
+
+from rich.table import Table
+
+from benchmarks.storms import bare
+from benchmarks.storms.functionlog import started
+from benchmarks.storms.scenario import PODS, cordon_drill
+from benchmarks.storms.times import HEADINGS, Times, row, rows
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.drill.access import Access
+from plimsoll.drill.emulated.bus import Bus
+from plimsoll.drill.emulated.rig import Emulation
+from plimsoll.drill.emulated.stack import Stack
+from plimsoll.drill.emulated.walltime import WallTime
+from plimsoll.drill.measure import Measurement
+from plimsoll.drill.report import Report
+from plimsoll.drill.rigs import Quiet
+from plimsoll.drill.script import Script
+from plimsoll.drill.simulated.stage import HollowStage
+from plimsoll.drill.simulated.timeline import Timeline
+from plimsoll.drill.warmup import warm_up
+from plimsoll.hollow.serve import HollowServer
+from plimsoll.hollow.store import Change
+
+
+class Storm(Emulation):
+    """A drill that ends as soon as every node is cordoned, and keeps the functions' log."""
+
+    log: str = ""
+
+    def moment(self, seconds: float) -> datetime:
+        """Return when it was so many seconds after time 0."""
+        assert self._zero is not None
+        return self._zero + timedelta(seconds=seconds)
+
+    @override
+    def _settled(self, timeline: Timeline, bus: Bus) -> bool:
+        nodes = self._measurement.nodes.values()
+        return bool(nodes) and all(node.cordoned is not None for node in nodes)
+
+    @override
+    def _report(self, stack: Stack) -> Report:
+        time.sleep(1)  # a function's lines reach the log when it has ended
+        self.log = stack.log.read_text(errors="replace")
+        return super()._report(stack)
+
+
+def measure(nodes: int, runs: int) -> Table:
+    """Return the table of so many runs."""
+    drill = cordon_drill(nodes)
+    storms = [_storm(drill) for _ in range(runs)]
+    bounds = [_bound(drill) for _ in range(runs)]
+    table = Table(title=f"{nodes} nodes, {PODS * nodes} pods, one second")
+    table.add_column("median of the runs (fastest-slowest)")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right")
+    for cells in rows(storms):
+        table.add_row(*cells)
+    name = f"bound: {bare.THREADS} threads that only cordon"
+    table.add_row(name, *row([(bound.nodes, bound.total) for bound in bounds]))
+    return table
+
+
+def _storm(drill: Script) -> Times:
+    with ExitStack() as exits:
+        rig = Storm(drill, responder="plimsoll", seed=0, listener=Quiet(), exits=exits)
+        report = rig.run()
+    return Times.split(
+        {row["name"]: rig.moment(row["noticed"]) for row in report["nodes"]},
+        {
+            r["name"]: rig.moment(r["cordoned"])
+            for r in report["nodes"]
+            if r["cordoned"] is not None
+        },
+        started(rig.log),
+    )
+
+
+def _bound(drill: Script) -> Times:
+    """Let a bare client cordon the nodes of the same cluster over the same server."""
+    wall, measurement = WallTime(SystemClock()), Measurement()
+    [spec] = drill.scenario.clusters
+    stage = HollowStage(spec, seed=0, clock=wall.clock, measurement=measurement)
+    stage.set_up(drill.objects[spec.name])
+    warm_up(wall.clock, measurement.not_ready)
+    seen: dict[str, float] = {}
+    stage.cluster.on_change(_watching(seen))
+    names = [machine.node for machine in stage.fleet.alive()]
+    with (
+        wall,
+        HollowServer(
+            stage.cluster,
+            lock=wall.lock,
+            now=wall.catch_up,
+            changed=lambda: wall.clock.touch(stage.cluster),
+        ) as server,
+        bare.client(Access(url=server.url, token=server.token), names) as client,
+    ):
+        began = time.perf_counter()
+        client.go()
+        client.wait(seconds=60)
+    return Times(nodes=len(names), total=[at - began for at in seen.values()])
+
+
+def _watching(seen: dict[str, float]) -> Callable[[Change], None]:
+    def see(change: Change) -> None:
+        if change.resource == "nodes" and change.object["spec"].get("unschedulable"):
+            seen.setdefault(change.object["metadata"]["name"], time.perf_counter())
+
+    return see

@@ -1,0 +1,36 @@
+"""What the functions' log tells of a storm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+
+def started(log: str) -> Mapping[str, datetime]:
+    """Return for each node when the function started that cordoned it."""
+    entries = list(_entries(log))
+    starts = {
+        entry["function_request_id"]: datetime.strptime(
+            entry["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z"
+        )
+        for entry in entries
+        if entry["message"] == "batch received"
+    }
+    return {
+        entry["target"].split()[-1]: starts[entry["function_request_id"]]
+        for entry in entries
+        if entry["message"] == "acted"
+        and entry.get("action") == "cordon"
+        and entry["function_request_id"] in starts
+    }
+
+
+def _entries(log: str) -> Iterator[dict[str, Any]]:
+    for line in log.splitlines():
+        if line.startswith('{"level"'):
+            try:
+                yield json.loads(line)
+            except ValueError:  # the line of a function that was cut off in the middle
+                continue
