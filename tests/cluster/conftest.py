@@ -30,9 +30,9 @@ def plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="session")
-def guarded(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+def guarded(plane: ControlPlane) -> ControlPlane:
     """The control plane with `infra/cluster` applied: the user plimsoll is held to its fields."""
-    install(plane, tmp_path_factory.mktemp("installed"))
+    install(plane)
     return plane
 
 

@@ -1,31 +1,23 @@
-"""`infra/cluster` on a control plane, applied as people apply it: each file, in its order."""
+"""`infra/cluster` on a control plane, applied and in force."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from kubernetes.config.kube_config import new_client_from_config
-from kubernetes.dynamic import DynamicClient
-
 from plimsoll.adapters.kubernetes import Answer
+from plimsoll.drill.cluster import installation
 from plimsoll.drill.controlplane import ControlPlane
-from tests.contract.rights import everything
+from tests.contract.rights import CLUSTER
 
 PATIENCE = 30.0
 """Seconds until a policy that was applied must hold; usually one or two."""
 
 
-def install(plane: ControlPlane, folder: Path) -> None:
-    """Apply everything, and return when it holds."""
-    client = DynamicClient(
-        new_client_from_config(str(plane.kubeconfig())), cache_file=str(folder / "discovery.json")
-    )
-    for document in everything():
-        kind = client.resources.get(api_version=document["apiVersion"], kind=document["kind"])
-        client.server_side_apply(kind, body=document, field_manager="tests", force_conflicts=True)
+def install(plane: ControlPlane) -> None:
+    """Apply everything, in its order, and return when it holds."""
+    installation.install(plane.transport(), CLUSTER)
     until(lambda: "'plimsoll-lease'" in said(a_lease(plane, "somebody-elses")))
 
 

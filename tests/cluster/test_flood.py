@@ -146,7 +146,7 @@ def cordon(ground: Ground, wire: Transport) -> float:
 
 
 def test_a_flood_does_not_delay_a_drain_and_without_our_queue_it_does(
-    guarded: ControlPlane, flooded: Ground, tmp_path: Path
+    guarded: ControlPlane, flooded: Ground
 ) -> None:
     admin = flooded.api
     schema = admin.call("GET", f"{FLOW}/flowschemas/plimsoll").body["metadata"]["uid"]
@@ -172,7 +172,7 @@ def test_a_flood_does_not_delay_a_drain_and_without_our_queue_it_does(
         without = [attempt(lambda: cordon(flooded, plain)) for _ in range(3)]
         assert schema not in {used for used, _ in plain.used}
     finally:
-        install(guarded, tmp_path)
+        install(guarded)
     assert statistics.median(without) > 3 * statistics.median(with_queue)
     assert statistics.median(without) > 0.5
 

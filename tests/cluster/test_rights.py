@@ -628,9 +628,7 @@ def test_the_command_says_so(shop: Ground, guarded: ControlPlane):
         assert found[check]["state"] == "fine", found[check]
 
 
-def test_the_doctor_sees_a_policy_that_is_not_bound(
-    shop: Ground, probe: KubernetesProbe, tmp_path_factory: pytest.TempPathFactory
-):
+def test_the_doctor_sees_a_policy_that_is_not_bound(shop: Ground, probe: KubernetesProbe):
     path = f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-nodes"
     assert shop.api.call("DELETE", path).status == 200
 
@@ -642,7 +640,7 @@ def test_the_doctor_sees_a_policy_that_is_not_bound(
         until(lambda: bool(free()))
         assert free() == {"Node"}
     finally:
-        install(shop.plane, tmp_path_factory.mktemp("again"))
+        install(shop.plane)
     until(lambda: not free())
 
 

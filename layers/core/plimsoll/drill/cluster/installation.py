@@ -59,7 +59,7 @@ def _collection(api: Transport, obj: Mapping[str, Any], file: Path) -> str:
             return f"{root}{middle}/{resource['name']}"
     raise Refused(
         f"{file}: this version of Kubernetes knows no {obj['kind']} of {version}; before 1.30 apply "
-        "infra/cluster/rbac-only"
+        "infra/cluster-rbac-only"
     )
 
 
