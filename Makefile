@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check test test-cluster test-long demo build deploy clean
+.PHONY: help setup browser check test test-cluster test-localstack test-long localstack localstack-down demo build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -9,7 +9,9 @@ export __SAM_CLI_APP_DIR := $(CURDIR)/.tools/sam-home
 VENV      := .venv/.ready
 SAM       := .tools/sam/.ready
 MINISTACK := .tools/ministack/.ready
+LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
+PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 SOURCES   := $(shell find functions layers -name '*.py' -o -name '*.json' -o -name requirements.txt)
 
 help: ## Show this list
@@ -28,10 +30,13 @@ check: $(VENV) $(SAM) ## Lint, types, order of imports, template
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
 
 test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test, with branch coverage
-	.venv/bin/pytest -m "not cluster and not long" --cov --cov-report=term
+	.venv/bin/pytest -m "not cluster and not long and not localstack" --cov --cov-report=term
 
 test-cluster: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what needs a real control plane (builds it once, about 10 min)
 	.venv/bin/pytest -m "cluster and not long"
+
+test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) ## Run what needs LocalStack (Java and Maven must be there)
+	.venv/bin/pytest -m "localstack and not cluster and not long"
 
 test-long: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what takes too long for every change
 	.venv/bin/pytest -m long
@@ -46,6 +51,14 @@ cluster-down: $(VENV) ## Stop it
 
 controlplane: $(VENV)
 	@.venv/bin/plimsoll controlplane build >&2
+
+# Standard output is lines for a shell: eval "$(make localstack)"
+localstack: ## Start LocalStack in the background, with the built template deployed to it
+	@$(MAKE) --no-print-directory $(VENV) $(LOCALSTACK) $(BUILT) >&2
+	@.venv/bin/python -m plimsoll.drill.localstack up
+
+localstack-down: $(VENV) ## Stop it
+	@.venv/bin/python -m plimsoll.drill.localstack down
 
 demo: $(VENV) $(MINISTACK) $(BUILT) ## Watch every spot instance go at once, on a deployed stack
 	.venv/bin/plimsoll demo
@@ -66,6 +79,9 @@ $(SAM): infra/local/sam.lock
 
 $(MINISTACK): infra/local/ministack.lock
 	@infra/local/environment.sh .tools/ministack infra/local/ministack.lock
+
+$(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localstack.lock infra/local/localstack/dynamodb.sha256 infra/local/localstack/pom.xml $(PLUGIN)
+	@infra/local/localstack/install.sh
 
 $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
 	.tools/sam/bin/sam build

@@ -7,11 +7,18 @@ may use Unix sockets, because an asyncio loop is made of one.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 import pytest_socket
+
+if TYPE_CHECKING:
+    from plimsoll.drill.localstack.localstack import LocalStack
 
 UNIT = Path(__file__).parent / "unit"
 
@@ -29,3 +36,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     pytest_socket.enable_socket()
+
+
+@pytest.fixture(scope="session")
+def localstack() -> Iterator[LocalStack]:
+    """LocalStack with the built template deployed to it; one for all who ask, since it takes minutes."""
+    # Imported here: every run of any test would wait for moto.
+    from plimsoll.drill.emulated.awsfleet import AwsFleet  # noqa: PLC0415
+    from plimsoll.drill.fleet import Fleet  # noqa: PLC0415
+    from plimsoll.drill.localstack.localstack import LocalStack  # noqa: PLC0415
+
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    with (
+        AwsFleet([Fleet("harbor", [], seed=0, now=now)], clock=lambda: now, lock=RLock()) as aws,
+        LocalStack(endpoints=aws.endpoints) as localstack,
+    ):
+        localstack.deploy(AcceptDrills="true", Size="small")
+        yield localstack

@@ -1,4 +1,4 @@
-"""What every store promises: in memory, in moto's DynamoDB, in the emulator's."""
+"""What every store promises: in memory, in moto's DynamoDB, in those of the emulators."""
 
 from __future__ import annotations
 
@@ -93,7 +93,12 @@ def in_aws(aws: Aws) -> Stores:
 
 
 @pytest.fixture(
-    params=["memory", "moto", pytest.param("emulator", marks=pytest.mark.emulator)],
+    params=[
+        "memory",
+        "moto",
+        pytest.param("emulator", marks=pytest.mark.emulator),
+        pytest.param("localstack", marks=pytest.mark.localstack),
+    ],
 )
 def stores(request: pytest.FixtureRequest) -> Stores:
     match request.param:
@@ -101,11 +106,15 @@ def stores(request: pytest.FixtureRequest) -> Stores:
             return in_memory()
         case "moto":
             return in_aws(request.getfixturevalue("moto_aws"))
-        case _:
+        case emulator:
             request.getfixturevalue("credentials")
             patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
             patch.setenv("AWS_ACCESS_KEY_ID", ACCOUNT)  # the emulator's root
-            url = request.getfixturevalue("emulator_endpoint")
+            url = (
+                request.getfixturevalue("localstack").url
+                if emulator == "localstack"
+                else request.getfixturevalue("emulator_endpoint")
+            )
             return in_aws(Aws("eu-west-1", endpoints={"dynamodb": url, "sqs": url}))
 
 

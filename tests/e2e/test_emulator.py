@@ -1,6 +1,6 @@
-"""What our design asks of the emulated AWS, held apart from our own code.
+"""What our design asks of an emulated AWS, held apart from our own code.
 
-The emulator is young: when one of these fails after it was updated, the emulator changed, not we.
+Emulators are young: when one of these fails after one was updated, the emulator changed, not we.
 """
 
 from __future__ import annotations
@@ -20,16 +20,22 @@ import pytest
 from plimsoll.domain.errors import Refused
 from plimsoll.drill.checkout import Checkout
 from plimsoll.drill.emulated.ministack import MiniStack
-
-pytestmark = pytest.mark.emulator
+from plimsoll.drill.localstack.localstack import LocalStack
+from tests.processes import alive
 
 PROBE = Path(__file__).parent / "probe" / "template.yaml"
 FLEET = "http://127.0.0.1:9"
 
 
-@pytest.fixture(scope="module")
-def emulator():
-    with MiniStack(
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(MiniStack, marks=pytest.mark.emulator),
+        pytest.param(LocalStack, marks=pytest.mark.localstack),
+    ],
+)
+def emulator(request):
+    with request.param(
         endpoints={"EC2": FLEET, "AUTO_SCALING": FLEET + "/a", "EKS": FLEET + "/k"}
     ) as emulator:
         emulator.deploy(PROBE, AcceptDrills="true")
@@ -145,10 +151,13 @@ def test_functions_find_the_fleet_under_the_endpoints_of_its_services(stack):
 def test_functions_run_in_the_emulators_interpreter_so_the_package_tests_are_needed(stack):
     order(stack, "describe yourself")
     [seen] = told(stack, 1)
-    assert Path(seen["interpreter"]).parent == stack.checkout.ministack.parent
+    own = {"MiniStack": "ministack", "LocalStack": "localstack"}[stack.name]
+    assert Path(seen["interpreter"]).parent == getattr(stack.checkout, own).parent
 
 
 def test_functions_may_do_only_what_their_role_allows(stack):
+    if stack.name == "LocalStack":
+        pytest.skip("LocalStack enforces no rights: tests/localstack/test_holes.py")
     order(stack, "overreach")
     [seen] = told(stack, 1)
     assert seen["denied"] == "AccessDeniedException"
@@ -171,24 +180,36 @@ def test_the_schedule_fires(stack):
     assert told_by_schedule[0]["schedule"] == "Scheduled Event"
 
 
-def test_what_is_missing_is_named_with_its_cure(tmp_path):
-    with pytest.raises(Refused, match="make setup"), MiniStack(checkout=Checkout(root=tmp_path)):
+@pytest.mark.parametrize(
+    ("emulated", "cure"), [(MiniStack, "make setup"), (LocalStack, "make localstack")]
+)
+def test_what_is_missing_is_named_with_its_cure(tmp_path, emulated, cure):
+    with pytest.raises(Refused, match=cure), emulated(checkout=Checkout(root=tmp_path)):
         pass
 
 
 STARTER = """
 import sys, time
-from plimsoll.drill.emulated.ministack import MiniStack
-with MiniStack() as emulator:
+from {module} import {name}
+with {name}() as emulator:
+    emulator.client("dynamodb").list_tables()
     print(emulator.url, emulator.log.parent, flush=True)
     time.sleep(60)
 """
 
 
+@pytest.mark.parametrize(
+    "emulated",
+    [
+        pytest.param(MiniStack, marks=pytest.mark.emulator),
+        pytest.param(LocalStack, marks=pytest.mark.localstack),
+    ],
+)
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "a crash"])
-def test_nothing_is_left_after(end):
+def test_nothing_is_left_after(end, emulated):
+    text = STARTER.format(module=emulated.__module__, name=emulated.__name__)
     starter = subprocess.Popen(
-        [sys.executable, "-c", STARTER],
+        [sys.executable, "-c", text],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -204,6 +225,8 @@ def test_nothing_is_left_after(end):
         time.sleep(0.1)
     assert not answers(url)
     assert not Path(folder).exists()
+    if sys.platform == "linux":
+        assert list(alive(Path(folder))) == []
 
 
 def answers(url):

@@ -14,13 +14,20 @@ from plimsoll.drill.emulated.awsfleet import AwsFleet
 from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.fleet import Fleet
 
-pytestmark = pytest.mark.emulator
-
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture(scope="module")
-def stack():
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("MiniStack", marks=pytest.mark.emulator),
+        pytest.param("LocalStack", marks=pytest.mark.localstack),
+    ],
+)
+def stack(request):
+    if request.param == "LocalStack":
+        yield request.getfixturevalue("localstack")
+        return
     fleet = Fleet("harbor", [], seed=0, now=NOW)
     with (
         AwsFleet([fleet], clock=lambda: NOW, lock=RLock()) as aws,

@@ -100,8 +100,6 @@ def test_an_expectation_that_does_not_hold_ends_with_1_and_its_words(folder: Pat
     [
         (["missing.yaml"], "missing.yaml"),
         ([], "Missing argument"),
-        (["drill.yaml", "--rig", "localstack"], "localstack is not built yet"),
-        (["drill.yaml", "--rig", "localstack"], "localstack is not built yet"),
         (["drill.yaml", "--rig", "moon"], "no rig moon"),
         (["drill.yaml", "--responder", "hope"], "hope"),
         (["drill.yaml", "--seed", "-1"], "-1"),

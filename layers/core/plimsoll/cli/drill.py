@@ -25,7 +25,6 @@ from plimsoll.drill.history import History, Noting, Recorder
 from plimsoll.drill.page.document import page
 from plimsoll.drill.page.runs import Run
 from plimsoll.drill.picture import Picture
-from plimsoll.drill.repertoire import RIGS_TO_COME
 from plimsoll.drill.report import Report, as_text, as_texts, exit_status
 from plimsoll.drill.rigs import RESPONDERS, RIGS, Listener, Progress, Quiet, Rig, rig_of
 from plimsoll.drill.script import Script, read_drill
@@ -58,7 +57,7 @@ Exit status:
     "--rig",
     default="simulated",
     show_default=True,
-    metavar="|".join((*RIGS, *sorted(RIGS_TO_COME))),
+    metavar="|".join(RIGS),
     help="What the drill is played on.",
 )
 @click.option(

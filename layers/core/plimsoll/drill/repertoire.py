@@ -67,10 +67,9 @@ RIGS: Mapping[str, Repertoire] = {
     ),
     "emulated": _EMULATED,
     "cluster": _EMULATED,
+    "localstack": _EMULATED,
 }
 """The rigs that are built."""
-
-RIGS_TO_COME: frozenset[str] = frozenset({"localstack"})
 
 
 def unsupported(scenario: Scenario, rig: str) -> list[Problem]:
@@ -91,10 +90,9 @@ def refuse_unsupported(scenario: Scenario, rig: str) -> None:
 def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
     can = RIGS.get(rig)
     if can is None:
-        what = "is not built yet" if rig in RIGS_TO_COME else "is unknown"
         yield Problem(
             place=scenario.clusters[0].place,
-            found=f"the rig {rig}, which {what}",
+            found=f"the rig {rig}, which is unknown",
             allowed=listed(sorted(RIGS)),
             cure="Choose one of these with --rig",
         )

@@ -14,7 +14,6 @@ from typing import Final, Protocol
 from plimsoll.domain.errors import BadInput
 from plimsoll.drill.history import Recorder
 from plimsoll.drill.picture import Picture
-from plimsoll.drill.repertoire import RIGS_TO_COME
 from plimsoll.drill.report import Report
 from plimsoll.drill.script import Script
 
@@ -88,6 +87,7 @@ RIGS: Final[Mapping[str, str]] = {
     "simulated": "plimsoll.drill.simulated.rig:run",
     "emulated": "plimsoll.drill.emulated.rig:run",
     "cluster": "plimsoll.drill.cluster.rig:run",
+    "localstack": "plimsoll.drill.localstack.rig:run",
 }
 """Name -> module and function."""
 
@@ -98,12 +98,8 @@ def rig_of(name: str) -> Rig:
     """Return a rig.
 
     Raises:
-        BadInput: it is not built yet, there is no such rig, or its libraries are missing.
+        BadInput: there is no such rig, or its libraries are missing.
     """
-    if name in RIGS_TO_COME:
-        raise BadInput(
-            f"the rig {name} is not built yet; choose one of these with --rig: {', '.join(RIGS)}"
-        )
     if name not in RIGS:
         raise BadInput(f"there is no rig {name}; choose one of these: {', '.join(RIGS)}")
     module, _, function = RIGS[name].partition(":")

@@ -1,0 +1,33 @@
+"""What LocalStack finds by the entry points of this distribution. Imports wait until they are needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from localstack.runtime import hooks
+from localstack.services.lambda_.invocation.plugins import RuntimeExecutorPlugin
+
+if TYPE_CHECKING:
+    from plimsoll_localstack.executor import ProcessExecutor
+
+
+class ProcessExecutorPlugin(RuntimeExecutorPlugin):
+    """Runs functions as processes beside LocalStack."""
+
+    name = "process"
+
+    def load(self, *_: Any, **__: Any) -> type[ProcessExecutor]:
+        """Return the executor."""
+        from plimsoll_localstack.executor import ProcessExecutor  # noqa: PLC0415 - see above
+
+        return ProcessExecutor
+
+
+@hooks.on_infra_start()
+def own_dynamodb() -> None:
+    """Let LocalStack's DynamoDB start ours; its own comes from the internet at the first call."""
+    from localstack.services.dynamodb.server import DynamodbServer  # noqa: PLC0415 - see above
+
+    from plimsoll_localstack.database import start  # noqa: PLC0415 - see above
+
+    DynamodbServer.do_start_thread = start
