@@ -23,13 +23,16 @@ from plimsoll.drill.cluster.installation import install
 from plimsoll.drill.cluster.outage import Outages
 from plimsoll.drill.cluster.shown import Shown
 from plimsoll.drill.controlplane.audit import Audit
+from plimsoll.drill.emulated.emulator import _complains
 from plimsoll.drill.emulated.kills import Kills
+from plimsoll.drill.emulated.stack import SWEPT
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.problems import Place
 from plimsoll.drill.scenario import FaultEntry
 from plimsoll.drill.script import read_drill
 from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.simulated.time import VirtualClock
+from plimsoll.observability import Metric
 
 SECONDS = 10.0
 
@@ -387,3 +390,21 @@ def test_a_note_that_the_deployment_controller_copied_to_a_replicaset_does_not(s
     [replicaset] = stage.all("replicasets")
     note(stage, "replicasets", replicaset["metadata"]["name"])
     assert list(stage.unfinished()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "complains"),
+    [
+        ('{"level":"WARNING","message":"notice comes back","exception":"read timed out"}', False),
+        ('{"level":"ERROR","message":"slice failed","exception_name":"KeyError"}', True),
+        ('{"level":"ERROR","message":"slice failed","exception_name":"Temporary"}', False),
+        ("Lambda drill-Drains timed out after 30s", True),
+        ("Lambda drill-Drains took 12 ms", False),
+    ],
+)
+def test_a_function_that_failed_is_complained_of_and_one_that_comes_back_is_not(line, complains):
+    assert _complains(line, ["timed out"]) == complains
+
+
+def test_a_sweep_is_known_by_the_metric_that_it_ends_with():
+    assert Metric.SWEEP_FINISHED.value == SWEPT

@@ -32,9 +32,11 @@ from plimsoll.drill.picture import Picture, picture_of
 from plimsoll.drill.repertoire import refuse_unsupported
 from plimsoll.drill.report import Report, build_report
 from plimsoll.drill.rigs import Listener, Progress, Quiet
+from plimsoll.drill.scenario import Entry, FaultEntry
 from plimsoll.drill.script import Script
 from plimsoll.drill.settling import settled
 from plimsoll.drill.simulated.timeline import Timeline
+from plimsoll.drill.sweeps import SWEEP, SWEEP_PHASE
 
 LOOK: Final = 0.25
 """Seconds between two looks at the world, for the view and the end."""
@@ -137,6 +139,11 @@ class Emulation:
         with self._step("made the cluster ready"):
             self._clusters.make_ready()
         stack, bus = self._set_up()
+        if self._responder == "plimsoll" and any(
+            map(_loses_notices, self._drill.scenario.timeline)
+        ):
+            with self._step("waited until the next sweep is as far off as on the simulated rig"):
+                self._await_sweep(stack)
         with self._time.lock:
             timeline = self._begin(bus)
         self._watch(timeline, bus, stack)
@@ -170,6 +177,21 @@ class Emulation:
         )
         bus = self._exits.enter_context(Bus(emulator.client("events"), self._clock))
         return stack, bus
+
+    def _await_sweep(self, stack: Stack) -> None:
+        """Return so long before a sweep that it comes as late as on the simulated rig.
+
+        Raises:
+            Refused: the schedule brings none.
+        """
+        before = len(stack.sweeps())
+        end = time.monotonic() + (2 * SWEEP).total_seconds()
+        while len(swept := stack.sweeps()) == before:
+            if time.monotonic() > end:
+                raise Refused("the schedule of the deployed stack brings no sweep")
+            time.sleep(LOOK)
+        begin = swept[-1] + SWEEP - SWEEP_PHASE
+        SystemClock().sleep((begin - SystemClock().now()).total_seconds())
 
     def _ways(self) -> Mapping[str, Access]:
         """Let the responder into the clusters, and return how it gets there."""
@@ -280,3 +302,8 @@ class Emulation:
             else self._elapsed().total_seconds()
         )
         self._listener.say(seconds, what)
+
+
+def _loses_notices(entry: Entry) -> bool:
+    """Whether what becomes of nodes now depends on the next sweep."""
+    return isinstance(entry, FaultEntry) and entry.fault == "notices-lost"

@@ -29,13 +29,11 @@ from plimsoll.drill.simulated.time import Invocation, VirtualClock
 from plimsoll.drill.simulated.timeline import Timeline
 from plimsoll.drill.simulated.trouble import Trouble
 from plimsoll.drill.simulated.wire import Wire
+from plimsoll.drill.sweeps import SWEEP, SWEEP_PHASE
 from plimsoll.drill.warmup import warm_up
 
 STEP: Final = timedelta(seconds=1)
 """How often it is looked whether the drill is settled."""
-SWEEP: Final = timedelta(seconds=60)
-SWEEP_PHASE: Final = timedelta(seconds=37)
-"""From time 0 to the first sweep after it: one at the second of a notice would do its work."""
 DOUBLED_TICK: Final = 0.7
 """By how much the second copy of a tick is late: it overtakes, and falls into running slices."""
 
