@@ -8,7 +8,7 @@ predicates of `plimsoll.domain.fit`, the same that plans are made with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.domain.fit import Board
 from plimsoll.domain.objects import parse_node, parse_pod
@@ -16,6 +16,11 @@ from plimsoll.domain.pods import Pod
 from plimsoll.hollow.conditions import is_deleting, is_finished
 from plimsoll.hollow.edits import Json, look
 from tests.differential.sides import Seen
+
+MISPLACED: Final = "pods that stand where they do not fit"
+IDLE: Final = "pods that wait and fit"
+LAWS: Final = frozenset({MISPLACED, IDLE})
+"""What must be nothing on both sides, whatever was chosen."""
 
 
 class Placements:
@@ -62,7 +67,7 @@ class Placements:
             for pod in waiting
             if not look(pod, "status", "nominatedNodeName") and board.candidates(parse_pod(pod))
         ]
-        return {"pods that stand where they do not fit": wrong, "pods that wait and fit": len(idle)}
+        return {MISPLACED: wrong, IDLE: len(idle)}
 
     @staticmethod
     def _place(board: Board, pod: Pod) -> None:

@@ -11,6 +11,7 @@ from plimsoll.hollow.settings import Choice
 from tests.differential.actual import ActualSide
 from tests.differential.hollow import HollowSide
 from tests.differential.pictures import Painter, Picture
+from tests.differential.placements import IDLE, LAWS
 from tests.differential.scenario import Scenario
 from tests.differential.sides import send
 from tests.differential.watched import ControlPlane
@@ -25,6 +26,9 @@ _CHOICES: Final[tuple[tuple[Choice, int], ...]] = (
 _PATIENCE = 30.0
 """Seconds that the real side is given to come to what the hollow one came to: a scheduler that
 backs off, a controller that reads an old cache."""
+_LONG_PATIENCE = 120.0
+"""The same while pods wait that have a place: the scheduler takes the pods of all scenarios in turn,
+those of high priority first."""
 
 
 class _Absent:
@@ -71,7 +75,9 @@ def expected(scenario: Scenario) -> Expectation:
         held = {}
         for name in names:
             values = [picture.get(name, ABSENT) for picture in pictures]
-            if all(value == values[0] for value in values):
+            if name in LAWS:  # they hold whatever was chosen: one that broke them is shown
+                held[name] = next(filter(None, values), values[0])
+            elif all(value == values[0] for value in values):
                 held[name] = values[0]
         steps.append(held)
         chance.append(frozenset(names - set(held)))
@@ -101,11 +107,12 @@ def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
             answers = send(side, step.requests)
             side.settle(step.seconds)
             changes = list(side.changes())
-            end = time.monotonic() + _PATIENCE
+            begun = time.monotonic()
             while True:
                 picture = painter.paint(answers, changes)
                 differ = differences(number, wanted, picture)
-                if not differ or time.monotonic() > end:
+                patience = _LONG_PATIENCE if picture.get(IDLE) else _PATIENCE
+                if not differ or time.monotonic() - begun > patience:
                     break
                 time.sleep(0.5)
                 changes += side.changes()

@@ -10,7 +10,7 @@ from tests.differential.scenario import Scenario
 from tests.differential.trial import Difference, compared
 from tests.differential.watched import ControlPlane
 
-_BESIDE = 24
+_BESIDE = 16
 """Scenarios at a time: they mostly wait."""
 
 

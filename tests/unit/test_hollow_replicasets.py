@@ -324,3 +324,15 @@ def test_a_deployment_that_is_recreated_is_available_with_all_its_pods_only(play
 def progress(play: Play) -> tuple[str, str] | None:
     told = condition(play.get(f"{DEPLOYMENTS}/web"), "Progressing")
     return None if told is None else (told["status"], told["reason"])
+
+
+def test_a_deployment_made_smaller_and_rolled_out_at_once_keeps_enough_that_serve(play: Play):
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
+    play.apply(a_deployment("web", 6, strategy=rolling))
+    play.wait(20)
+    template = {"metadata": {"annotations": {"x": "y"}}}
+    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 5, "template": template}})
+    for _ in range(200):
+        play.wait(0.5)
+        assert len(play.serving()) >= 4
+    assert len(play.serving()) == 5

@@ -6,11 +6,23 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.hollows import DEPLOYMENTS, NODES, ZONE, Play, a_deployment, a_template
+from plimsoll.hollow.cluster import HollowCluster
+from plimsoll.hollow.settings import Choice, Settings
+from tests.hollows import (
+    DEPLOYMENTS,
+    NODES,
+    START,
+    ZONE,
+    Play,
+    a_deployment,
+    a_node,
+    a_template,
+)
 
 
 @pytest.fixture
@@ -77,3 +89,25 @@ def test_tainted_nodes_count_only_where_taints_are_ignored(play: Play, policy: s
     play.wait(1)
     spread(play, 4, nodeTaintsPolicy=policy)
     assert len(play.serving()) == expected
+
+
+@pytest.mark.parametrize(("choice", "node"), [("first", "a"), ("last", "c")])
+def test_the_scheduler_may_be_told_to_choose_whatever_the_scores(choice: Choice, node: str):
+    settings = Settings(choice=choice)
+    cluster = HollowCluster(now=START, settings=settings)
+    for name in "abc":
+        cluster.join(a_node(name), now=START)
+    cluster.apply([a_deployment("web", 3)], now=START)
+    cluster.step(START + timedelta(seconds=20))
+    assert {pod["spec"]["nodeName"] for pod in cluster.store.all("pods")} == {node}
+
+
+def test_a_pod_that_waits_for_a_neighbour_follows_it(play: Play):
+    together = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": ZONE}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [together]}}
+    play.apply(a_deployment("second", 2, a_template("second", affinity=near)))
+    play.wait(20)
+    assert not play.serving()
+    play.apply(a_deployment("first", 1))
+    play.wait(40)
+    assert len(play.serving("second")) == 2

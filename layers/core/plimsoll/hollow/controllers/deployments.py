@@ -284,10 +284,12 @@ def _scaled(deployment: Json, sets: list[Json]) -> bool:
 
 
 def _share(each: Json) -> Share:
+    replicas = each["spec"]["replicas"]
     return Share(
         name=each["metadata"]["name"],
-        replicas=each["spec"]["replicas"],
-        available=look(each, "status", "availableReplicas", default=0),
+        replicas=replicas,
+        # What is above `replicas` goes as soon as its controller has seen that.
+        available=min(replicas, look(each, "status", "availableReplicas", default=0)),
         most_before=int(each["metadata"].get("annotations", {}).get(_MOST, "0")),
     )
 

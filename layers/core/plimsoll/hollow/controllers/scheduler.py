@@ -231,13 +231,16 @@ class Scheduler(Controller[tuple[str, Key]]):
             self._placed[key] = pod
             if node in self._board.nodes:
                 self._board.place(pod, node)
-            # A neighbour it was waiting for may have come.
-            self._fresh |= dict.fromkeys(self._relating)
+            self._neighbour_came()
         elif is_active(obj):
             pod = self._waiting[key] = parse_pod(obj)
             self._fresh[key] = None
             if _relates(pod):
                 self._relating[key] = None
+
+    def _neighbour_came(self) -> None:
+        """Look again at the pods that may have waited for one."""
+        self._fresh |= dict.fromkeys(self._relating)
 
     def _forget(self, key: Key) -> None:
         """A pod waits no longer: it has a node, or is no more."""
@@ -270,6 +273,7 @@ class Scheduler(Controller[tuple[str, Key]]):
         # The board must know before the next pod is placed, not when the change comes round.
         pod = self._placed[key] = parse_pod(bound)
         self._board.place(pod, node)
+        self._neighbour_came()
 
     def _refuse(self, key: Key, pod: Pod, now: datetime) -> None:
         """Say once why a pod waits: again for every change elsewhere would be a write each."""
