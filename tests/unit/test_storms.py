@@ -222,10 +222,23 @@ def test_looks_are_old_only_while_the_api_server_is_slow():
     assert old == [False, True, True, False]
 
 
-def test_reports_may_be_missing_only_where_the_database_turns_them_away():
+def reports(fault: Fault, *, cordoned: int, gone: int) -> bool:
+    hearing = hearing_in(fault)
+    return hearing.writes_a_report(timedelta(seconds=cordoned), timedelta(seconds=gone))
+
+
+def test_a_report_may_be_missing_where_the_database_turns_it_away():
     throttled = partial(Fault, at=5, fault="aws-throttled", seconds=30)
-    assert not hearing_in(throttled(more=(("service", "dynamodb"),))).writes_all_reports
-    assert hearing_in(throttled(more=(("service", "ec2"),))).writes_all_reports
+    assert not reports(throttled(more=(("service", "dynamodb"),)), cordoned=50, gone=170)
+    assert reports(throttled(more=(("service", "ec2"),)), cordoned=50, gone=170)
+
+
+def test_a_report_may_be_missing_where_no_slice_lives_from_the_cordon_to_the_end_of_the_node():
+    killed = partial(Fault, at=19, fault="function-killed", seconds=120)
+    assert not reports(killed(more=(("function", "drains"),)), cordoned=37, gone=30)
+    assert reports(killed(more=(("function", "notices"),)), cordoned=37, gone=30)
+    assert reports(killed(more=(("function", "drains"),)), cordoned=18, gone=30)
+    assert reports(killed(more=(("function", "drains"),)), cordoned=37, gone=145)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from plimsoll.domain.plan import Step
 from plimsoll.drill.simulated.aws import group_of
 from plimsoll.drill.simulated.rig import Simulation
 from plimsoll.drill.simulated.stage import HollowStage
-from plimsoll.drill.storms.hearing import Hearing
+from plimsoll.drill.storms.hearing import Hearing, since
 
 _COUNTED = ("deployments", "replicasets", "statefulsets")
 
@@ -116,13 +116,16 @@ def _reported(
 ) -> Iterator[tuple[str, str]]:
     """What was written on a Node and went has one report: not two names, and not none."""
     simulation.responder.hand_in(simulation.measurement)
+    began = simulation.measurement.started
     reports = Counter(name.partition("@")[0] for name in simulation.measurement.reports)
     for machine in stage.fleet.machine.values():
         number = reports[machine.id]
         if number > 1:
             yield "reported-twice", f"{machine.node} has {number} reports of one interruption"
-        taken_up = simulation.measurement.nodes[machine.id].cordoned is not None
-        if taken_up and machine.gone is not None and not number and hearing.writes_all_reports:
+        cordoned, gone = simulation.measurement.nodes[machine.id].cordoned, machine.gone
+        if number or cordoned is None or gone is None:
+            continue
+        if hearing.writes_a_report(since(began, cordoned), since(began, gone)):
             yield "not-reported", f"{machine.node} was cordoned and went, and no report says so"
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.drill.scenario import FaultEntry
+from plimsoll.hollow.settings import Settings
 
 NOTICE: Final = re.compile(r"(?P<kind>[a-z-]+) for (?P<node>\S+) of \S+$")
 """How the timeline says that a notice is sent."""
@@ -21,6 +22,8 @@ LOST: Final = "a notice is lost"
 NO_NOTICE: Final = "none"
 RETRY: Final = timedelta(seconds=60)
 """After how long a message comes back whose function died or failed, and a sweep looks again."""
+DELETED: Final = Settings().unreachable + Settings().node_deleted
+"""After how long the Node of an instance that went is deleted."""
 CALLS: Final = 10
 """How many calls, one after the other, lie between the look of a plan and its last write."""
 _LATE: Final = frozenset({"notices-delayed", "function-killed", "aws-throttled", "api-server-slow"})
@@ -57,10 +60,21 @@ class Hearing:
         late = [f for f in self.faults if f.fault in _LATE]
         return sum((f.lasts + f.delay + f.latency + RETRY for f in late), timedelta())
 
-    @property
-    def writes_all_reports(self) -> bool:
-        """Whether reports get through: a drain does not wait for a database that turns it away."""
-        return not any(f.service == "dynamodb" for f in self.faults)
+    def writes_a_report(self, cordoned: timedelta, gone: timedelta) -> bool:
+        """Whether an interruption is reported that began and ended then, counted from time 0.
+
+        A drain does not wait for a database that turns it away. And somebody has to live: where
+        every slice dies from the cordon until the Node is deleted, nobody sees it who could tell.
+        """
+        return not any(
+            fault.service == "dynamodb"
+            or (
+                fault.function == "drains"
+                and fault.at <= cordoned
+                and gone + DELETED <= fault.at + fault.lasts + RETRY
+            )
+            for fault in self.faults
+        )
 
     def looks_are_old(self, since_zero: timedelta) -> bool:
         """Whether what a plan saw is seconds old when it is carried out: the API server is slow.
