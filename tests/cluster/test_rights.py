@@ -102,9 +102,9 @@ class Fixed:
         pass
 
 
-def as_member(plane: ControlPlane) -> ClientTransport:
-    """An administrator who comes as one of our group."""
-    token = Fixed(plane.token("admin"))
+def as_member(plane: ControlPlane, user: str = "admin") -> ClientTransport:
+    """Somebody, an administrator or not, who comes as one of our group."""
+    token = Fixed(plane.token(user))
     return ClientTransport(plane.url, ca=plane.ca, token=token, as_group=GROUP)
 
 
@@ -649,3 +649,6 @@ def test_somebody_else_is_not_let_try_for_us(guarded: ControlPlane):
         KubernetesProbe(guarded.transport("stranger"), "it", SerialWorkers()).trials()
     with pytest.raises(Refused, match="flowschemas"):
         KubernetesProbe(guarded.transport("stranger"), "it", SerialWorkers()).queue()
+    acting = as_member(guarded, "stranger")
+    with pytest.raises(Refused, match="only an administrator of the cluster"):
+        KubernetesProbe(acting, "it", SerialWorkers(), group=GROUP, acting=acting).trials()

@@ -156,3 +156,18 @@ def test_an_old_cluster_gets_the_roles_alone() -> None:
     dropped = {p["target"]["group"] for p in said["patches"]}
     left = [d for d in everything() if d["apiVersion"].partition("/")[0] not in dropped]
     assert left == [*documents("namespace.yaml"), *documents("rbac.yaml")]
+
+
+def test_the_overlay_for_another_name_changes_what_is_there() -> None:
+    page = (CLUSTER.parents[1] / "docs" / "operations.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    for patch in yaml.safe_load(block)["patches"]:
+        kind = re.compile(patch["target"]["kind"])
+        changed = [d for d in everything() if kind.fullmatch(d["kind"])]
+        assert changed
+        for document in changed:
+            for operation in yaml.safe_load(patch["patch"]):
+                found: Any = document
+                for part in operation["path"].removesuffix("/-").split("/")[1:]:
+                    found = found[int(part) if isinstance(found, list) else part]
+                assert "plimsoll" in str(found)

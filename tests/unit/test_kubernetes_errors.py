@@ -108,6 +108,13 @@ def test_a_missing_right_names_verb_resource_and_cure() -> None:
     assert "infra/cluster" in str(error)
 
 
+@pytest.mark.parametrize("verb", ["impersonate", "impersonate-on:user-info:list"])
+def test_who_may_not_come_as_one_of_a_group_is_told_who_may(verb: str) -> None:
+    error = meaning(answer(403, message=f'User "bob" cannot {verb} resource "users"'))
+    assert type(error) is Refused
+    assert "only an administrator" in str(error)
+
+
 def test_the_refusal_of_a_policy_is_no_missing_right() -> None:
     said = (
         "ValidatingAdmissionPolicy 'plimsoll-nodes' with binding 'x' denied request: this changes"

@@ -28,6 +28,7 @@ from plimsoll.domain.errors import (
 
 _SERVER_ERROR: Final = 500
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
+_IMPERSONATE: Final = re.compile(r"cannot impersonate")  # since 1.36 the verb has more to it
 _TWO_BUDGETS: Final = re.compile(r"more than one PodDisruptionBudget", re.IGNORECASE)
 _MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
     400: BadInput,
@@ -84,6 +85,8 @@ def _forbidden(text: str, cluster: str, call: Call, answer: Answer) -> PlimsollE
         return NotFound(f"{text}: its namespace is being deleted, and takes it along")
     if policy_of(answer) is not None:
         return Refused(text)  # a policy says itself what would mend it
+    if _IMPERSONATE.search(said_of(answer)):
+        return Refused(f"{text}: only an administrator of the cluster may come as one of a group")
     return Refused(
         f"{text}. Plimsoll lacks the right to {call} in cluster {cluster}: apply infra/cluster "
         '(kubectl apply -k infra/cluster) and see that its identity is in the group "plimsoll"'
