@@ -42,7 +42,7 @@ class LocalStack(Emulator):
         return {
             "GATEWAY_LISTEN": f"127.0.0.1:{port}",
             "LOCALSTACK_HOST": f"127.0.0.1:{port}",  # in the URLs of queues
-            "LOCALSTACK_VOLUME_DIR": str(self._folder / "volume"),
+            "FILESYSTEM_ROOT": str(self._folder / "localstack"),
             "LS_LOG": "warning",
             # Nobody is asked and nothing is told, as the recipe of a run without the internet wants it.
             "DNS_ADDRESS": "0",
