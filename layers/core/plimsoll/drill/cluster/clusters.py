@@ -73,8 +73,7 @@ class ControlPlanes:
         self._exits.enter_context(self._time)
         for name, stage in self.stages.items():
             stage.start()
-            with self._time.lock:
-                stage.set_up(self._drill.objects[name])
+            stage.set_up(self._drill.objects[name])
         warm_up(SystemClock(), self._lacking)
 
     def open(self, name: str, responder: str) -> Access:

@@ -5,6 +5,7 @@ Everything that is measured is what watches show, at the moment at which they sh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -26,6 +27,8 @@ from plimsoll.drill.stage import Answer, Json, Stage
 from plimsoll.hollow.conditions import is_ready
 from plimsoll.hollow.settings import Settings
 
+LOOK: Final = 0.05
+"""Seconds between two looks whether the nodes of the start have joined."""
 MONITOR: Final = timedelta(seconds=5)
 """How often the cloud's controller looks for nodes without an instance: --node-monitor-period."""
 COMMON_DRAIN: Final = "drain"
@@ -108,8 +111,15 @@ class ControlPlaneStage(Stage):
 
     @override
     def set_up(self, objects: Sequence[Manifest]) -> None:
-        self.fleet.step(self._clock.now())
-        self.apply(objects)
+        with self._time.lock:
+            self.fleet.step(self._clock.now())
+        # Every node is there before the first pod: the scheduler has the choice that it is to have.
+        while self._arrivals.open:
+            for error in self.errors:
+                raise error
+            time.sleep(LOOK)
+        with self._time.lock:
+            self.apply(objects)
 
     @override
     def take_api_away(self, until: datetime) -> None:
