@@ -20,21 +20,24 @@ from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.scenario import drain_drill
 from benchmarks.storms.tables import Runs, tables
 from benchmarks.storms.workers import SIZES
+from plimsoll.domain.errors import PlimsollError
 from plimsoll.drill.controlplane.modules import NEWEST, Module
 
 MANY = 200
 """From here on one run is the default: setting up takes minutes."""
 
 
-def main() -> None:
+def main() -> int:
+    """Print the tables, and return 1 if a run is missing from them."""
     chosen = _read()
     runs = chosen.runs or (1 if chosen.nodes >= MANY else 3)
     load = os.getloadavg()[0]
     if chosen.rig == "emulated":
-        found = [emulated.measure(chosen.nodes, runs)]
+        found, missing = [emulated.measure(chosen.nodes, runs)], 0
         server = f"uvicorn {version('uvicorn')}"
     else:
-        found = list(tables(_cluster(chosen, runs)))
+        played = _cluster(chosen, runs)
+        found, missing = list(tables(played)), 3 * runs - played.count
         server = f"{Module.of(NEWEST).label}, size {chosen.size}"
     console = Console(width=150)
     console.print(
@@ -44,6 +47,9 @@ def main() -> None:
     )
     for table in found:
         console.print(table)
+    if missing:
+        console.print(f"{missing} runs failed and are missing here: see standard error")
+    return 1 if missing else 0
 
 
 def _read() -> argparse.Namespace:
@@ -90,7 +96,11 @@ def _each(what: str, runs: int, play: Callable[[int], Outcome]) -> list[Outcome]
     for number in range(1, runs + 1):
         _tell(f"{what}, run {number} of {runs}, load {os.getloadavg()[0]:.2f}")
         began = time.monotonic()
-        outcomes.append(play(number))
+        try:
+            outcomes.append(play(number))
+        except PlimsollError as error:  # what the other runs measured is worth having
+            _tell(f"{what}, run {number} of {runs} failed: {error}")
+            continue
         _tell(f"{what}, run {number} of {runs} took {time.monotonic() - began:.0f} s")
         for complaint in outcomes[-1].complaints[:5]:
             _tell(f"  {complaint[:1000]}")
@@ -102,4 +112,4 @@ def _tell(what: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -28,6 +28,11 @@ class Runs:
     cordons: Sequence[Outcome]
     drains: Sequence[Outcome]
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.plimsoll) + len(self.cordons) + len(self.drains)
+
 
 def tables(runs: Runs) -> Iterator[Table]:
     """Yield the tables, in the order in which they are read."""

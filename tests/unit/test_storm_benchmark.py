@@ -1,0 +1,103 @@
+"""What the benchmark of a storm makes of what it sees."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from benchmarks.storms.functionlog import started
+from benchmarks.storms.scenario import ON_ROOM, PODS, ROOM, SPOT, drain_drill, room_nodes
+from benchmarks.storms.times import Times, row
+from benchmarks.storms.watcher import Watcher
+
+ZERO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return ZERO + timedelta(seconds=seconds)
+
+
+def pod(uid: str, node: str, phase: str = "Running") -> dict[str, Any]:
+    return {"metadata": {"uid": uid}, "spec": {"nodeName": node}, "status": {"phase": phase}}
+
+
+def node(name: str, *, cordoned: bool) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"unschedulable": True} if cordoned else {}}
+
+
+def line(message: str, request: str, **more: str) -> str:
+    entry = {
+        "level": "INFO",
+        "message": message,
+        "function_request_id": request,
+        "timestamp": "2026-01-01 00:00:01,500+0000",
+    }
+    return json.dumps(entry | more)
+
+
+def test_splits_the_time_to_the_cordon_where_the_function_started() -> None:
+    times = Times.split(
+        {"a": at(0), "b": at(0)}, {"a": at(2), "b": at(4)}, {"a": at(1.5), "b": at(3)}
+    )
+    assert times.total == [2, 4]
+    assert times.before == [1.5, 3]
+    assert times.inside == [0.5, 1]
+    assert times.first == [0.5]  # it began before any node was cordoned
+    assert times.later == [1]
+
+
+def test_counts_a_node_that_was_never_cordoned_among_the_nodes_only() -> None:
+    times = Times.split({"a": at(0), "b": at(0)}, {"a": at(2)}, {})
+    assert (times.nodes, times.total) == (2, [2])
+    assert row([(times.nodes, times.total)])[-1] == "50%"
+
+
+def test_reads_from_the_log_which_function_cordoned_a_node() -> None:
+    log = "\n".join(
+        [
+            "ESM: processed 1 SQS messages",
+            line("batch received", "1"),
+            line("acted", "1", action="cordon", target="Node spot-1"),
+            line("acted", "2", action="cordon", target="Node spot-2"),  # its start is cut off
+            line("acted", "1", action="cordon", target="Node spot-3")[:-9],
+        ]
+    )
+    assert started(log) == {"spot-1": at(1.5)}
+
+
+def test_sees_a_node_empty_when_its_last_pod_is_over() -> None:
+    watcher = Watcher()
+    watcher.pod("ADDED", pod("1", "a"))
+    watcher.pod("ADDED", pod("2", "a"))
+    watcher.pod("DELETED", pod("1", "a"))
+    assert watcher.empty == {}
+    watcher.pod("MODIFIED", pod("2", "a", phase="Succeeded"))
+    assert set(watcher.empty) == {"a"}
+
+
+def test_sees_a_node_no_longer_empty_when_a_pod_comes() -> None:
+    watcher = Watcher()
+    watcher.pod("ADDED", pod("1", "a"))
+    watcher.pod("DELETED", pod("1", "a"))
+    watcher.pod("MODIFIED", pod("2", "a"))
+    assert (watcher.empty, watcher.bound) == ({}, 1)
+
+
+def test_keeps_the_first_time_that_a_node_was_cordoned() -> None:
+    watcher = Watcher()
+    watcher.node("ADDED", node("a", cordoned=False))
+    assert watcher.cordoned == {}
+    watcher.node("MODIFIED", node("a", cordoned=True))
+    first = dict(watcher.cordoned)
+    watcher.node("MODIFIED", node("a", cordoned=True))
+    assert watcher.cordoned == first
+    assert set(first) == {"a"}
+
+
+def test_the_room_holds_every_pod_of_the_storm_and_stays_closed_until_it_begins() -> None:
+    [cluster] = drain_drill(50).scenario.clusters
+    assert cluster.group(SPOT).size == 50
+    assert cluster.group(ROOM).size == room_nodes(50)
+    assert room_nodes(50) * ON_ROOM >= 50 * PODS
+    assert cluster.group(ROOM).taints[0]["effect"] == "NoSchedule"
