@@ -95,7 +95,8 @@ def _held(write: Write, store: Store) -> str | None:
         ):
             return "an autoscaler"
     fields = store.must_get(plural, namespace, write.name)["metadata"].get("managedFields", ())
-    return GITOPS if any(entry["manager"] == GITOPS for entry in fields) else None
+    holders = {e["manager"] for e in fields if "f:replicas" in e["fieldsV1"].get("f:spec", {})}
+    return GITOPS if GITOPS in holders else None
 
 
 @dataclass(frozen=True, slots=True)
