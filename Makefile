@@ -54,7 +54,8 @@ controlplane: $(VENV)
 
 # Standard output is lines for a shell: eval "$(make localstack)"
 localstack: ## Start LocalStack in the background, with the built template deployed to it
-	@$(MAKE) --no-print-directory $(VENV) $(LOCALSTACK) $(BUILT) >&2
+	@$(MAKE) --no-print-directory $(VENV) $(BUILT) >&2
+	@docker info >/dev/null 2>&1 || $(MAKE) --no-print-directory $(LOCALSTACK) >&2
 	@.venv/bin/python -m plimsoll.drill.localstack up
 
 localstack-down: $(VENV) ## Stop it
