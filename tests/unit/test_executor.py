@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from plimsoll.domain.actions import Evict
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
-from plimsoll.services.executor import TOGETHER, ActualHands, Executor
+from plimsoll.services.executor import TOGETHER, ActualHands, Executor, Outcome
 from tests.builders import pods_of
 from tests.worlds import Aws, Telemetry
 
@@ -32,7 +33,9 @@ def cluster() -> Any:
     return Evictions()
 
 
-def carried_out(cluster: Any, count: int, between: Any) -> None:
+def carried_out(
+    cluster: Any, count: int, between: Any, enough: Callable[[], bool] = lambda: False
+) -> Sequence[Outcome]:
     executor = Executor(
         hands=ActualHands(cluster=cluster, capacity=Aws()),
         workers=SerialWorkers(),
@@ -42,7 +45,7 @@ def carried_out(cluster: Any, count: int, between: Any) -> None:
         Step(action=Evict(pod=pod, reason="a test"), nodes=frozenset())
         for pod in pods_of("web", count)
     ]
-    executor.carry_out(Plan(steps=tuple(steps)), between=between)
+    return executor.carry_out(Plan(steps=tuple(steps)), between=between, enough=enough)
 
 
 def test_within_a_large_wave_it_is_asked_again_whether_we_may_go_on(cluster):
@@ -60,5 +63,20 @@ def test_who_lost_the_lease_stops_in_the_middle_of_a_wave(cluster):
 
     with pytest.raises(Temporary):
         carried_out(cluster, TOGETHER + 1, only_once)
+
+    assert len(cluster.names) == TOGETHER
+
+
+def test_when_time_is_over_the_rest_is_left_to_another_look(cluster):
+    outcomes = carried_out(
+        cluster, 3 * TOGETHER, lambda: None, lambda: len(cluster.names) >= 2 * TOGETHER
+    )
+
+    assert len(cluster.names) == 2 * TOGETHER
+    assert [outcome.done for outcome in outcomes] == [True] * (2 * TOGETHER)
+
+
+def test_something_is_done_however_late_it_is(cluster):
+    carried_out(cluster, 2 * TOGETHER, lambda: None, lambda: True)
 
     assert len(cluster.names) == TOGETHER

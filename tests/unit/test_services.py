@@ -13,6 +13,7 @@ from plimsoll.domain.errors import BadInput, Permanent, Temporary, Throttled
 from plimsoll.domain.names import INTERRUPTION, TEMPORARY
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
+from plimsoll.services import executor
 from plimsoll.services.notices import CALM_TICKS, URGENT_TICKS, Handled
 from tests.builders import a_group
 from tests.worlds import World, deployment
@@ -178,6 +179,22 @@ def test_capacity_is_asked_for_in_the_first_look(world):
     world.drains.slice("harbor", "me", seconds=0)
 
     assert world.aws.asked == [("base", 1)]
+
+
+def test_a_slice_begins_nothing_more_when_its_time_is_over(world, monkeypatch):
+    monkeypatch.setattr(executor, "TOGETHER", 1)
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment("web"), deployment("shop"))
+    world.join("od")
+    handled(world, world.spot_event(instance))
+
+    world.drains.slice("harbor", "me", seconds=0)
+
+    counts = [
+        world.get(f"/apis/apps/v1/namespaces/default/deployments/{name}")["spec"]["replicas"]
+        for name in ("web", "shop")
+    ]
+    assert sorted(counts) == [3, 6]
 
 
 class Interrupted(World):

@@ -103,7 +103,11 @@ class DrainService:
                 _renew(api, holder)
                 plan = self._look(api, groups, memory)
                 looks += 1
-                outcomes = executor.carry_out(plan, between=lambda: _renew(api, holder))
+                outcomes = executor.carry_out(
+                    plan,
+                    between=lambda: _renew(api, holder),
+                    enough=lambda: self.clock.now() >= until,
+                )
                 self._learn(memory, outcomes)
                 self._save(memory.news())
                 spent = (self.clock.now() - began).total_seconds()
