@@ -20,7 +20,7 @@ _OBSERVED = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddis
 class ActualSide:
     """One scenario on the real control plane."""
 
-    instant = 0.4
+    instant = 0.7
 
     def __init__(self, plane: ControlPlane, scenario: str) -> None:
         self._plane = plane
@@ -41,11 +41,11 @@ class ActualSide:
         end = time.monotonic() + _LONGEST
         while time.monotonic() < end:
             left = _QUIET - self._plane.quiet_for(self._scenario)
-            if left <= 0 and not self._moving():
+            if left <= 0 and not self.moving():
                 break
             time.sleep(max(left, 0.1))
 
-    def _moving(self) -> bool:
+    def moving(self) -> bool:
         """Whether something is under way that will be seen, however slow the machine is."""
         if any(condition(node, "Ready") is None for node in self.objects("nodes")):
             return True

@@ -61,7 +61,7 @@ class Bench:
         the rest is of its spec.
         """
         annotations = {
-            f"{_DRILL}startup": options.pop("startup", "0.7s"),
+            f"{_DRILL}startup": options.pop("startup", "1s"),
             f"{_DRILL}stop": options.pop("stop", "0.4s"),
         }
         if options.pop("never_ready", False):

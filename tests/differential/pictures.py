@@ -27,6 +27,10 @@ from tests.differential.placements import Placements
 from tests.differential.scenario import Request, Scenario
 from tests.differential.sides import MARK, Answer, Seen, Side
 
+_SAME: Mapping[str, str] = dict.fromkeys(
+    ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated"), "under way"
+)
+"""Reasons between which two writes of the real controller race."""
 MANAGERS = "managers of replicas"
 """What `show` calls the field managers of `spec.replicas`."""
 
@@ -223,7 +227,8 @@ def _workload(kind: str, obj: Json) -> dict[str, Any]:
     for name in _CONDITIONS.get(kind, ()):
         held = condition(obj, name)
         if held is not None:
-            found[name] = (held["status"], held.get("reason", ""))
+            reason = held.get("reason", "")
+            found[name] = (held["status"], _SAME.get(reason, reason))
     if "disruptedPods" in status:
         found["disrupted"] = len(status["disruptedPods"])
     if "updateRevision" in status:

@@ -27,8 +27,8 @@ _PATIENCE = 30.0
 """Seconds that the real side is given to come to what the hollow one came to: a scheduler that
 backs off, a controller that reads an old cache."""
 _LONG_PATIENCE = 120.0
-"""The same while pods wait that have a place: the scheduler takes the pods of all scenarios in turn,
-those of high priority first."""
+"""The same while something is under way, or pods wait that have a place: the scheduler takes the pods
+of all scenarios in turn, those of high priority first."""
 
 
 class _Absent:
@@ -111,7 +111,8 @@ def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
             while True:
                 picture = painter.paint(answers, changes)
                 differ = differences(number, wanted, picture)
-                patience = _LONG_PATIENCE if picture.get(IDLE) else _PATIENCE
+                busy = picture.get(IDLE) or side.moving()
+                patience = _LONG_PATIENCE if busy else _PATIENCE
                 if not differ or time.monotonic() - begun > patience:
                     break
                 time.sleep(0.5)

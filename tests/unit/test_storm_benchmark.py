@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from benchmarks.storms.functionlog import started
+from benchmarks.storms.functionlog import actions, started
 from benchmarks.storms.scenario import ON_ROOM, PODS, ROOM, SPOT, drain_drill, room_nodes
 from benchmarks.storms.times import Times, row
 from benchmarks.storms.watcher import Watcher
@@ -64,6 +64,17 @@ def test_reads_from_the_log_which_function_cordoned_a_node() -> None:
         ]
     )
     assert started(log) == {"spot-1": at(1.5)}
+
+
+def test_counts_what_the_functions_did_and_what_was_refused() -> None:
+    log = "\n".join(
+        [
+            line("acted", "1", action="scale"),
+            line("action not done", "1", action="give-back"),
+            line("acted", "2", action="give-back"),
+        ]
+    )
+    assert actions(log) == ({"scale": 1, "give-back": 1}, {"give-back": 1})
 
 
 def test_sees_a_node_empty_when_its_last_pod_is_over() -> None:

@@ -10,7 +10,7 @@ from tests.differential.scenario import Json
 
 
 def _budgets(bench: Bench) -> None:
-    bench.node("n0", pods="26")
+    bench.node("n0", pods="60", cpu="16")
     rules: tuple[Json, ...] = (
         {"maxUnavailable": 1},
         {"maxUnavailable": "34%"},
@@ -23,10 +23,12 @@ def _budgets(bench: Bench) -> None:
         ready: Json = {"podManagementPolicy": "Parallel"}
         bench.create(bench.workload("StatefulSet", db, 3, **ready), bench.budget(db, db, **rule))
     bench.create(bench.pod("bare"), bench.budget("bare", "bare", maxUnavailable=0))
+    waiting = bench.template("big", cpu="64")
+    bench.create(bench.deployment("big", 2, waiting), bench.budget("big", "big", minAvailable=1))
     bench.settle()
     for number in range(len(rules)):
         bench.unready(f"db-{number}-1")
-        bench.scale("Deployment", f"web-{number}", 6)  # one node has no room for all of them
+        bench.scale("Deployment", f"web-{number}", 6)
     bench.settle()
     for number in range(len(rules)):
         bench.scale("Deployment", f"web-{number}", 1)
