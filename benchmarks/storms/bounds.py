@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from benchmarks.storms import bare
-from benchmarks.storms.cluster import LAST_LINES, Counting, Telling, open_room, watch_of
+from benchmarks.storms.cluster import LAST_CHANGES, Counting, Telling, open_room, watch_of
 from benchmarks.storms.outcome import Outcome, emptied, left
 from benchmarks.storms.scenario import CLUSTER, NOTICE_SECONDS, SPOT
 from benchmarks.storms.times import Times
@@ -68,7 +68,7 @@ class _Bound:
         while not over() and time.monotonic() < end:
             time.sleep(LOOK)
         complaint = client.wait(max(0.0, end - time.monotonic()))
-        time.sleep(LAST_LINES)
+        time.sleep(LAST_CHANGES)
         seen = watch.end()
         noticed = dict.fromkeys(names, began)
         return Outcome(

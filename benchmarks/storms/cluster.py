@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Final, override
 
-from benchmarks.storms.functionlog import started
+from benchmarks.storms.functionlog import actions, started
 from benchmarks.storms.outcome import Outcome, emptied, left
 from benchmarks.storms.scenario import CLUSTER, ROOM
 from benchmarks.storms.times import Times
@@ -28,8 +28,10 @@ from plimsoll.drill.script import Script
 from plimsoll.drill.simulated.timeline import Timeline
 
 TELL_SECONDS: Final = 5.0
-LAST_LINES: Final = 1.0
-"""Until a function's last lines are in the log, and the last changes with the watcher."""
+LAST_CHANGES: Final = 1.0
+"""Until the watcher has heard what this process has."""
+LAST_LINES: Final = 22.0
+"""A function's lines reach the log when it has ended, and a slice of the drain may just have begun."""
 OPENERS: Final = 16
 TOLD: Final = ("error", "not settled")
 WIDTH: Final = 160
@@ -107,17 +109,19 @@ class Storm(Emulation):
         with self._time.lock:
             timeline = self._begin(bus)
         self._watch(timeline, bus, stack)
-        time.sleep(LAST_LINES)
+        time.sleep(LAST_CHANGES)
         seen = watch.end()
         stack.hand_in([CLUSTER], self._measurement)
         assert self._zero is not None
         self._clusters.count_calls(self._zero)
+        time.sleep(LAST_LINES)
         text = stack.log.read_text(errors="replace")
         if log is not None:
             log.write_text(text)
         with self._time.lock:
             nodes = list(self._measurement.nodes.values())
         noticed = {node.name: node.noticed for node in nodes if node.noticed is not None}
+        done, undone = actions(text)
         return Outcome(
             times=Times.split(noticed, seen.cordoned, started(text)),
             emptied=emptied(noticed, seen),
@@ -125,6 +129,8 @@ class Storm(Emulation):
             seen=seen,
             calls=self._measurement.kubernetes_calls,
             aws_calls=self._measurement.aws_calls,
+            done=done,
+            undone=undone,
             memory=memory.peaks(),
             complaints=stack.complaints(),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -25,6 +26,17 @@ def started(log: str) -> Mapping[str, datetime]:
         and entry.get("action") == "cordon"
         and entry["function_request_id"] in starts
     }
+
+
+def actions(log: str) -> tuple[Counter[str], Counter[str]]:
+    """Return how many actions were done, and how many were not and had to be decided anew."""
+    done, undone = Counter[str](), Counter[str]()
+    for entry in _entries(log):
+        if entry["message"] == "acted":
+            done[entry["action"]] += 1
+        elif entry["message"] == "action not done":
+            undone[entry["action"]] += 1
+    return done, undone
 
 
 def _entries(log: str) -> Iterator[dict[str, Any]]:

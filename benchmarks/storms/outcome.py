@@ -26,6 +26,9 @@ class Outcome:
     calls: Counter[str]
     """To the Kubernetes API, by HTTP method, as its audit log has them."""
     aws_calls: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    undone: Counter[str] = field(default_factory=Counter)
+    """Actions of the functions, by name: those that were done, and those that were refused."""
     memory: Mapping[str, Peak] = field(default_factory=dict)
     complaints: Sequence[str] = ()
     """What went wrong. It is not judged here, but has to be known."""

@@ -79,6 +79,8 @@ def _cost(runs: Runs) -> Table:
     for operation in sorted({name for run in runs.plimsoll for name in run.aws_calls}):
         counted = [_spread(runs.plimsoll, lambda run: run.aws_calls[operation], "{:,.0f}")]  # noqa: B023 - used at once
         table.add_row(f"calls to AWS: {operation}", *counted, "", "")
+    for action in sorted({name for run in runs.plimsoll for name in run.done | run.undone}):
+        table.add_row(f"actions: {action}", _actions(runs.plimsoll, action), "", "")
     for function in sorted({name for run in runs.plimsoll for name in run.memory}):
         table.add_row(f"memory of {function}", _memory(runs.plimsoll, function), "", "")
     watched = [_spread(c, lambda run: run.seen.changes, "{:,.0f}") for c in columns]
@@ -91,6 +93,12 @@ def _cost(runs: Runs) -> Table:
         "complaints", *(_spread(c, lambda run: len(run.complaints), "{:.0f}") for c in columns)
     )
     return table
+
+
+def _actions(outcomes: Sequence[Outcome], action: str) -> str:
+    done = _spread(outcomes, lambda run: run.done[action], "{:,.0f}")
+    undone = _spread(outcomes, lambda run: run.undone[action], "{:,.0f}")
+    return f"{done} done, {undone} refused"
 
 
 def _memory(outcomes: Sequence[Outcome], function: str) -> str:
