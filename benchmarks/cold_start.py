@@ -35,7 +35,7 @@ from plimsoll.drill.access import Access
 from plimsoll.drill.checkout import Checkout
 from plimsoll.drill.durations import Span
 from plimsoll.drill.emulated.awsfleet import AwsFleet
-from plimsoll.drill.emulated.emulator import ACCOUNT, REGION
+from plimsoll.drill.emulated.emulator import ACCOUNT, REGION, Emulator
 from plimsoll.drill.emulated.ministack import MiniStack
 from plimsoll.drill.emulated.stack import Stack
 from plimsoll.drill.events import event_of
@@ -54,7 +54,7 @@ NOTICE = timedelta(seconds=120)
 class World:
     """A deployed stack, its cluster, and a node for every run."""
 
-    stack: MiniStack
+    stack: Emulator
     server: HollowServer
     machines: list[Machine]
     patches: list[float]
