@@ -17,10 +17,9 @@ from tests.differential.sides import send
 from tests.differential.watched import ControlPlane
 
 _CHOICES: Final[tuple[tuple[Choice, int], ...]] = (
-    ("first", 0),
-    ("last", 1),
-    *(("any", seed) for seed in range(2, 10)),
-    ("best", 10),
+    *(("packed", seed) for seed in range(8)),
+    *(("any", seed) for seed in range(8, 12)),
+    ("best", 12),
 )
 """Ways to choose among the nodes that fit. What they agree on hangs on no free choice."""
 _PATIENCE = 30.0

@@ -20,7 +20,8 @@ def scenario(seed: int) -> Scenario:
     bench.node("n1", zone="b")
     kind = chance.choice(["Deployment", "Deployment", "ReplicaSet", "StatefulSet"])
     replicas = chance.randint(1, 5)
-    template = bench.template("web", never_ready=chance.random() < 0.2)
+    # Pods of a set come again by the same name: a budget must have seen them go meanwhile.
+    template = bench.template("web", stop="2s", never_ready=chance.random() < 0.2)
     more: dict[str, Any] = {}
     if kind == "StatefulSet":
         more["podManagementPolicy"] = "Parallel"

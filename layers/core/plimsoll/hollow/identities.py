@@ -27,6 +27,10 @@ class Identities:
         """Return the five characters that follow a generateName."""
         return "".join(self._random.choices(_ALPHABET, k=_SUFFIX))
 
+    def share(self) -> float:
+        """Return a number from 0 to below 1."""
+        return self._random.random()
+
     def turned[T](self, items: Sequence[T]) -> Sequence[T]:
         """Return the items in their order, but from another one on."""
         start = self._random.randrange(len(items))

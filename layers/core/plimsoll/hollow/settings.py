@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-type Choice = Literal["best", "first", "last", "any"]
+type Choice = Literal["best", "packed", "any"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,5 +37,6 @@ class Settings:
     """As above where the node did not confirm the unmount: ReconcilerMaxWaitForUnmountDuration,
     6 min in pkg/controller/volume/attachdetach. The taint out-of-service spares this wait."""
     choice: Choice = "best"
-    """Which of the nodes that fit a pod gets: the one that scores best; or the first, the last or
-    any, whatever the scores. What comes out the same for these hangs on no free choice."""
+    """Which of the nodes that fit a pod gets: the one that scores best; or, whatever the scores, any,
+    or the same one as long as it fits, in an order drawn by the seed. What comes out the same for
+    all of these, and for several seeds, hangs on no free choice."""

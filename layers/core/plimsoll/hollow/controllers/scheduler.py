@@ -59,6 +59,8 @@ class Scheduler(Controller[tuple[str, Key]]):
         """Something changed that may let in any pod that waits."""
         self._nominated: dict[Key, str] = {}
         """Pods that wait for the room of their victims, and the node it is on."""
+        self._ranks: dict[str, float] = {}
+        """Of nodes, where the seed and not the score decides who comes first."""
 
     @override
     def observe(self, change: Change) -> None:
@@ -149,10 +151,8 @@ class Scheduler(Controller[tuple[str, Key]]):
         if nominated is not None and any(node.name == nominated for node in nodes):
             return nominated
         match self.world.settings.choice:
-            case "first":
-                return nodes[0].name
-            case "last":
-                return nodes[-1].name
+            case "packed":
+                return min(nodes, key=self._rank).name
             case "any":
                 return self.world.identities.turned(nodes)[0].name
             case "best":
@@ -160,6 +160,9 @@ class Scheduler(Controller[tuple[str, Key]]):
                 return self._board.best(pod, turned).name
             case _ as never:
                 assert_never(never)
+
+    def _rank(self, node: Node) -> float:
+        return self._ranks.setdefault(node.name, self.world.identities.share())
 
     def _preempt(self, key: Key, pod: Pod, now: datetime) -> bool:
         """Let pods of lower priority go for one that fits nowhere; whether that helps it."""
