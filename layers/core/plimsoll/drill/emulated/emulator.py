@@ -160,7 +160,8 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
         place = self._place_of_workers(self.outputs[function])
         try:
             listed = subprocess.run(
-                ["ps", "-A", "-o", "pid=", "-o", "args="],  # noqa: S607 - wherever POSIX has it
+                # -ww: without it a width from somewhere may cut the very part that tells them apart.
+                ["ps", "-A", "-ww", "-o", "pid=", "-o", "args="],  # noqa: S607 - wherever POSIX has it
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,
