@@ -102,6 +102,8 @@ def test_the_rule_lets_only_the_wanted_states_through(stack):
 
 
 def test_nobody_may_speak_as_aws(stack):
+    if stack.name == "LocalStack":
+        pytest.skip("LocalStack lets everybody speak as AWS: tests/localstack/test_holes.py")
     answer = put(stack, "stopping", source="aws.ec2")
     assert answer["FailedEntryCount"] == 1
     assert "NotAuthorizedForSource" in answer["Entries"][0]["ErrorCode"]

@@ -35,6 +35,13 @@ def test_a_role_may_do_what_its_policies_do_not_allow(localstack):
     assert forbidden["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
+def test_everybody_may_speak_as_aws(localstack):
+    answer = localstack.client("events").put_events(
+        Entries=[{"Source": "aws.health", "DetailType": "none of ours", "Detail": "{}"}]
+    )
+    assert answer["FailedEntryCount"] == 0
+
+
 def test_the_json_of_a_message_is_written_anew_between_queue_and_function(localstack):
     sqs, body = localstack.client("sqs"), '{"b": 1.0,  "a": [1,2]}'
     sqs.send_message(QueueUrl=localstack.outputs["NoticesQueue"], MessageBody=body)

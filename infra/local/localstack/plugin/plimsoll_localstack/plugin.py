@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from localstack.runtime import hooks
@@ -31,3 +32,14 @@ def own_dynamodb() -> None:
     from plimsoll_localstack.database import start  # noqa: PLC0415 - see above
 
     DynamodbServer.do_start_thread = start
+
+
+@hooks.on_infra_start()
+def loopback_only() -> None:
+    """Let LocalStack listen where GATEWAY_LISTEN says: 4.14 reads the port of it, and no address."""
+    from localstack import config  # noqa: PLC0415 - see above
+    from twisted.internet import endpoints  # noqa: PLC0415 - see above
+
+    endpoints.TCP4ServerEndpoint = partial(
+        endpoints.TCP4ServerEndpoint, interface=config.GATEWAY_LISTEN[0].host
+    )
