@@ -14,15 +14,19 @@ from plimsoll.drill.emulated.emulator import Emulator
 from plimsoll.drill.emulated.ministack import MiniStack
 
 SIZES: Final = {"small": 3, "usual": 10}
-"""The template's Size -> how many batches of notices are handled at once, each by a process. `large`, with
-50, is left out: all would have to start at once, and that wants many cores."""
+"""The template's Size -> how many batches of notices, and how many ticks, are handled at once, each by
+a process. `large`, with 50, is left out: all would have to start at once, and that wants many cores."""
 LOOK: Final = 1.0
 _PROC: Final = Path("/proc")
 _MARK: Final = "ministack-lambda-"
 
 
 def sized(size: str) -> type[Emulator]:
-    """Return an emulator that deploys and warms a stack of that Size, whatever the rig asks for."""
+    """Return an emulator that deploys and warms a stack of that Size, whatever the rig asks for.
+
+    All workers are started before the storm: to start one here is to unpack its layers and compile
+    them, which takes a processor seconds that Lambda does not take.
+    """
 
     class Sized(MiniStack):
         @override
@@ -30,8 +34,8 @@ def sized(size: str) -> type[Emulator]:
             return super().deploy(template, **(parameters | {"Size": size}))
 
         @override
-        def warm(self, function: str, workers: int) -> None:
-            super().warm(function, SIZES[size] if function == "NoticesFunction" else workers)
+        def warm(self, function: str, workers: int) -> None:  # noqa: ARG002 - the Size says how many
+            super().warm(function, SIZES[size])
 
     return Sized
 
