@@ -34,7 +34,7 @@ def sized(size: str) -> type[Emulator]:
             return super().deploy(template, **(parameters | {"Size": size}))
 
         @override
-        def warm(self, function: str, workers: int) -> None:  # noqa: ARG002 - the Size says how many
+        def warm(self, function: str, workers: int) -> None:
             super().warm(function, SIZES[size])
 
     return Sized
