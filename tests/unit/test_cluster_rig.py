@@ -25,14 +25,12 @@ from plimsoll.drill.cluster.shown import Shown
 from plimsoll.drill.controlplane.audit import Audit
 from plimsoll.drill.emulated.emulator import _complains
 from plimsoll.drill.emulated.kills import Kills
-from plimsoll.drill.emulated.stack import SWEPT
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.problems import Place
 from plimsoll.drill.scenario import FaultEntry
 from plimsoll.drill.script import read_drill
 from plimsoll.drill.simulated.stage import HollowStage
 from plimsoll.drill.simulated.time import VirtualClock
-from plimsoll.observability import Metric
 
 SECONDS = 10.0
 
@@ -404,7 +402,3 @@ def test_a_note_that_the_deployment_controller_copied_to_a_replicaset_does_not(s
 )
 def test_a_function_that_failed_is_complained_of_and_one_that_comes_back_is_not(line, complains):
     assert _complains(line, ["timed out"]) == complains
-
-
-def test_a_sweep_is_known_by_the_metric_that_it_ends_with():
-    assert Metric.SWEEP_FINISHED.value == SWEPT

@@ -184,14 +184,13 @@ class Emulation:
         Raises:
             Refused: the schedule brings none.
         """
-        before = len(stack.sweeps())
+        before = stack.asked
         end = time.monotonic() + (2 * SWEEP).total_seconds()
-        while len(swept := stack.sweeps()) == before:
+        while stack.asked == before:
             if time.monotonic() > end:
                 raise Refused("the schedule of the deployed stack brings no sweep")
             time.sleep(LOOK)
-        begin = swept[-1] + SWEEP - SWEEP_PHASE
-        SystemClock().sleep((begin - SystemClock().now()).total_seconds())
+        time.sleep((SWEEP - SWEEP_PHASE).total_seconds())
 
     def _ways(self) -> Mapping[str, Access]:
         """Let the responder into the clusters, and return how it gets there."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, override
 
@@ -19,9 +18,6 @@ from plimsoll.drill.measure import Measurement
 from plimsoll.drill.sentences import sentence
 from plimsoll.drill.simulated.time import EPOCH
 
-SWEPT: Final = "SweepFinished"
-"""The metric that a sweep ends with: `Metric.SWEEP_FINISHED`, whose import would start a logger."""
-_EMF: Final = '{"_aws"'
 SHOWN: Final = ("acted", "action not done")
 """Messages of the functions' logs that people want to see while a drill runs."""
 
@@ -97,15 +93,10 @@ class Stack:
         """Where the emulator logs, with the output of every function in it."""
         return self._emulator.log
 
-    def sweeps(self) -> Sequence[datetime]:
-        """Return when the function `sweep` ended, each time that it ended well."""
-        return [
-            datetime.fromtimestamp(
-                json.loads(line[line.index(_EMF) :])["_aws"]["Timestamp"] / 1000, UTC
-            )
-            for line in self.log.read_text(errors="replace").splitlines()
-            if _EMF in line and SWEPT in line
-        ]
+    @property
+    def asked(self) -> int:
+        """How often EC2, Auto Scaling and EKS were asked so far: while nothing is going, by sweeps."""
+        return sum(self._fleet.calls.values())
 
     def complaints(self) -> Sequence[str]:
         """Return what the emulator's log says of functions that failed."""
