@@ -29,8 +29,9 @@ FUNCTIONS: Final = {
 LIVES: Final = 3.0
 """The most seconds that a process lives which was started while the fault lasts."""
 LOOK: Final = 0.1
-_EXPLAINED: Final = ("Worker process died", "Worker process exited immediately")
-"""How the emulator says that a process went while it worked, or before it could."""
+_EXPLAINED: Final = ("Worker process died", "Worker process exited", "timed out after")
+"""How the emulator says that a process went while it worked or before it could; and that one which
+had to start anew ran out of its time, as happens on a busy machine. It comes back all the same."""
 
 
 class HasWorkers(Protocol):
