@@ -10,7 +10,7 @@ from typing import Any
 
 
 def started(log: str) -> Mapping[str, datetime]:
-    """Return for each node when the function started that cordoned it."""
+    """Return for each node when the first function started that cordoned it."""
     entries = list(_entries(log))
     starts = {
         entry["function_request_id"]: datetime.strptime(
@@ -19,13 +19,13 @@ def started(log: str) -> Mapping[str, datetime]:
         for entry in entries
         if entry["message"] == "batch received"
     }
-    return {
-        entry["target"].split()[-1]: starts[entry["function_request_id"]]
-        for entry in entries
-        if entry["message"] == "acted"
-        and entry.get("action") == "cordon"
-        and entry["function_request_id"] in starts
-    }
+    first: dict[str, datetime] = {}
+    for entry in entries:
+        start = starts.get(entry.get("function_request_id", ""))
+        if entry["message"] == "acted" and entry["action"] == "cordon" and start is not None:
+            node = entry["target"].split()[-1]
+            first[node] = min(start, first.get(node, start))
+    return first
 
 
 def actions(log: str) -> tuple[Counter[str], Counter[str]]:

@@ -61,9 +61,9 @@ def _emptied(runs: Runs) -> Table:
     for name, outcomes in (("Plimsoll", runs.plimsoll), (_DRAIN, runs.drains)):
         cells = row([(run.times.nodes, run.in_time) for run in outcomes])
         table.add_row(name, *cells, _spread(outcomes, lambda run: run.left, "{:.0f}"))
-    room = f"{room_nodes(runs.nodes)} on-demand nodes for {ON_ROOM} pods each stand empty"
+    room = f"room: {room_nodes(runs.nodes)} empty on-demand nodes for {ON_ROOM} pods each"
     late = max((max(run.emptied, default=0.0) for run in runs.drains), default=0.0)
-    table.caption = f"{room} and open; the slowest node of the bound was empty after {late:.0f} s"
+    table.caption = f"{room}; the bound's slowest node took {late:.0f} s"
     return table
 
 
@@ -106,7 +106,7 @@ def _memory(outcomes: Sequence[Outcome], function: str) -> str:
     most = spread([peak.most / _MIB for peak in peaks], "{:.0f}".format)
     processes = max(peak.processes for peak in peaks)
     total = spread([peak.total / _MIB for peak in peaks], "{:.0f}".format)
-    return f"{most} MiB at most, {total} MiB in {processes} processes"
+    return f"{most} MiB at most, {total} MiB in {processes} that ever ran"
 
 
 def _spread(outcomes: Sequence[Outcome], of: Callable[[Outcome], float], form: str) -> str:

@@ -41,7 +41,8 @@ class Times:
     ) -> Times:
         """Split the time of each node where the function started that cordoned it.
 
-        A node that the functions' log does not name counts in `total` alone.
+        A node counts in `total` alone where the log does not tell: a function that was killed leaves
+        no line, and of its nodes only a later one, which had the notice again, may say something.
         """
         times = cls(nodes=len(noticed))
         soonest = min(cordoned.values(), default=None)
@@ -50,7 +51,7 @@ class Times:
                 continue
             times.total.append((cordoned[node] - notice).total_seconds())
             start = started.get(node)
-            if start is not None:
+            if start is not None and start <= cordoned[node]:
                 inside = (cordoned[node] - start).total_seconds()
                 times.before.append((start - notice).total_seconds())
                 times.inside.append(inside)

@@ -53,6 +53,18 @@ def test_counts_a_node_that_was_never_cordoned_among_the_nodes_only() -> None:
     assert row([(times.nodes, times.total)])[-1] == "50%"
 
 
+def test_does_not_split_the_time_of_a_node_whose_function_left_no_line() -> None:
+    times = Times.split({"a": at(0)}, {"a": at(2)}, {"a": at(30)})
+    assert (times.total, times.before, times.inside) == ([2], [], [])
+
+
+def test_the_first_function_that_cordoned_a_node_counts() -> None:
+    again = line("batch received", "2").replace(":01,500", ":31,500")
+    acted = [line("acted", r, action="cordon", target="Node spot-1") for r in ("1", "2")]
+    log = "\n".join([line("batch received", "1"), again, *acted])
+    assert started(log) == {"spot-1": at(1.5)}
+
+
 def test_reads_from_the_log_which_function_cordoned_a_node() -> None:
     log = "\n".join(
         [
