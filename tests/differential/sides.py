@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from plimsoll.domain.names import DELETION_COST
+from plimsoll.hollow.conditions import controller_of
 from tests.differential.scenario import Json, Request, resolve
 
 OF = "differential.plimsoll.dev/of"
@@ -102,7 +103,10 @@ def _pod(side: Side, words: list[str]) -> Json:
 
 def _standing(pod: Json) -> tuple[str, ...]:
     meta = pod["metadata"]
+    owner = controller_of(pod)
+    own = meta["name"] if owner is None or owner["kind"] == "StatefulSet" else ""
     return (
+        own,  # one that is the same on both sides
         pod["spec"].get("nodeName", ""),
         (meta.get("labels") or {}).get(MARK, ""),
         (meta.get("annotations") or {}).get(DELETION_COST, ""),
