@@ -33,10 +33,10 @@ test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test, with branch coverage
 	.venv/bin/pytest -m "not cluster and not long and not localstack" --cov --cov-report=term
 
 test-cluster: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what needs a real control plane (builds it once, about 10 min)
-	.venv/bin/pytest -m "cluster and not long"
+	.venv/bin/pytest -m "cluster and not long and not localstack"
 
-test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) ## Run what needs LocalStack (Java and Maven must be there)
-	.venv/bin/pytest -m "localstack and not cluster and not long"
+test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)
+	.venv/bin/pytest -m "localstack and not long"
 
 test-long: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what takes too long for every change
 	.venv/bin/pytest -m long

@@ -17,7 +17,7 @@ from plimsoll.drill.simulated.time import VirtualClock
 BATCH: Final = 10
 """The most that one PutEvents takes."""
 REACH: Final = timedelta(seconds=5)
-"""How long an event that was taken may be on its way to whoever acts on it."""
+"""How long an event that was taken may be on its way until what it causes is written down."""
 
 
 class Bus(AbstractContextManager["Bus"]):
@@ -26,11 +26,13 @@ class Bus(AbstractContextManager["Bus"]):
     Args:
         events: a boto3 client of EventBridge.
         clock: the drill's time, for events that come late.
+        reach: how long an event may be on its way on this emulator.
     """
 
-    def __init__(self, events: Any, clock: VirtualClock) -> None:
+    def __init__(self, events: Any, clock: VirtualClock, reach: timedelta = REACH) -> None:
         self._events = events
         self._clock = clock
+        self._reach = reach
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="drill events", daemon=True)
         self._lock = threading.Lock()
@@ -64,7 +66,7 @@ class Bus(AbstractContextManager["Bus"]):
     def busy(self) -> bool:
         """Whether an event waits for the bus, or may not have come to anybody yet."""
         with self._lock:
-            late = self._taken is not None and self._clock.now() < self._taken + REACH
+            late = self._taken is not None and self._clock.now() < self._taken + self._reach
             return late or self._in_flight > 0
 
     def _run(self) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, override
@@ -30,6 +31,7 @@ from botocore.config import Config
 
 from plimsoll.domain.errors import Refused
 from plimsoll.drill.checkout import Checkout
+from plimsoll.drill.emulated.bus import REACH
 
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "123456789012"
@@ -49,6 +51,8 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
     ready_seconds: ClassVar[float]
     """How long its start may take."""
     deploy_seconds: ClassVar[float] = DEPLOY_SECONDS
+    reach: ClassVar[timedelta] = REACH
+    """How long an event may be on its way until what it causes is written down."""
     health: ClassVar[str]
     """A path that answers once it is ready."""
     complaining: ClassVar[Sequence[str]]

@@ -175,7 +175,7 @@ class Emulation:
         self._kills = self._exits.enter_context(
             Kills(emulator, self._seed, SystemClock(), self._say)
         )
-        bus = self._exits.enter_context(Bus(emulator.client("events"), self._clock))
+        bus = self._exits.enter_context(Bus(emulator.client("events"), self._clock, emulator.reach))
         return stack, bus
 
     def _await_sweep(self, stack: Stack) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import override
 
@@ -25,6 +26,7 @@ class LocalStack(Emulator):
     name = "LocalStack"
     ready_seconds = 120.0
     deploy_seconds = 600.0
+    reach = timedelta(seconds=30)  # one reader for each queue: a slice waits for the one before
     health = "/_localstack/health"
     complaining = (
         "plimsoll_localstack: ",
