@@ -1,0 +1,33 @@
+"""LocalStack before a real control plane: the deployed stack drains it through its API server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plimsoll.drill.cluster.clusters import ControlPlanes
+from plimsoll.drill.emulated.rig import play
+from plimsoll.drill.localstack.localstack import LocalStack
+from plimsoll.drill.report import exit_status
+from plimsoll.drill.script import read_drill
+
+pytestmark = [pytest.mark.localstack, pytest.mark.cluster]
+
+DRILL = Path(__file__).parents[1] / "cluster" / "rig" / "two-nodes.yaml"
+
+
+def test_it_carries_a_real_kubernetes_through_an_interruption():
+    report = play(
+        read_drill(DRILL),
+        clusters=ControlPlanes,
+        emulators=LocalStack,
+        rig="localstack",
+        responder="plimsoll",
+        seed=0,
+    )
+    assert report["totals"]["pods_killed"] == 0
+    assert report["nodes"], "nothing was interrupted"
+    assert all(node["cordoned"] < node["empty"] < node["gone"] for node in report["nodes"])
+    assert report["api"]["kubernetes"]["PATCH"] >= len(report["nodes"])
+    assert exit_status(report) == 0
