@@ -51,6 +51,8 @@ class ActualSide:
             return True
         if any(map(_starts_or_stops, self.objects("pods"))):
             return True
+        if any(map(_fills, self.objects("statefulsets"))):
+            return True
         return any(map(_rolls, self.objects("daemonsets"))) or any(
             obj["metadata"].get("generation", 0)
             > obj.get("status", {}).get("observedGeneration", 0)
@@ -77,6 +79,13 @@ def _starts_or_stops(pod: Json) -> bool:
     if status.get("phase") == "Pending":
         return "nodeName" in pod["spec"] or not status.get("conditions")
     return False
+
+
+def _fills(stateful: Json) -> bool:
+    """Whether a StatefulSet lacks pods, and those that it has are no reason to wait."""
+    status = stateful.get("status") or {}
+    there = status.get("replicas", 0)
+    return bool(there == status.get("availableReplicas", 0) < stateful["spec"]["replicas"])
 
 
 def _rolls(daemonset: Json) -> bool:
