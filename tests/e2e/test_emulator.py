@@ -124,6 +124,13 @@ def test_only_the_failed_messages_of_a_batch_come_back_and_then_reach_the_dead_l
     assert json.loads(dead["Body"]) == {"order": "fail"}
 
 
+def test_a_function_that_takes_too_long_is_ended_and_its_message_comes_back(stack):
+    order(stack, "oversleep")
+    first, second = told(stack, 2, within=45)
+    assert (first["attempts"], second["attempts"]) == (1, 2)
+    assert second["at"] - first["at"] > 4.5
+
+
 def test_a_function_can_call_its_message_back_before_the_visibility_timeout(stack):
     order(stack, "come back soon")
     first, second = told(stack, 2)

@@ -42,6 +42,8 @@ def handler(event, context):
                 tell(denied=error.response["Error"]["Code"])
         else:
             tell(body=body, attempts=attempts)
+        if order == "oversleep":
+            time.sleep(60)
         if order == "come back soon" and attempts == 1:
             sqs.change_message_visibility(
                 QueueUrl=os.environ["WORK"],

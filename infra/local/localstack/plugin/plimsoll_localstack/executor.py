@@ -17,7 +17,11 @@ from pathlib import Path
 from typing import Any, override
 
 from localstack import config
-from localstack.services.lambda_.invocation.lambda_models import FunctionVersion, InvocationResult
+from localstack.services.lambda_.invocation.lambda_models import (
+    ArchiveCode,
+    FunctionVersion,
+    InvocationResult,
+)
 from localstack.services.lambda_.invocation.runtime_executor import (
     LambdaRuntimeException,
     RuntimeExecutor,
@@ -115,14 +119,14 @@ class ProcessExecutor(RuntimeExecutor):
     @classmethod
     @override
     def prepare_version(cls, function_version: FunctionVersion) -> None:
-        function_version.config.code.prepare_for_execution()
-        for layer in function_version.config.layers:
-            layer.code.prepare_for_execution()
+        for code in _archives(function_version):
+            code.prepare_for_execution()
 
     @classmethod
     @override
     def cleanup_version(cls, function_version: FunctionVersion) -> None:
-        function_version.config.code.destroy_cached()  # layers may serve others yet
+        code, *_ = _archives(function_version)  # layers may serve others yet
+        code.destroy_cached()
 
     @property
     def _name(self) -> str:
@@ -139,15 +143,25 @@ class ProcessExecutor(RuntimeExecutor):
             if self._worker is not None:
                 self._worker.end()
                 self._worker = None
-            options = self.function_version.config
+            archives = _archives(self.function_version)
+            code, *layers = [archive.get_unzipped_code_location() for archive in archives]
             self._worker = Worker(
-                options.handler,
+                self.function_version.config.handler or "",
                 place=str(Path(tempfile.gettempdir()) / self._name),
-                code=options.code.get_unzipped_code_location(),
-                layers=[layer.code.get_unzipped_code_location() for layer in options.layers],
+                code=code,
+                layers=layers,
                 environment=self._environment,
             )
             return self._worker
+
+
+def _archives(version: FunctionVersion) -> list[ArchiveCode]:
+    """Return a function's own archive, and then those of its layers."""
+    parts = (version.config.code, *(layer.code for layer in version.config.layers))
+    archives = [part for part in parts if part is not None]
+    if len(archives) < len(parts):
+        raise LambdaRuntimeException("only functions and layers that are archives can run here")
+    return archives
 
 
 def _error(kind: str, message: str) -> Answered:
