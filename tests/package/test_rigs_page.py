@@ -30,7 +30,7 @@ def tables():
     return found
 
 
-RIG_ROWS, HOLES = tables()
+RIG_ROWS, HOLES, *_ = tables()
 ROWS = {row[0]: dict(zip(RIG_ROWS[0][1:], row[1:], strict=True)) for row in RIG_ROWS[1:]}
 
 
