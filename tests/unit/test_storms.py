@@ -233,12 +233,14 @@ def test_a_report_may_be_missing_where_the_database_turns_it_away():
     assert reports(throttled(more=(("service", "ec2"),)), cordoned=50, gone=170)
 
 
-def test_a_report_may_be_missing_where_no_slice_lives_from_the_cordon_to_the_end_of_the_node():
-    killed = partial(Fault, at=19, fault="function-killed", seconds=120)
-    assert not reports(killed(more=(("function", "drains"),)), cordoned=37, gone=30)
-    assert reports(killed(more=(("function", "notices"),)), cordoned=37, gone=30)
-    assert reports(killed(more=(("function", "drains"),)), cordoned=18, gone=30)
-    assert reports(killed(more=(("function", "drains"),)), cordoned=37, gone=145)
+@pytest.mark.parametrize("function", ["drains", "notices", "sweep"])
+def test_a_report_may_be_missing_where_functions_die_from_the_cordon_to_the_end_of_the_node(
+    function: str,
+):
+    killed = Fault(at=19, fault="function-killed", seconds=120, more=(("function", function),))
+    assert not reports(killed, cordoned=37, gone=30)
+    assert reports(killed, cordoned=18, gone=30)
+    assert reports(killed, cordoned=37, gone=145)
 
 
 @pytest.mark.parametrize(

@@ -64,12 +64,13 @@ class Hearing:
         """Whether an interruption is reported that began and ended then, counted from time 0.
 
         A drain does not wait for a database that turns it away. And somebody has to live: where
-        every slice dies from the cordon until the Node is deleted, nobody sees it who could tell.
+        every slice dies from the cordon until the Node is deleted, or everybody who would wake
+        one, nobody sees it who could tell.
         """
         return not any(
             fault.service == "dynamodb"
             or (
-                fault.function == "drains"
+                fault.fault == "function-killed"
                 and fault.at <= cordoned
                 and gone + DELETED <= fault.at + fault.lasts + RETRY
             )
