@@ -24,6 +24,8 @@ RETRY: Final = timedelta(seconds=60)
 """After how long a message comes back whose function died or failed, and a sweep looks again."""
 DELETED: Final = Settings().unreachable + Settings().node_deleted
 """After how long the Node of an instance that went is deleted."""
+LOOK: Final = timedelta(seconds=5)
+"""How long it takes from a cordon to the end of the first look, when nothing is broken."""
 CALLS: Final = 10
 """How many calls, one after the other, lie between the look of a plan and its last write."""
 _LATE: Final = frozenset({"notices-delayed", "function-killed", "aws-throttled", "api-server-slow"})
@@ -63,19 +65,12 @@ class Hearing:
     def writes_a_report(self, cordoned: timedelta, gone: timedelta) -> bool:
         """Whether an interruption is reported that began and ended then, counted from time 0.
 
-        A drain does not wait for a database that turns it away. And somebody has to live: where
-        every slice dies from the cordon until the Node is deleted, or everybody who would wake
-        one, nobody sees it who could tell.
+        A drain does not wait for a database that turns it away. And there must have been time: a
+        Node that is deleted before its cordon can have led to a look is seen by nobody who could
+        tell. Who finds a silent death is usually a sweep, and the Node goes a minute after it.
         """
-        return not any(
-            fault.service == "dynamodb"
-            or (
-                fault.fault == "function-killed"
-                and fault.at <= cordoned
-                and gone + DELETED <= fault.at + fault.lasts + RETRY
-            )
-            for fault in self.faults
-        )
+        stood = gone + DELETED - cordoned
+        return stood > LOOK + self.slack and not any(f.service == "dynamodb" for f in self.faults)
 
     def looks_are_old(self, since_zero: timedelta) -> bool:
         """Whether what a plan saw is seconds old when it is carried out: the API server is slow.
