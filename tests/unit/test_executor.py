@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Evict
+from plimsoll.domain.actions import Evict, Grow
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
 from plimsoll.services.executor import TOGETHER, ActualHands, Executor, Outcome
-from tests.builders import pods_of
+from tests.builders import a_group, pods_of
 from tests.worlds import Aws, Telemetry
 
 
@@ -34,16 +34,23 @@ def cluster() -> Any:
 
 
 def carried_out(
-    cluster: Any, count: int, between: Any, enough: Callable[[], bool] = lambda: False
+    cluster: Any,
+    count: int,
+    between: Any,
+    enough: Callable[[], bool] = lambda: False,
+    *,
+    first: bool = False,
 ) -> Sequence[Outcome]:
+    """Evict so many pods, after another wave if there is to be a first."""
     executor = Executor(
         hands=ActualHands(cluster=cluster, capacity=Aws()),
         workers=SerialWorkers(),
         telemetry=Telemetry(),
     )
+    grow = Grow(group=a_group(), add=1, zone=None, token="grow", reason="a test")
+    leave = [Evict(pod=pod, reason="a test") for pod in pods_of("web", count)]
     steps = [
-        Step(action=Evict(pod=pod, reason="a test"), nodes=frozenset())
-        for pod in pods_of("web", count)
+        Step(action=action, nodes=frozenset()) for action in (*([grow] if first else []), *leave)
     ]
     return executor.carry_out(Plan(steps=tuple(steps)), between=between, enough=enough)
 
@@ -80,3 +87,9 @@ def test_something_is_done_however_late_it_is(cluster):
     carried_out(cluster, 2 * TOGETHER, lambda: None, lambda: True)
 
     assert len(cluster.names) == TOGETHER
+
+
+def test_pods_are_told_to_go_however_long_the_waves_before_them_took(cluster):
+    carried_out(cluster, 2, lambda: None, lambda: True, first=True)
+
+    assert len(cluster.names) == 2

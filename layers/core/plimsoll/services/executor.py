@@ -65,16 +65,17 @@ class Executor:
             plan: its steps are in the order of their waves.
             between: called before each wave, and within a large one; may raise to stop, for example
                 when the lease is lost.
-            enough: asked at the same points, but for the first: however late it is, something is
-                done. True leaves the rest to be decided anew, from another look.
+            enough: asked within a large wave. True leaves the rest of it, and what follows, to be
+                decided anew from another look. However late it is, of every wave up to there
+                something is done: where calls are slow, pods to be told now come after capacity.
 
         Raises:
             Exception: whatever no action is meant to raise, after those begun with it are done.
         """
         outcomes: list[Outcome] = []
         for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
-            for steps in batched(wave, TOGETHER, strict=False):
-                if outcomes and enough():
+            for number, steps in enumerate(batched(wave, TOGETHER, strict=False)):
+                if number and enough():
                     return outcomes
                 outcomes += self._carry_out(steps, between)
         return outcomes
