@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Evict, Grow
+from plimsoll.domain.actions import Action, Evict, Grow
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
@@ -48,7 +48,7 @@ def carried_out(
         telemetry=Telemetry(),
     )
     grow = Grow(group=a_group(), add=1, zone=None, token="grow", reason="a test")
-    leave = [Evict(pod=pod, reason="a test") for pod in pods_of("web", count)]
+    leave: list[Action] = [Evict(pod=pod, reason="a test") for pod in pods_of("web", count)]
     steps = [
         Step(action=action, nodes=frozenset()) for action in (*([grow] if first else []), *leave)
     ]
