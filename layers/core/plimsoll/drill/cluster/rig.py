@@ -6,34 +6,10 @@ join and vanish with the fleet. Time is the wall's: what takes two minutes takes
 
 from __future__ import annotations
 
+from functools import partial
+
 from plimsoll.drill.cluster.clusters import ControlPlanes
 from plimsoll.drill.emulated.rig import play
-from plimsoll.drill.history import Recorder
-from plimsoll.drill.report import Report
-from plimsoll.drill.rigs import Listener
-from plimsoll.drill.script import Script
+from plimsoll.drill.rigs import Rig
 
-
-def run(
-    drill: Script,
-    *,
-    responder: str,
-    seed: int,
-    listener: Listener | None = None,
-    recorder: Recorder | None = None,
-) -> Report:
-    """Play a drill and return its report; nothing is left running.
-
-    Raises:
-        BadInput: the rig cannot play it, or its cluster never becomes Ready.
-        Refused: something that the rig starts is missing or did not start.
-    """
-    return play(
-        drill,
-        clusters=ControlPlanes,
-        rig="cluster",
-        responder=responder,
-        seed=seed,
-        listener=listener,
-        recorder=recorder,
-    )
+run: Rig = partial(play, clusters=ControlPlanes, rig="cluster")

@@ -127,7 +127,7 @@ class ControlPlaneStage(Stage):
 
     @override
     def slow_down(self, seconds: float, until: datetime) -> None:
-        raise NotImplementedError("the repertoire refuses api-server-slow before anything starts")
+        raise ValueError("a real API server cannot be slowed down: the repertoire refuses it")
 
     @override
     def unfinished(self) -> Iterator[str]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from plimsoll.adapters.clock import SystemClock
@@ -31,7 +32,7 @@ from plimsoll.drill.measure import Measurement
 from plimsoll.drill.picture import Picture, picture_of
 from plimsoll.drill.repertoire import refuse_unsupported
 from plimsoll.drill.report import Report, build_report
-from plimsoll.drill.rigs import Listener, Progress, Quiet
+from plimsoll.drill.rigs import Listener, Progress, Quiet, Rig
 from plimsoll.drill.scenario import Entry, FaultEntry
 from plimsoll.drill.script import Script
 from plimsoll.drill.settling import settled
@@ -40,31 +41,6 @@ from plimsoll.drill.sweeps import SWEEP, SWEEP_PHASE
 
 LOOK: Final = 0.25
 """Seconds between two looks at the world, for the view and the end."""
-
-
-def run(
-    drill: Script,
-    *,
-    responder: str,
-    seed: int,
-    listener: Listener | None = None,
-    recorder: Recorder | None = None,
-) -> Report:
-    """Play a drill and return its report; nothing is left running.
-
-    Raises:
-        BadInput: the rig cannot play it, or its cluster never becomes Ready.
-        Refused: something that the rig starts is missing or did not start.
-    """
-    return play(
-        drill,
-        clusters=HollowClusters,
-        rig="emulated",
-        responder=responder,
-        seed=seed,
-        listener=listener,
-        recorder=recorder,
-    )
 
 
 def play(  # noqa: PLR0913 - what a drill is played with
@@ -78,7 +54,22 @@ def play(  # noqa: PLR0913 - what a drill is played with
     listener: Listener | None = None,
     recorder: Recorder | None = None,
 ) -> Report:
-    """Play a drill on an emulated AWS and with clusters of some make, as `run` does."""
+    """Play a drill on an emulated AWS and return its report; nothing is left running.
+
+    Args:
+        drill: what is played.
+        clusters: makes its clusters.
+        emulators: the kind of emulated AWS.
+        rig: the name in the report, and in the repertoire.
+        responder: who reacts.
+        seed: of all that is drawn.
+        listener: who hears how it goes.
+        recorder: who keeps what the report only adds up.
+
+    Raises:
+        BadInput: the rig cannot play it, or its cluster never becomes Ready.
+        Refused: something that the rig starts is missing or did not start.
+    """
     refuse_unsupported(drill.scenario, rig)
     with ExitStack() as exits:
         emulation = Emulation(
@@ -93,6 +84,9 @@ def play(  # noqa: PLR0913 - what a drill is played with
             exits=exits,
         )
         return emulation.run()
+
+
+run: Rig = partial(play, clusters=HollowClusters, rig="emulated")
 
 
 class Emulation:
