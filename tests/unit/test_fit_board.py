@@ -151,6 +151,13 @@ class Boards(RuleBasedStateMachine):
             assert sorted(n.name for n in fitting) == self.names(self.board, pod)
 
     @invariant()
+    def what_is_chosen_is_the_best_of_the_candidates(self):
+        for pod in self.probes:
+            nodes = self.board.candidates(pod)
+            best = self.board.best(pod, nodes) if nodes else None
+            assert [self.board.choose(pod) for _ in range(2)] == [best, best]
+
+    @invariant()
     def a_copy_does_not_see_what_came_later(self):
         if self.kept is not None:
             board, probes, answers = self.kept

@@ -101,9 +101,9 @@ class Deal:
         if mind in self._hopeless:
             self.refused[pod.uid] = self._hopeless[mind]
             return False
-        candidates = self._board.candidates(pod)
-        if candidates:
-            self._place(pod, self._board.best(pod, candidates).name)
+        node = self._board.choose(pod)
+        if node is not None:
+            self._place(pod, node.name)
             return True
         reasons: dict[str, str] = {}
         for opening in sorted(self._openings(pod, rest, reasons), key=lambda o: o.rank):
@@ -233,11 +233,11 @@ class Deal:
         self._board.remove_node(name)
         moved: dict[str, str] = {}
         for pod in homeless:
-            candidates = self._board.candidates(pod)
-            if not candidates:
+            other = self._board.choose(pod)
+            if other is None:
                 break
-            moved[pod.uid] = self._board.best(pod, candidates).name
-            self._board.place(pod, moved[pod.uid])
+            moved[pod.uid] = other.name
+            self._board.place(pod, other.name)
         else:
             self.placed.update(moved)
             del self.awaited[name]

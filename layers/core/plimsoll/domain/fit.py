@@ -25,6 +25,7 @@ from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Scheduling
 from plimsoll.domain.quantities import Resources
+from plimsoll.domain.ranking import Ranking, Row
 from plimsoll.domain.scoring import Kin, best
 from plimsoll.domain.spreading import spread_hurdles
 from plimsoll.domain.tallies import Admits, DomainOf, Hurdle, Tally
@@ -55,6 +56,8 @@ class Board:
         self._tallies: dict[Hashable, Tally] = {}
         self._suitable: dict[int, tuple[Scheduling, tuple[str, ...]]] = {}
         """By identity of the template: kept beside it, so that the identity stays its own."""
+        self._row: Row | None = None
+        self._ranking: Ranking | None = None
         for node in nodes:
             self.add_node(node)
         for pod in pods:
@@ -129,6 +132,31 @@ class Board:
         """Choose one of the nodes (at least one) about as the default scoring would."""
         return best(pod, candidates, self._free, self._kin)
 
+    def choose(self, pod: Pod, closed: Collection[str] = frozenset()) -> Node | None:
+        """Return the best of the candidates that are not closed; None where there is none.
+
+        For rows of pods that are alike it is much faster than `candidates` and `best`.
+        """
+        if pod.uid not in self._where and next(self._hurdles(pod), None) is None:
+            row = Row(pod.scheduling, pod.owner, closed)
+            if self._row is not None and self._row.same(row):
+                self._ranking = self._ranking or self._rank(pod, closed)
+                return self._ranking.first()
+            self._row, self._ranking = row, None  # for a single pod one look at all is cheaper
+        nodes = [node for node in self.candidates(pod) if node.name not in closed]
+        return self.best(pod, nodes) if nodes else None
+
+    def _rank(self, pod: Pod, closed: Collection[str]) -> Ranking:
+        need = pod.scheduling.requests
+        names = self._suitable_for(pod.scheduling)
+        return Ranking(
+            pod,
+            [self._nodes[name] for name in names if name not in closed],
+            fits=lambda name: _why_short(need, self._free[name]) is None,
+            free=self._free,
+            kin=self._kin,
+        )
+
     def place(self, pod: Pod, node_name: str) -> None:
         """Put a pod on a node without asking whether it fits; a pod already there is replaced.
 
@@ -153,6 +181,7 @@ class Board:
 
     def add_node(self, node: Node) -> None:
         """Add a node, or put a changed one in place of the old; its pods stay on it."""
+        self._row = self._ranking = None
         old = self._nodes.get(node.name)
         if old is not None and _alike(old, node):
             self._nodes[node.name] = node
@@ -176,6 +205,7 @@ class Board:
             return
         for pod in tuple(self._on[node_name].values()):
             self.remove(pod)
+        self._row = self._ranking = None
         del self._nodes[node_name], self._on[node_name], self._free[node_name]
         for tally in self._tallies.values():
             tally.remove_node(node_name)
@@ -205,6 +235,7 @@ class Board:
         self._fences = self._fences.copy()
         self._tallies = {key: tally.copy() for key, tally in self._tallies.items()}
         self._suitable = self._suitable.copy()
+        self._row = self._ranking = None
 
     def _count(self, pod: Pod, node_name: str, by: int) -> None:
         node = self._nodes[node_name]
@@ -214,6 +245,8 @@ class Board:
         self._fences.change(pod, node, by)
         for tally in self._tallies.values():
             tally.change(pod, node_name, by)
+        if self._ranking is not None:
+            self._ranking.changed(node_name)
 
     def _lift(self, pod: Pod) -> tuple[Pod, str] | None:
         name = self._where.get(pod.uid)

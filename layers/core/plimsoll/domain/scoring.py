@@ -37,6 +37,12 @@ class Kin:
             around = self.in_zone.setdefault(pod.owner, {})
             around[zone] = around.get(zone, 0) + by
 
+    def of(self, pod: Pod) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Return the counts for the owner of a pod by node and by zone, which go on changing."""
+        if pod.owner is None:
+            return {}, {}
+        return self.on_node.setdefault(pod.owner, {}), self.in_zone.setdefault(pod.owner, {})
+
     def copy(self) -> Self:
         """Return counts that go on by themselves."""
         twin = type(self)()
@@ -50,21 +56,33 @@ def best(pod: Pod, candidates: Sequence[Node], free: Mapping[str, Resources], ki
 
     Among equals the first one is taken: whoever asks decides in which order they stand.
     """
-    zones = len({node.zone for node in candidates})
-    by_zone, by_host = math.log(zones + 2), math.log(len(candidates) + 2)
-    here: Mapping[str, int] = kin.on_node.get(pod.owner, {}) if pod.owner else {}
-    around: Mapping[str, int] = kin.in_zone.get(pod.owner, {}) if pod.owner else {}
-    tolerations = pod.scheduling.tolerations
+    by_zone, by_host = weights(zones=len({node.zone for node in candidates}), nodes=len(candidates))
+    here, around = kin.of(pod)
 
     def rank(node: Node) -> tuple[bool, float, float]:
         near = by_host * here.get(node.name, 0) + by_zone * around.get(node.zone or "", 0)
-        shunned = bool(node.taints) and untolerated(node.taints, tolerations, _SOFT) is not None
-        return shunned, near, -_left(free[node.name], node.allocatable)
+        return shunned(pod, node), near, -left(free[node.name], node.allocatable)
 
     return min(candidates, key=rank)
 
 
-def _left(free: Resources, whole: Resources) -> float:
+def weights(*, zones: int, nodes: int) -> tuple[float, float]:
+    """Return what a pod of the same owner in the same zone, and on the same node, weighs.
+
+    As in PodTopologySpread: more where there are more domains to choose from.
+    """
+    return math.log(zones + 2), math.log(nodes + 2)
+
+
+def shunned(pod: Pod, node: Node) -> bool:
+    """Whether a node has a soft taint that a pod does not tolerate."""
+    return (
+        bool(node.taints)
+        and untolerated(node.taints, pod.scheduling.tolerations, _SOFT) is not None
+    )
+
+
+def left(free: Resources, whole: Resources) -> float:
     """Return the shares of cpu and memory that are free, added up."""
     cpu = free.cpu / whole.cpu if whole.cpu else 0.0
     memory = free.memory / whole.memory if whole.memory else 0.0

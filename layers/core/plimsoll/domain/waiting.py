@@ -30,9 +30,9 @@ def room_for(seen: Observation, going: Going) -> Room:
     crowd = _crowd(seen, Crowd(board.copy(), going.names), waiting)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
     for pod in sorted(waiting, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
-        candidates = board.candidates(pod)
-        if candidates:
-            board.place(pod, board.best(pod, candidates).name)
+        node = board.choose(pod)
+        if node is not None:
+            board.place(pod, node.name)
     return Room(board=board, crowd=crowd, closed=going.names)
 
 

@@ -45,9 +45,8 @@ class Room:
         return self._place(replacement_of(pod))
 
     def _place(self, pod: Pod) -> str | None:
-        candidates = [n for n in self.board.candidates(pod) if n.name not in self.closed]
-        if not candidates:
+        node = self.board.choose(pod, self.closed)
+        if node is None:
             return None
-        node = self.board.best(pod, candidates)
         self.board.place(pod, node.name)
         return node.name

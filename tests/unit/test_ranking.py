@@ -1,0 +1,113 @@
+"""A row of pods gets node by node what a look at all nodes would have chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.domain.fit import Board
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod
+from tests.builders import ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
+
+SHY = {"key": "k", "effect": "PreferNoSchedule"}
+
+
+@st.composite
+def node_rows(draw: st.DrawFn) -> list[Node]:
+    """Draw up to eight nodes of uneven size in up to three zones."""
+    return [
+        a_node(
+            f"n{index}",
+            zone=draw(st.sampled_from([ZONE_A, ZONE_A, ZONE_B, ZONE_C])),
+            cpu=f"{draw(st.integers(0, 8))}",
+            pods=draw(st.integers(1, 5)),
+            taints=draw(st.sampled_from([[], [], [SHY]])),
+        )
+        for index in range(draw(st.integers(1, 8)))
+    ]
+
+
+WEB, API, BARE = (
+    a_pod("web", owner=("ReplicaSet", "web"), cpu="1"),
+    a_pod("api", owner=("ReplicaSet", "api"), cpu="2", tolerations=[{"operator": "Exists"}]),
+    a_pod("bare", owner=None, cpu="0"),
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("row"), st.sampled_from([WEB, API, BARE]), st.integers(1, 6)),
+        st.tuples(st.just("leaves"), st.just(WEB), st.integers(0, 30)),
+        st.tuples(st.just("comes elsewhere"), st.just(API), st.integers(0, 7)),
+    ),
+    max_size=12,
+)
+
+
+def chosen_slowly(board: Board, pod: Pod, closed: frozenset[str]) -> str | None:
+    nodes = [node for node in board.candidates(pod) if node.name not in closed]
+    return board.best(pod, nodes).name if nodes else None
+
+
+@given(nodes=node_rows(), steps=steps, closed=st.sets(st.sampled_from(["n0", "n3"])))
+def test_what_a_row_chooses_is_the_best_of_all_candidates(
+    nodes: list[Node], steps: list[tuple[str, Pod, int]], closed: set[str]
+):
+    board, shut = Board(nodes, []), frozenset(closed)
+    standing: list[Pod] = []
+    for what, like, number in steps:
+        match what:
+            case "row":
+                for _ in range(number):
+                    pod = replace(like, uid=f"u{len(standing)}", name=f"p{len(standing)}")
+                    expected = chosen_slowly(board, pod, shut)
+                    node = board.choose(pod, shut)
+                    assert (node.name if node else None) == expected
+                    if node is not None:
+                        board.place(pod, node.name)
+                        standing.append(pod)
+            case "leaves":
+                if number < len(standing):
+                    board.remove(standing[number])
+            case _:
+                name = nodes[number % len(nodes)].name
+                board.place(replace(like, uid=f"e{number}"), name)
+
+
+def test_a_row_sees_nodes_that_come_and_go_in_the_middle():
+    board = Board([a_node("a", cpu="1")], [])
+    row = [replace(WEB, uid=f"u{n}") for n in range(6)]
+    found: list[str | None] = []
+    for number, pod in enumerate(row):
+        if number == 2:
+            board.add_node(a_node("b", cpu="2"))
+        if number == 5:
+            board.remove_node("a")
+        node = board.choose(pod)
+        found.append(node.name if node else None)
+        if node is not None:
+            board.place(pod, node.name)
+    assert found == ["a", None, "b", "b", None, None]
+
+
+def test_a_pod_that_stands_on_the_board_chooses_as_if_it_had_left():
+    board, pod = Board([a_node("a", cpu="1")], []), a_pod(cpu="1", node="a")
+    board.place(pod, "a")
+    assert [board.choose(pod) for _ in range(3)] == [board.nodes["a"]] * 3
+
+
+def test_a_copy_of_a_board_goes_on_with_a_row_by_itself():
+    board = Board([a_node("a", cpu="2"), a_node("b", cpu="1")], [])
+    row = [replace(WEB, uid=f"u{n}") for n in range(4)]
+    for pod in row[:2]:
+        chosen = board.choose(pod)
+        assert chosen is not None
+        board.place(pod, chosen.name)
+    twin = board.copy()
+    for pod in row[2:]:
+        chosen = twin.choose(pod)
+        if chosen is not None:
+            twin.place(pod, chosen.name)
+    assert [len(board.on(name)) for name in ("a", "b")] == [1, 1]
+    assert [len(twin.on(name)) for name in ("a", "b")] == [2, 1]
