@@ -22,6 +22,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
+from plimsoll.domain.replace.case import BETWEEN_LOOKS
 from plimsoll.domain.reports import Report
 from plimsoll.services.executor import ActualHands, Executor, Outcome
 from plimsoll.services.ports import (
@@ -39,8 +40,6 @@ from plimsoll.services.slice_memory import SliceMemory
 
 LEASE_SECONDS: Final = 10.0
 """How long a killed slice keeps the next one out. Renewed before every look and every wave."""
-PAUSE_SECONDS: Final = 1.0
-"""Between two looks: a replacement that is Ready is seen within this time."""
 AVOID: Final = timedelta(minutes=3)
 """How long a node group that refused is not asked again."""
 
@@ -111,7 +110,7 @@ class DrainService:
                 self._learn(memory, outcomes)
                 self._save(memory.news())
                 spent = (self.clock.now() - began).total_seconds()
-                pause = max(PAUSE_SECONDS, spent, _asked_for_patience(outcomes))
+                pause = max(BETWEEN_LOOKS.total_seconds(), spent, _asked_for_patience(outcomes))
                 over = self.clock.now() + timedelta(seconds=pause) >= until
                 if over or not plan.busy:
                     return looks

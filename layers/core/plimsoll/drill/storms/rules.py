@@ -17,6 +17,7 @@ from plimsoll.domain.names import TEMPORARY
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.replace.case import Doomed
 from plimsoll.drill.machines import Machine
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.simulated.stage import HollowStage
@@ -128,9 +129,7 @@ class _Leaving:
                 yield "cut-needlessly", f"{pod} gets {grace} s of {left:g} s left"
         if not pod.serving:
             return
-        late = deadline is not None and self.write.now >= deadline - timedelta(
-            seconds=pod.grace_seconds
-        )
+        late = deadline is not None and Doomed(pod=pod, deadline=deadline).late(self.write.now)
         if not late and not self._looks_are_old():
             yield from self._early(node)
 
@@ -237,8 +236,8 @@ def _dealt(board: Board, pods: Sequence[Pod]) -> int:
     """Place as many pods as there is room for, and return how many."""
     placed = 0
     for pod in pods:
-        candidates = board.candidates(pod)
-        if candidates:
-            board.place(pod, board.best(pod, candidates).name)
+        node = board.choose(pod)
+        if node is not None:
+            board.place(pod, node.name)
             placed += 1
     return placed
