@@ -64,18 +64,14 @@ class Past:
         """
         pods = dict(self._pods)
         orders: dict[str, list[str]] = {}
-        extremes = _Extremes(_counts(pods, sets))
-        lasting, since = _counts(pods, sets), float("-inf")
+        extremes = _Extremes(_counts(pods, sets), instant)
         for seen in changes:
             if seen.resource == "deployments" and seen.type != "DELETED":
                 extremes.bound(seen.object)
             if seen.resource != "pods":
                 continue
-            if seen.at - since > instant:
-                extremes.add(lasting)
             self._follow(seen, pods, orders)
-            lasting, since = _counts(pods, sets), seen.at
-        extremes.add(lasting)
+            extremes.add(_counts(pods, sets), seen.at)
         self._now = pods
         for deployment in deployments:
             extremes.bound(deployment)
@@ -116,14 +112,38 @@ def _counts(pods: Mapping[str, Json], sets: Mapping[str, Json]) -> dict[str, tup
     return {name: (serving[name], count) for name, count in there.items()}
 
 
+class _Lasting:
+    """A count, and whether it was ever lower for longer than an instant; for higher ones negate."""
+
+    def __init__(self, count: int, instant: float) -> None:
+        self._instant = instant
+        self._count, self._since = count, float("-inf")
+        self._least: int | None = None
+
+    def add(self, count: int, at: float) -> None:
+        """Take in what holds from a moment on; saying the same again changes nothing."""
+        if count == self._count:
+            return
+        if at - self._since > self._instant:
+            self._least = self.least
+        self._count, self._since = count, at
+
+    @property
+    def least(self) -> int:
+        """The lowest that lasted, what holds now included."""
+        return self._count if self._least is None else min(self._least, self._count)
+
+
 class _Extremes:
     """The fewest that served and the most that there were, against what was allowed."""
 
-    def __init__(self, first: Mapping[str, tuple[int, int]]) -> None:
+    def __init__(self, first: Mapping[str, tuple[int, int]], instant: float) -> None:
         self._first = first
-        self._least: dict[str, int] = {}
-        self._most: dict[str, int] = {}
+        self._instant = instant
+        self._serving: dict[str, _Lasting] = {}
+        self._missing: dict[str, _Lasting] = {}
         self._allowed: dict[str, tuple[int, int]] = {}
+        self.add(first, float("-inf"))
 
     def bound(self, deployment: Json) -> None:
         """Widen what is allowed to what a state of a Deployment allows."""
@@ -131,21 +151,20 @@ class _Extremes:
         least, most = self._allowed.get(name, (bounds.least, bounds.most))
         self._allowed[name] = min(least, bounds.least), max(most, bounds.most)
 
-    def add(self, counts: Mapping[str, tuple[int, int]]) -> None:
-        """Take in what was for a while."""
-        for name, (serving, there) in counts.items():
-            self._least[name] = min(self._least.get(name, serving), serving)
-            self._most[name] = max(self._most.get(name, there), there)
+    def add(self, counts: Mapping[str, tuple[int, int]], at: float) -> None:
+        """Take in what holds from a moment on."""
+        for name in counts.keys() | self._serving.keys():
+            serving, there = counts.get(name, (0, 0))
+            for kept, count in ((self._serving, serving), (self._missing, -there)):
+                kept.setdefault(name, _Lasting(count, self._instant)).add(count, at)
 
     def told(self) -> dict[str, Any]:
         """Return a verdict for each Deployment."""
         told = {}
         for name, (least, most) in self._allowed.items():
             serving, there = self._first.get(name, (0, 0))
-            told[f"Deployment {name} had enough that served"] = self._least.get(name, 0) >= min(
-                least, serving
-            )
-            told[f"Deployment {name} had no more than it may"] = self._most.get(name, 0) <= max(
-                most, there
-            )
+            fewest = self._serving[name].least if name in self._serving else 0
+            most_there = -self._missing[name].least if name in self._missing else 0
+            told[f"Deployment {name} had enough that served"] = fewest >= min(least, serving)
+            told[f"Deployment {name} had no more than it may"] = most_there <= max(most, there)
         return told

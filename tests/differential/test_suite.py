@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from tests.differential.behaviours import BEHAVIOURS
@@ -147,6 +148,35 @@ def test_a_rollout_that_has_too_few_that_serve_is_found():
     told = past.look(gone, {}, [deployment], 0)
     assert told["Deployment web had enough that served"] is False
     assert told["Deployment web had no more than it may"] is True
+
+
+def test_a_dip_lasts_however_much_else_happens_meanwhile():
+    play = Play()
+    play.nodes("a")
+    play.apply(a_deployment("web", 2))
+    play.wait(20)
+    deployment, (one, other) = play.get(f"{DEPLOYMENTS}/web"), play.pods()
+    past = Past(frozenset())
+    past.look(
+        [
+            Seen(at=0, version=n, type="ADDED", resource="pods", object=pod)
+            for n, pod in enumerate((one, other))
+        ],
+        {},
+        [deployment],
+        0,
+    )
+    past.keep()
+    changes = [Seen(at=1, version=3, type="DELETED", resource="pods", object=one)]
+    changes += [
+        Seen(at=1 + n / 2, version=3 + n, type="MODIFIED", resource="pods", object=other)
+        for n in range(1, 4)
+    ]
+    changes.append(Seen(at=3, version=9, type="ADDED", resource="pods", object=one))
+    lasted = past.look(changes, {}, [deployment], 0.7)
+    blinked = past.look([changes[0], replace(changes[-1], at=1.5)], {}, [deployment], 0.7)
+    assert lasted["Deployment web had enough that served"] is False
+    assert blinked["Deployment web had enough that served"] is True
 
 
 def test_the_score_counts_what_agreed_and_what_differs_as_known():
