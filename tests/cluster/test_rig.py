@@ -99,7 +99,7 @@ def test_one_node_is_replaced_before_anybody_leaves_it(one_node):
     for row in rows.values():
         assert (row["pods_killed"], row["pods_cut_short"]) == (0, 0)
         assert row["name"] == "cart" or row["seconds_below_replicas"] == 0
-    assert rows["cart"]["min_ready"] == 2
+    assert rows["cart"]["min_ready"] >= 2  # one of its three leaves first, if one was there
     [node] = one_node.report["nodes"]
     assert node["name"] == "spot-m5-1"
     assert one_node.report["capacity"][1]["group"] == "spot-m5"
