@@ -63,13 +63,15 @@ def timed[**P, R](part: str, call: Callable[P, R]) -> Callable[P, R]:
 def time_the_parts() -> None:
     """Wrap what the product calls. Nothing is imported here that it would not import."""
     from plimsoll.adapters.aws import Aws
+    from plimsoll.adapters.kubernetes import client
     from plimsoll.adapters.kubernetes.client import ClientTransport
 
+    client.load = timed("kubernetes", client.load)
     Aws._client = timed("clients", with_calls_timed(Aws._client))  # type: ignore[method-assign, arg-type] # noqa: SLF001 - a stopwatch
     plain = ClientTransport.call
 
     def call(self: ClientTransport, method: str, path: str, **more: Any) -> Any:
-        timed("kubernetes", load_kubernetes)()
+        timed("kubernetes", client.load)()
         if method == "PATCH" and not PARTS:
             PARTS.update(SPENT)  # what comes later is no part of the way to the first patch
         MOMENTS.setdefault(method, time.monotonic())
@@ -91,22 +93,23 @@ def with_calls_timed(make: Callable[[Any, str], Any]) -> Callable[[Any, str], An
     return made
 
 
-def load_kubernetes() -> None:
-    """Import what the first request imports, just before it would."""
-    import kubernetes.client.configuration
-    import kubernetes.client.rest  # noqa: F401 - it is timed
-
-
 def main() -> None:
+    time_the_parts()
     from functions.notices import handler
 
-    MOMENTS["imported"] = time.monotonic()
-    time_the_parts()
+    MOMENTS["ready"] = time.monotonic()
+    ready = dict(SPENT)
     answer = handler(json.loads(sys.argv[1]), Context())
     MOMENTS["answered"] = time.monotonic()
     import plimsoll
 
-    told = {"moments": MOMENTS, "spent": PARTS, "answer": answer, "file": plimsoll.__file__}
+    told = {
+        "moments": MOMENTS,
+        "ready": ready,
+        "spent": PARTS,
+        "answer": answer,
+        "file": plimsoll.__file__,
+    }
     print(json.dumps(told), file=sys.stderr)
 
 

@@ -20,6 +20,9 @@ END_SECONDS: Final = 4.0
 """Kept back from the function's time for handing back the lease and writing the report."""
 
 
+bootstrap.make_ready()
+
+
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:

@@ -26,6 +26,9 @@ MOST_SECONDS: Final = 30
 """However much patience the other side asks for."""
 
 
+bootstrap.make_ready()
+
+
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature

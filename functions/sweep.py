@@ -13,6 +13,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plimsoll import bootstrap
 from plimsoll.observability import Metric, logger, metrics
 
+bootstrap.make_ready()
+
 
 @metrics.log_metrics
 @logger.inject_lambda_context

@@ -10,17 +10,21 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plimsoll.config import Config
 from tests.package.template import BUILT, ROOT, functions, template
 
 IN_THE_RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3")
 NEVER_IN_LAMBDA = ("plimsoll.hollow", "plimsoll.drill", "plimsoll.cli")
-LATE = ("boto3", "botocore.client", "kubernetes", "yaml")
-"""Imported by the call that needs them, so that a cold start does not wait for them."""
+HEAVY = ("boto3", "botocore.client", "kubernetes.client.rest")
+"""What every event needs: a function has it before its first event, and nobody else waits for it."""
+SETTINGS = {field.name.upper(): "true" if field.type == "bool" else "x" for field in fields(Config)}
+IN_LAMBDA = {**SETTINGS, "AWS_REGION": "us-east-1", "AWS_LAMBDA_FUNCTION_NAME": "function"}
 
 LOOK = """
 import importlib, json, pkgutil, sys
@@ -71,14 +75,22 @@ def built():
 @pytest.fixture(scope="module", params=sorted(functions()))
 def imported(request, built, runtime) -> Any:
     """Modules after the import of a handler, and after that of everything it may need."""
-    function = functions()[request.param]["Properties"]
+    return look(request.param, built, runtime)
+
+
+def look(name: str, built: Path, runtime: Path, **environment: str) -> Any:
+    function = functions()[name]["Properties"]
     layers = template()["Globals"]["Function"]["Layers"]
     path = [str(built / layer["Ref"] / "python") for layer in layers] + [str(runtime)]
     module = function["Handler"].rpartition(".")[0]
     done = subprocess.run(
         [sys.executable, "-S", "-c", LOOK.format(module=module)],
-        cwd=built / request.param,
-        env={"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=built / name,
+        env={
+            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **environment,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -92,9 +104,15 @@ def test_every_handler_and_all_it_may_need_import_from_the_built_artefact(import
     assert "KubernetesLayer" in client
 
 
-def test_a_cold_start_waits_for_nothing_that_is_needed_later(imported):
+def test_who_imports_a_handler_elsewhere_waits_for_no_client(imported):
     at_once, _, _ = imported
-    assert not [m for m in at_once if m in LATE]
+    assert not [m for m in at_once if m in (*HEAVY, "yaml")]
+
+
+@pytest.mark.parametrize("name", sorted(functions()))
+def test_a_function_that_lambda_starts_is_ready_before_its_first_event(built, runtime, name):
+    at_once, _, _ = look(name, built, runtime, **IN_LAMBDA)
+    assert set(HEAVY) <= set(at_once)
 
 
 @pytest.mark.parametrize("layer", ["CoreLayer", "KubernetesLayer"])

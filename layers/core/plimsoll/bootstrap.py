@@ -1,7 +1,7 @@
 """Wires the services to the world: the only module that names adapters.
 
 Each factory runs on first use and is kept for the life of the process. What a function does not
-use is not imported: the Kubernetes client loads with the first cluster that is opened.
+use is not imported; what it will surely use `make_ready` brings before its first event.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
+from plimsoll.adapters.kubernetes import client
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.adapters.remembered import RememberedRegistry
 from plimsoll.adapters.sqs import SqsTicks
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.config import Config
+from plimsoll.config import Config, in_lambda
 from plimsoll.domain.clusters import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
@@ -40,6 +41,22 @@ def config() -> Config:
 def aws() -> Aws:
     """Return the AWS clients."""
     return Aws(config().aws_region)
+
+
+def make_ready() -> None:
+    """Import and make what every event needs, while Lambda starts the function.
+
+    AWS runs that phase with more processor than the handler may have, and before a worker counts as
+    free for events: https://docs.aws.amazon.com/lambda/latest/dg/best-practices.html
+    Elsewhere it does nothing: who imports a handler need not have AWS at hand.
+    """
+    if not in_lambda():
+        return
+    try:
+        aws().make_ready("dynamodb", "sqs")
+        client.load()
+    except Exception as error:  # noqa: BLE001 - an event meets it again, and its handler hands it back
+        _warn(f"not made ready: {error}")
 
 
 @cache

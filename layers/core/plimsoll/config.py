@@ -52,6 +52,14 @@ class Config:
         return cls(**values)
 
 
+def in_lambda() -> bool:
+    """Whether this process is a Lambda function.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
+    """
+    return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workbench:
     """What a developer's machine says about the rigs. Nothing of it is known to a deployment."""

@@ -1,7 +1,7 @@
 """boto3 clients: made on first use, each once, with time limits that fit a two-minute notice.
 
 `import boto3` costs a cold start a quarter of a second, and building a client some tens of
-milliseconds more; so neither happens before a call needs it.
+milliseconds more; so neither happens before a call needs it, or a function makes itself ready.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ class Aws:
             if region not in self._elsewhere:
                 self._elsewhere[region] = Aws(region, endpoints=self._endpoints)
             return self._elsewhere[region]
+
+    def make_ready(self, *services: str) -> None:
+        """Make the clients of some services now, by their ids."""
+        for service in services:
+            self._client(service)
 
     @cached_property
     def session(self) -> boto3.Session:

@@ -31,6 +31,11 @@ https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
 """
 
 
+def load() -> None:
+    """Import the official client now instead of at the first request."""
+    import kubernetes.client.rest  # noqa: F401, PLC0415 - see above
+
+
 class Token(Protocol):
     """A bearer token that may be replaced while we use it."""
 
