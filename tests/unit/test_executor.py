@@ -13,7 +13,7 @@ from plimsoll.domain.actions import Action, Evict, Grow
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
-from plimsoll.services.executor import TOGETHER, ActualHands, Executor, Outcome
+from plimsoll.services.executor import ROUND, TOGETHER, ActualHands, Executor, Outcome
 from tests.builders import a_group, pods_of
 from tests.worlds import Aws, Telemetry
 
@@ -84,9 +84,15 @@ def test_when_time_is_over_the_rest_is_left_to_another_look(cluster):
 
 
 def test_something_is_done_however_late_it_is(cluster):
-    carried_out(cluster, 2 * TOGETHER, lambda: None, lambda: True)
+    outcomes = carried_out(cluster, 2 * TOGETHER, lambda: None, lambda: True)
 
-    assert len(cluster.names) == TOGETHER
+    assert len(cluster.names) == len(outcomes) == ROUND
+
+
+def test_where_calls_are_slow_no_action_begins_after_the_time(cluster):
+    outcomes = carried_out(cluster, TOGETHER, lambda: None, lambda: len(cluster.names) >= ROUND + 3)
+
+    assert len(cluster.names) == len(outcomes) == ROUND + 3
 
 
 def test_pods_are_told_to_go_however_long_the_waves_before_them_took(cluster):

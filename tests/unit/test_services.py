@@ -14,6 +14,7 @@ from plimsoll.domain.names import INTERRUPTION, TEMPORARY
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.services import executor
+from plimsoll.services.drains import LEASE_SECONDS
 from plimsoll.services.notices import CALM_TICKS, URGENT_TICKS, Handled
 from tests.builders import a_group
 from tests.worlds import World, deployment
@@ -195,6 +196,25 @@ def test_a_slice_begins_nothing_more_when_its_time_is_over(world, monkeypatch):
         for name in ("web", "shop")
     ]
     assert sorted(counts) == [3, 6]
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_nobody_takes_the_lease_while_a_look_lasts_long(world, monkeypatch, looks):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment("web"))
+    world.join("od")
+    handled(world, world.spot_event(instance))
+    observe, taken = world.api.observe, []
+
+    def slowly():
+        world.sleep(1.5 * LEASE_SECONDS)
+        taken.append(world.api.acquire("another", LEASE_SECONDS))
+        return observe()
+
+    monkeypatch.setattr(world.api, "observe", slowly)
+    world.drains.slice("harbor", "me", seconds=40 * (looks - 1))
+
+    assert taken == [False] * looks
 
 
 class Interrupted(World):

@@ -40,6 +40,12 @@ from plimsoll.services.slice_memory import SliceMemory
 
 LEASE_SECONDS: Final = 10.0
 """How long a killed slice keeps the next one out. Renewed before every look and every wave."""
+FIRST_LEASE_SECONDS: Final = 20.0
+"""The same while its first look lasts. How long that takes nobody knows: of thousands of pods, at an
+API server that is hard pressed, it took more than ten seconds, and slices took the lease from each
+other without one of them ever acting."""
+LOOKS: Final = 3.0
+"""The lease lasts for as many looks as the last one, where that is longer."""
 AVOID: Final = timedelta(minutes=3)
 """How long a node group that refused is not asked again."""
 
@@ -79,7 +85,7 @@ class DrainService:
             self.telemetry.log("tick of a cluster that is only observed", cluster=cluster)
             return 0
         api = self.clusters.open(known)
-        if not api.acquire(holder, LEASE_SECONDS):
+        if not api.acquire(holder, FIRST_LEASE_SECONDS):
             self.telemetry.log("another slice is at work", cluster=cluster)
             return 0
         try:
@@ -96,15 +102,17 @@ class DrainService:
         )
         memory = SliceMemory()
         looks = 0
+        lease = FIRST_LEASE_SECONDS
         try:
             while True:
                 began = self.clock.now()
-                _renew(api, holder)
+                _renew(api, holder, lease)
                 plan = self._look(api, groups, memory)
                 looks += 1
+                lease = max(LEASE_SECONDS, LOOKS * (self.clock.now() - began).total_seconds())
                 outcomes = executor.carry_out(
                     plan,
-                    between=lambda: _renew(api, holder),
+                    between=lambda seconds=lease: _renew(api, holder, seconds),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
                     enough=lambda: self.clock.now() >= until,
                 )
                 self._learn(memory, outcomes)
@@ -183,8 +191,8 @@ class DrainService:
                 )
 
 
-def _renew(api: ClusterApi, holder: str) -> None:
-    if not api.acquire(holder, LEASE_SECONDS):
+def _renew(api: ClusterApi, holder: str, seconds: float) -> None:
+    if not api.acquire(holder, seconds):
         raise Temporary("the lease went to another slice")
 
 

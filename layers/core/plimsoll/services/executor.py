@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from itertools import batched, groupby
 from typing import Final
@@ -23,6 +24,15 @@ TOGETHER: Final = 48
 does not carry a large wave on beyond the time for which that word holds. Giving back a count of ten
 doomed pods is eleven calls: at a hundred calls per second, as of an API server that is hard pressed,
 these are five seconds."""
+ROUND: Final = 16
+"""How many of a wave are begun however late it is: one for each worker. A slice with no time left
+still gets something done, and an API server that takes seconds for a call does not hold it."""
+
+
+class _Left(Enum):
+    """What came of an action that was not begun."""
+
+    LEFT = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +75,10 @@ class Executor:
             plan: its steps are in the order of their waves.
             between: called before each wave, and within a large one; may raise to stop, for example
                 when the lease is lost.
-            enough: asked within a large wave. True leaves the rest of it, and what follows, to be
-                decided anew from another look. However late it is, of every wave up to there
-                something is done: where calls are slow, pods to be told now come after capacity.
+            enough: asked before each action of a wave, but for its first `ROUND`. True leaves the
+                rest of it, and what follows, to be decided anew from another look. However late it
+                is, of every wave up to there something is done: where calls are slow, pods to be
+                told now come after capacity.
 
         Raises:
             Exception: whatever no action is meant to raise, after those begun with it are done.
@@ -77,15 +88,37 @@ class Executor:
             for number, steps in enumerate(batched(wave, TOGETHER, strict=False)):
                 if number and enough():
                     return outcomes
-                outcomes += self._carry_out(steps, between)
+                begun = self._carry_out(steps, between, enough, sure=0 if number else ROUND)
+                outcomes += begun
+                if len(begun) < len(steps):
+                    return outcomes
         return outcomes
 
-    def _carry_out(self, steps: Sequence[Step], between: Callable[[], None]) -> Sequence[Outcome]:
-        if self.hands is None:
+    def _carry_out(
+        self,
+        steps: Sequence[Step],
+        between: Callable[[], None],
+        enough: Callable[[], bool],
+        *,
+        sure: int,
+    ) -> Sequence[Outcome]:
+        hands = self.hands
+        if hands is None:
             return [self._spare(step) for step in steps]
+
+        def perform(place: int, step: Step) -> _Left | None:
+            if place >= sure and enough():
+                return _Left.LEFT
+            step.action.perform(hands)
+            return None
+
         between()
-        answers = self.workers.run([partial(step.action.perform, self.hands) for step in steps])
-        return [self._judge(s, a) for s, a in zip(steps, answers, strict=True)]
+        answers = self.workers.run([partial(perform, n, step) for n, step in enumerate(steps)])
+        return [
+            self._judge(step, answer)
+            for step, answer in zip(steps, answers, strict=True)
+            if answer is not _Left.LEFT
+        ]
 
     def _spare(self, step: Step) -> Outcome:
         self._say("would act", step)
