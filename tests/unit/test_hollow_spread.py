@@ -101,6 +101,21 @@ def test_the_scheduler_may_be_told_to_choose_whatever_the_scores(choice: Choice,
     assert len({pod["spec"]["nodeName"] for pod in cluster.store.all("pods")}) == nodes
 
 
+def test_who_waited_together_is_tried_in_an_order_that_any_draws():
+    def served(choice: Choice, seed: int) -> str:
+        cluster = HollowCluster(now=START, seed=seed, settings=Settings(choice=choice))
+        for name in ("first", "second"):
+            cluster.apply([a_deployment(name, 1, a_template(name, cpu="1500m"))], now=START)
+        cluster.step(START + timedelta(seconds=20))
+        cluster.join(a_node("a", cpu="2"), now=START + timedelta(seconds=20))
+        cluster.step(START + timedelta(seconds=60))
+        [pod] = [p for p in cluster.store.all("pods") if "nodeName" in p["spec"]]
+        return str(pod["metadata"]["labels"]["app"])
+
+    assert {served("any", seed) for seed in range(8)} == {"first", "second"}
+    assert {served("best", seed) for seed in range(8)} == {"first"}
+
+
 def test_a_pod_that_waits_for_a_neighbour_follows_it(play: Play):
     together = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": ZONE}
     near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [together]}}

@@ -38,8 +38,9 @@ def _scheduling(bench: Bench) -> None:
 def _priorities(bench: Bench) -> None:
     bench.node("n0")
     low = bench.priority("low", 5, globalDefault=True, preemptionPolicy="Never")
-    bench.priority("lower", 3, globalDefault=True)
     bench.settle(2)  # admission reads the classes from a cache
+    bench.priority("lower", 3, globalDefault=True)
+    bench.settle(2)
     shown = ("spec.priority", "spec.priorityClassName", "spec.preemptionPolicy")
     bench.create(bench.pod("plain"), show=shown)
     bench.create(bench.pod("named", priorityClassName=low), show=shown)

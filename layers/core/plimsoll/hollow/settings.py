@@ -38,5 +38,6 @@ class Settings:
     6 min in pkg/controller/volume/attachdetach. The taint out-of-service spares this wait."""
     choice: Choice = "best"
     """Which of the nodes that fit a pod gets: the one that scores best; or, whatever the scores, any,
-    or the same one as long as it fits, in an order drawn by the seed. What comes out the same for
-    all of these, and for several seeds, hangs on no free choice."""
+    or the same one as long as it fits, in an order drawn by the seed. With any, it is also drawn who
+    of the pods that waited together is tried first. What comes out the same for all of these, and
+    for several seeds, hangs on no free choice."""

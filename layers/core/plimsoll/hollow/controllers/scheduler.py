@@ -94,11 +94,11 @@ class Scheduler(Controller[tuple[str, Key]]):
     def work(self, now: datetime) -> None:
         super().work(now)
         keys = self._waiting if self._retry else self._fresh
-        self._retry = False
         tried = sorted(
             ((key, self._waiting[key]) for key in keys if key in self._waiting),
-            key=lambda item: -item[1].priority,
+            key=lambda item: (-item[1].priority, self._turn()),
         )
+        self._retry = False
         self._fresh = {}
         lowest: int | None = None
         refused: set[int] = set()
@@ -119,6 +119,12 @@ class Scheduler(Controller[tuple[str, Key]]):
             alike = (same, pod.priority)
             if pod.priority > lowest and alike not in hopeless and not self._preempt(key, pod, now):
                 hopeless.add(alike)
+
+    def _turn(self) -> float:
+        """Draw a place among equals that tried before: theirs hangs on when each last backed off."""
+        if self._retry and self.world.settings.choice == "any":
+            return self.world.identities.share()
+        return 0.0
 
     def _candidates(self, key: Key, pod: Pod) -> list[Node]:
         """Return the nodes that a pod fits on, also beside those nominated before it."""
