@@ -15,7 +15,7 @@ PARTS = {
     "event to cordon": "total",
     "  before our code": "before",
     "  in our code": "inside",
-    "    first batches, which make their clients": "first",
+    "    first batches, which open connections": "first",
     "    later batches": "later",
 }
 
