@@ -198,8 +198,9 @@ def test_what_is_missing_is_named_with_its_cure(tmp_path, emulated, cure):
 
 
 STARTER = """
-import sys, time
+import signal, sys, time
 from {module} import {name}
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 with {name}() as emulator:
     emulator.client("dynamodb").list_tables()
     print(emulator.url, emulator.log.parent, flush=True)
