@@ -41,7 +41,8 @@ def test_at_the_latest_safe_start_a_pod_goes_even_without_a_replacement():
     pods = pods_of("web", 1, node="spot", grace_seconds=30)
     seen = looked([going("spot")], pods, [a_deployment(replicas=1)])
 
-    assert of(plan_drain(seen, at(86)), Evict) == []
+    assert of(plan_drain(seen, at(87)), Evict) == []
+    assert plan_drain(seen, at(87)).next_call == at(88)
     (last,) = of(plan_drain(seen, at(88)), Evict)
     assert last.overrule
     assert last.grace_seconds is None

@@ -217,6 +217,25 @@ def test_nobody_takes_the_lease_while_a_look_lasts_long(world, monkeypatch, look
     assert taken == [False] * looks
 
 
+def test_a_slice_looks_when_a_pod_has_to_be_told_and_not_a_second_later(world, monkeypatch):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment("web", replicas=1))
+    handled(world, world.spot_event(instance))
+    deadline = world.node("spot").interruption.deadline
+    grace = timedelta(seconds=10)  # of the pods of `deployment`
+    world.sleep(((deadline - grace) - world.time).total_seconds() - 2.4)
+    evict, told = world.api.evict, []
+
+    def evicted(pod, grace_seconds=None):
+        told.append((world.time, grace_seconds))
+        evict(pod, grace_seconds)
+
+    monkeypatch.setattr(world.api, "evict", evicted)
+    world.drains.slice("harbor", "me", seconds=10)
+
+    assert told[0] == (deadline - grace, None)
+
+
 class Interrupted(World):
     """A world in which something happens in the first pause of a slice."""
 

@@ -75,6 +75,7 @@ def plan_drain(
             for node in going.nodes
         ),
         busy=bool(steps) or _under_way(cases, going),
+        next_call=min((start for start in _latest_starts(cases) if start > now), default=None),
     )
 
 
@@ -105,6 +106,13 @@ def _urgency(case: Case) -> tuple[bool, bool, int, int, str]:
     spare = case.staying_ready - max(case.floor, min(1, case.replicas))
     priority = max((d.pod.priority for d in case.doomed), default=0)
     return spare >= 0, way.surges, spare, -priority, str(case.ref)
+
+
+def _latest_starts(cases: Iterable[Case]) -> Iterator[datetime]:
+    for case in cases:
+        for one in case.doomed:
+            if one.latest_start is not None:
+                yield one.latest_start
 
 
 def _under_way(cases: Iterable[Case], going: Going) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import override
 
 from plimsoll.domain.actions import Action
@@ -36,6 +37,8 @@ class Plan:
     """What is known now of each open interruption."""
     busy: bool = False
     """Something is under way that another look within seconds will carry on."""
+    next_call: datetime | None = None
+    """When the next pod has to be told to stop, whatever happens until then."""
 
     @property
     def actions(self) -> tuple[Action, ...]:

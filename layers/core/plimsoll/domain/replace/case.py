@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Final
 
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.temporary import TemporaryReplicas
 from plimsoll.domain.workloads import Budget, Claim, Workload
-
-BETWEEN_LOOKS: Final = timedelta(seconds=1)
-"""From one look at a cluster to the next. Who could not wait for the next is told at this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +28,8 @@ class Doomed:
         return self.deadline - timedelta(seconds=self.pod.grace_seconds)
 
     def late(self, now: datetime) -> bool:
-        """Whether waiting until the next look would cut its grace period short."""
-        return self.latest_start is not None and self.latest_start <= now + BETWEEN_LOOKS
+        """Whether waiting any longer would cut its grace period short."""
+        return self.latest_start is not None and self.latest_start <= now
 
     def clamped_grace(self, now: datetime) -> int | None:
         """Return a shorter grace period where its own does not fit, never below a second.

@@ -17,7 +17,6 @@ from plimsoll.domain.names import TEMPORARY
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.replace.case import Doomed
 from plimsoll.drill.machines import Machine
 from plimsoll.drill.measure import Measurement
 from plimsoll.drill.simulated.stage import HollowStage
@@ -129,7 +128,9 @@ class _Leaving:
                 yield "cut-needlessly", f"{pod} gets {grace} s of {left:g} s left"
         if not pod.serving:
             return
-        late = deadline is not None and Doomed(pod=pod, deadline=deadline).late(self.write.now)
+        late = deadline is not None and self.write.now >= deadline - timedelta(
+            seconds=pod.grace_seconds
+        )
         if not late and not self._looks_are_old():
             yield from self._early(node)
 
