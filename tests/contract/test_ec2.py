@@ -88,7 +88,7 @@ def test_an_instance_that_ends_is_told_as_its_change_of_state(
     (notice,) = ec2.going([id_])
     assert isinstance(notice, StateChange)
     assert (notice.instance, notice.state, notice.region) == (id_, state, REGION)
-    assert abs(notice.time - NOW) < timedelta(minutes=1)
+    assert abs(notice.time - datetime.now(UTC)) < timedelta(minutes=1)
     assert ec2.going([id_]) == [notice]
 
 
