@@ -12,7 +12,7 @@ MINISTACK := .tools/ministack/.ready
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
-SOURCES   := $(shell find functions layers -name '*.py' -o -name '*.json' -o -name requirements.txt)
+SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name requirements.txt)
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -56,10 +56,10 @@ controlplane: $(VENV)
 localstack: ## Start LocalStack in the background, with the built template deployed to it
 	@$(MAKE) --no-print-directory $(VENV) $(BUILT) >&2
 	@docker info >/dev/null 2>&1 || $(MAKE) --no-print-directory $(LOCALSTACK) >&2
-	@.venv/bin/python -m plimsoll.drill.localstack up
+	@.venv/bin/python -m plimsoll_testbed.rigs.localstack up
 
 localstack-down: $(VENV) ## Stop it
-	@.venv/bin/python -m plimsoll.drill.localstack down
+	@.venv/bin/python -m plimsoll_testbed.rigs.localstack down
 
 demo: $(VENV) $(MINISTACK) $(BUILT) ## Watch every spot instance go at once, on a deployed stack
 	.venv/bin/plimsoll demo
@@ -72,7 +72,7 @@ deploy: $(BUILT) ## Deploy the built stack to your AWS account (asks before it c
 clean: ## Remove what was built and cached (the environments stay: rm -r .venv .tools)
 	rm -rf .aws-sam .coverage htmlcov .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-$(VENV): requirements.lock pyproject.toml layers/core/requirements.txt layers/kubernetes/requirements.txt
+$(VENV): requirements.lock pyproject.toml
 	@infra/local/environment.sh .venv requirements.lock project
 
 $(SAM): infra/local/sam.lock

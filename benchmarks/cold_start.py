@@ -31,19 +31,19 @@ from rich.console import Console
 from rich.table import Table
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.drill.access import Access
-from plimsoll.drill.checkout import Checkout
-from plimsoll.drill.durations import Span
-from plimsoll.drill.emulated.awsfleet import AwsFleet
-from plimsoll.drill.emulated.emulator import ACCOUNT, REGION, Emulator
-from plimsoll.drill.emulated.ministack import MiniStack
-from plimsoll.drill.emulated.stack import Stack
-from plimsoll.drill.events import event_of
-from plimsoll.drill.fleet import Fleet
-from plimsoll.drill.machines import Machine, node_object
-from plimsoll.drill.scenario import NodeGroupSpec
-from plimsoll.hollow.cluster import HollowCluster
-from plimsoll.hollow.serve import HollowServer
+from plimsoll_testbed.model.durations import Span
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.model.machines import Machine, node_object
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.rigs.access import Access
+from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, Emulator
+from plimsoll_testbed.rigs.emulated.ministack import MiniStack
+from plimsoll_testbed.rigs.emulated.stack import Stack
+from plimsoll_testbed.scenario.events import event_of
 
 HERE = Path(__file__).parent
 STARTUP = timedelta(seconds=70)

@@ -24,10 +24,10 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.drill.report import Report
-from plimsoll.drill.rigs import RESPONDERS
-from plimsoll.drill.script import Script, read_drill
-from plimsoll.drill.simulated.rig import run
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.rigs.registry import RESPONDERS
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.script import Script, read_drill
 
 TARGET_SECONDS = {(100, 1_000): 10.0, (500, 5_000): 60.0}
 """What is aimed at, by nodes and pods."""

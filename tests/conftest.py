@@ -18,7 +18,7 @@ import pytest
 import pytest_socket
 
 if TYPE_CHECKING:
-    from plimsoll.drill.localstack.localstack import LocalStack
+    from plimsoll_testbed.rigs.localstack.localstack import LocalStack
 
 UNIT = Path(__file__).parent / "unit"
 
@@ -42,9 +42,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 def localstack() -> Iterator[LocalStack]:
     """LocalStack with the built template deployed to it; one for all who ask, since it takes minutes."""
     # Imported here: every run of any test would wait for moto.
-    from plimsoll.drill.emulated.awsfleet import AwsFleet  # noqa: PLC0415
-    from plimsoll.drill.fleet import Fleet  # noqa: PLC0415
-    from plimsoll.drill.localstack.localstack import LocalStack  # noqa: PLC0415
+    from plimsoll_testbed.model.fleet import Fleet  # noqa: PLC0415
+    from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet  # noqa: PLC0415
+    from plimsoll_testbed.rigs.localstack.localstack import LocalStack  # noqa: PLC0415
 
     now = datetime(2026, 1, 1, 12, tzinfo=UTC)
     with (

@@ -21,7 +21,7 @@ from benchmarks.storms.scenario import drain_drill
 from benchmarks.storms.tables import Runs, tables
 from benchmarks.storms.workers import SIZES
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.drill.controlplane.modules import NEWEST, Module
+from plimsoll_testbed.rigs.controlplane.modules import NEWEST, Module
 
 MANY = 200
 """From here on one run is the default: setting up takes minutes."""

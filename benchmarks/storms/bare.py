@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from plimsoll.drill.access import Access
+from plimsoll_testbed.rigs.access import Access
 
 THREADS: Final = 16
 _SCRIPT: Final = Path(__file__).resolve().parents[1] / "bare.py"

@@ -19,12 +19,12 @@ from benchmarks.storms.outcome import Outcome, emptied, left
 from benchmarks.storms.scenario import CLUSTER, NOTICE_SECONDS, SPOT
 from benchmarks.storms.times import Times
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.drill.cluster.clusters import ControlPlanes
-from plimsoll.drill.cluster.stage import COMMON_DRAIN
-from plimsoll.drill.emulated.walltime import WallTime
-from plimsoll.drill.machines import Machine
-from plimsoll.drill.measure import Measurement
-from plimsoll.drill.script import Script
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
+from plimsoll_testbed.rigs.cluster.stage import COMMON_DRAIN
+from plimsoll_testbed.rigs.emulated.walltime import WallTime
+from plimsoll_testbed.scenario.script import Script
 
 LIMIT_SECONDS: Final = 300.0
 LOOK: Final = 0.25

@@ -17,15 +17,15 @@ from benchmarks.storms.times import Times
 from benchmarks.storms.watch import Watch, watching
 from benchmarks.storms.workers import Memory, sized
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.cluster.clusters import ControlPlanes
-from plimsoll.drill.cluster.stage import ControlPlaneStage
-from plimsoll.drill.emulated.bus import Bus
-from plimsoll.drill.emulated.rig import Emulation
-from plimsoll.drill.ledgers import NodeLedger
-from plimsoll.drill.picture import Picture
-from plimsoll.drill.rigs import Progress
-from plimsoll.drill.script import Script
-from plimsoll.drill.simulated.timeline import Timeline
+from plimsoll_testbed.measure.ledgers import NodeLedger
+from plimsoll_testbed.measure.listening import Progress
+from plimsoll_testbed.measure.picture import Picture
+from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
+from plimsoll_testbed.rigs.cluster.stage import ControlPlaneStage
+from plimsoll_testbed.rigs.emulated.bus import Bus
+from plimsoll_testbed.rigs.emulated.rig import Emulation
+from plimsoll_testbed.rigs.simulated.timeline import Timeline
+from plimsoll_testbed.scenario.script import Script
 
 TELL_SECONDS: Final = 5.0
 LAST_CHANGES: Final = 1.0

@@ -15,20 +15,20 @@ from benchmarks.storms.functionlog import started
 from benchmarks.storms.scenario import PODS, cordon_drill
 from benchmarks.storms.times import HEADINGS, Times, row, rows
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.drill.access import Access
-from plimsoll.drill.emulated.bus import Bus
-from plimsoll.drill.emulated.rig import Emulation
-from plimsoll.drill.emulated.stack import Stack
-from plimsoll.drill.emulated.walltime import WallTime
-from plimsoll.drill.measure import Measurement
-from plimsoll.drill.report import Report
-from plimsoll.drill.rigs import Quiet
-from plimsoll.drill.script import Script
-from plimsoll.drill.simulated.stage import HollowStage
-from plimsoll.drill.simulated.timeline import Timeline
-from plimsoll.drill.warmup import warm_up
-from plimsoll.hollow.serve import HollowServer
-from plimsoll.hollow.store import Change
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.model.hollow.store import Change
+from plimsoll_testbed.rigs.access import Access
+from plimsoll_testbed.rigs.emulated.bus import Bus
+from plimsoll_testbed.rigs.emulated.rig import Emulation
+from plimsoll_testbed.rigs.emulated.stack import Stack
+from plimsoll_testbed.rigs.emulated.walltime import WallTime
+from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.timeline import Timeline
+from plimsoll_testbed.rigs.warmup import warm_up
+from plimsoll_testbed.scenario.script import Script
 
 
 class Storm(Emulation):

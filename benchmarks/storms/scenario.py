@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.drill.script import Script, read_drill
+from plimsoll_testbed.scenario.script import Script, read_drill
 
 PODS: Final = 10
 """On each spot node: no eleventh fits."""

@@ -12,7 +12,7 @@ from benchmarks.storms import bare
 from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.scenario import NOTICE_SECONDS, ON_ROOM, PODS, room_nodes
 from benchmarks.storms.times import HEADINGS, row, rows, spread
-from plimsoll.drill.figures import percentile
+from plimsoll_testbed.measure.figures import percentile
 
 _MIB = 1024 * 1024
 _CORDON = f"bound: {bare.THREADS} threads that only cordon"

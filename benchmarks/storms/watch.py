@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.controlplane import ControlPlane
+from plimsoll_testbed.rigs.controlplane import ControlPlane
 
 _SCRIPT: Final = Path(__file__).with_name("watcher.py")
 _END_SECONDS: Final = 30.0

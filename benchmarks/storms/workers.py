@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, override
 
-from plimsoll.drill.emulated.emulator import Emulator
-from plimsoll.drill.emulated.ministack import MiniStack
+from plimsoll_testbed.rigs.emulated.emulator import Emulator
+from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 
 SIZES: Final = {"small": 3, "usual": 10}
 """The template's Size -> how many batches of notices, and how many ticks, are handled at once, each by

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.drill.controlplane import ControlPlane
-from plimsoll.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import install
 

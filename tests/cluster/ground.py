@@ -10,11 +10,11 @@ from typing import Any, Self
 
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.transport import Answer
-from plimsoll.drill.controlplane import ControlPlane
-from plimsoll.hollow.conditions import is_deleting, is_ready
-from plimsoll.hollow.manifests import path_of
-from plimsoll.hollow.world import PodStopped
-from tests.hollows import MERGE, a_node
+from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
+from plimsoll_testbed.model.hollow.manifests import path_of
+from plimsoll_testbed.model.hollow.world import PodStopped
+from plimsoll_testbed.rigs.controlplane import ControlPlane
+from tests.support.hollows import MERGE, a_node
 
 PATIENCE = 60.0
 """Seconds until a test gives up; the machine may be busy."""

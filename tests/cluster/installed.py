@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from plimsoll.adapters.kubernetes import Answer
-from plimsoll.drill.cluster import installation
-from plimsoll.drill.controlplane import ControlPlane
+from plimsoll_testbed.rigs.cluster import installation
+from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.contract.rights import CLUSTER
 
 PATIENCE = 30.0

@@ -8,11 +8,11 @@ from datetime import datetime
 
 import pytest
 
-from plimsoll.drill.controlplane import ControlPlane
-from plimsoll.hollow.conditions import condition, is_ready, is_true
-from plimsoll.hollow.edits import look
+from plimsoll_testbed.model.hollow.conditions import condition, is_ready, is_true
+from plimsoll_testbed.model.hollow.edits import look
+from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.hollows import a_deployment, a_pod, a_template
+from tests.support.hollows import a_deployment, a_pod, a_template
 
 pytestmark = pytest.mark.cluster
 

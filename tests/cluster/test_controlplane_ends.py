@@ -15,17 +15,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.adapters.kubernetes.kubeconfig import load
-from plimsoll.cli import main
-from plimsoll.drill.controlplane import ControlPlane, binaries
-from plimsoll.drill.controlplane.modules import NEWEST
+from plimsoll_cli import main
+from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
+from plimsoll_testbed.rigs.controlplane.modules import NEWEST
 from tests.cluster.ground import Ground
-from tests.hollows import a_deployment
+from tests.support.hollows import a_deployment
 
 pytestmark = pytest.mark.cluster
 
 HOLD = """
 import sys, time
-from plimsoll.drill.controlplane import ControlPlane
+from plimsoll_testbed.rigs.controlplane import ControlPlane
 with ControlPlane() as plane:
     print(plane.log.parent, flush=True)
     time.sleep(600)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.hollow.conditions import is_ready
-from plimsoll.hollow.edits import look
+from plimsoll_testbed.model.hollow.conditions import is_ready
+from plimsoll_testbed.model.hollow.edits import look
 from tests.cluster.ground import Ground
-from tests.hollows import ZONE, a_pod, a_stateful_set, a_template
+from tests.support.hollows import ZONE, a_pod, a_stateful_set, a_template
 
 pytestmark = pytest.mark.cluster
 

@@ -27,7 +27,7 @@ from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.drill.controlplane import ControlPlane
+from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import install, until
 

@@ -10,13 +10,13 @@ from typing import override
 
 import pytest
 
-from plimsoll.drill.cluster import rig
-from plimsoll.drill.picture import Picture
-from plimsoll.drill.report import Report, exit_status
-from plimsoll.drill.rigs import Quiet
-from plimsoll.drill.script import read_drill
-from tests.examples import FOLDER, unexpected
-from tests.processes import alive
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.picture import Picture
+from plimsoll_testbed.measure.report import Report, exit_status
+from plimsoll_testbed.rigs.cluster import rig
+from plimsoll_testbed.scenario.script import read_drill
+from tests.support.examples import FOLDER, unexpected
+from tests.support.processes import alive
 
 pytestmark = pytest.mark.cluster
 

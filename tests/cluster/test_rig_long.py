@@ -14,18 +14,18 @@ from typing import Final
 
 import pytest
 
-from plimsoll.drill.repertoire import unsupported
-from plimsoll.drill.report import Report
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated import rig as simulated
-from plimsoll.drill.storms.draw import draw_storm
-from plimsoll.drill.storms.files import write_storm
-from plimsoll.drill.warmup import NeverReadyError
-from tests.examples import FOLDER, VERDICTS, unexpected
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.rigs.simulated import rig as simulated
+from plimsoll_testbed.rigs.warmup import NeverReadyError
+from plimsoll_testbed.scenario.repertoire import unsupported
+from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.storms.draw import draw_storm
+from plimsoll_testbed.storms.files import write_storm
+from tests.support.examples import FOLDER, VERDICTS, unexpected
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
-PLIMSOLL: Final = "from plimsoll.cli import main; main()"
+PLIMSOLL: Final = "from plimsoll_cli import main; main()"
 SHORT: Final = Path(__file__).parent / "rig" / "two-nodes.yaml"
 MINUTES: Final = 30
 STORMS: Final = 30

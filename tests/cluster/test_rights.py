@@ -22,11 +22,11 @@ from plimsoll.domain.checkup import Queue, Verdict
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, TEMPORARY
-from plimsoll.drill.controlplane import ControlPlane
-from tests.cli_world import a_world, run
+from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, said, until
-from tests.hollows import STRATEGIC, a_deployment, a_stateful_set
+from tests.support.cli_world import a_world, run
+from tests.support.hollows import STRATEGIC, a_deployment, a_stateful_set
 
 pytestmark = pytest.mark.cluster
 

@@ -43,12 +43,12 @@ from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.temporary import TemporaryReplicas
 from plimsoll.domain.workloads import Workload
-from plimsoll.drill.controlplane import ControlPlane
 from plimsoll.services.executor import ActualHands, Executor, Outcome
-from tests.builders import a_group
+from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.hollows import a_budget, a_deployment, a_stateful_set
-from tests.worlds import Aws, Telemetry
+from tests.support.builders import a_group
+from tests.support.hollows import a_budget, a_deployment, a_stateful_set
+from tests.support.worlds import Aws, Telemetry
 
 pytestmark = pytest.mark.cluster
 

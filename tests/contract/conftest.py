@@ -18,11 +18,11 @@ from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.checkout import Checkout
-from plimsoll.drill.emulated.ministack import MiniStack
-from plimsoll.hollow.cluster import HollowCluster
-from plimsoll.hollow.serve import HollowServer
-from plimsoll.hollow.transport import HollowTransport
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 
 from .rights import Rights
 

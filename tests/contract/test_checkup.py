@@ -22,7 +22,7 @@ from plimsoll.adapters.stack import describe, roles
 from plimsoll.domain.checkup import Quota
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
-from tests.builders import a_group
+from tests.support.builders import a_group
 
 ACCOUNT = "123456789012"
 TRUST = {"Version": "2012-10-17", "Statement": []}

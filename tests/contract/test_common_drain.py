@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.drill.access import Access
-from plimsoll.drill.emulated.commondrain import CommonDrain
-from plimsoll.hollow.cluster import HollowCluster
-from plimsoll.hollow.serve import HollowServer
-from plimsoll.hollow.settings import Settings
-from tests.hollows import a_budget, a_deployment, a_node
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.rigs.access import Access
+from plimsoll_testbed.rigs.emulated.commondrain import CommonDrain
+from tests.support.hollows import a_budget, a_deployment, a_node
 
 FAST = Settings(pod_startup=timedelta(seconds=0.05), pod_stop=timedelta(seconds=0.05))
 

@@ -15,10 +15,10 @@ import pytest
 from urllib3.exceptions import HTTPError
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.hollow.cluster import HollowCluster
-from plimsoll.hollow.serve import HollowServer
-from plimsoll.hollow.settings import Settings
-from tests.hollows import a_budget, a_deployment, a_node
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.model.hollow.settings import Settings
+from tests.support.hollows import a_budget, a_deployment, a_node
 
 # The official client has no types: these are what its own documentation imports.
 client: Any = importlib.import_module("kubernetes.client")

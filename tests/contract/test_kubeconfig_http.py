@@ -11,12 +11,12 @@ import yaml
 from click.testing import CliRunner
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.cli import main
-from plimsoll.hollow.cluster import HollowCluster
-from plimsoll.hollow.serve import HollowServer
-from plimsoll.hollow.settings import Settings
-from tests.builders import node_json
-from tests.cli_world import EVENTS, SPOT
+from plimsoll_cli import main
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.model.hollow.settings import Settings
+from tests.support.builders import node_json
+from tests.support.cli_world import EVENTS, SPOT
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from moto import mock_aws
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.adapters.stack import describe
-from plimsoll.cli import main
 from plimsoll.domain.errors import BadInput, Refused
+from plimsoll_cli import main
 
 TEMPLATE = json.dumps(
     {

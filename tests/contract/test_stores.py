@@ -21,8 +21,8 @@ from plimsoll.adapters.sqs import SqsTicks
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.reports import Report
-from plimsoll.drill.emulated.emulator import ACCOUNT
 from plimsoll.services.ports import NodeIndex, Registry, Reports, Ticks
+from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT
 
 from .conftest import Answers
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.drill.controlplane import ControlPlane as RealControlPlane
+from plimsoll_testbed.rigs.controlplane import ControlPlane as RealControlPlane
 from tests.differential.scenario import Scenario
 from tests.differential.trials import Score, Trials
 from tests.differential.watched import ControlPlane, Endpoint

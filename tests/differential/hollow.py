@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from plimsoll.hollow.cluster import HollowCluster
-from plimsoll.hollow.settings import Choice, Settings
-from plimsoll.hollow.store import Change
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.settings import Choice, Settings
+from plimsoll_testbed.model.hollow.store import Change
 from tests.differential.scenario import Json, Request
 from tests.differential.sides import SEEN, USER, Answer, Seen
 

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll.hollow.conditions import controller_of, is_active, is_deleting, is_ready
-from plimsoll.hollow.controllers.rollouts import bounds_of
-from plimsoll.hollow.edits import Json
+from plimsoll_testbed.model.hollow.conditions import controller_of, is_active, is_deleting, is_ready
+from plimsoll_testbed.model.hollow.controllers.rollouts import bounds_of
+from plimsoll_testbed.model.hollow.edits import Json
 from tests.differential.sides import Seen
 
 _HASH = "pod-template-hash"

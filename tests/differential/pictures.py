@@ -13,14 +13,9 @@ from typing import Any
 from plimsoll.domain.names import DELETION_COST
 from plimsoll.domain.objects import parse_selector
 from plimsoll.domain.selectors import matches
-from plimsoll.hollow.conditions import (
-    condition,
-    controller_of,
-    is_deleting,
-    is_ready,
-)
-from plimsoll.hollow.edits import Json, look
-from plimsoll.hollow.resources import BY_KIND
+from plimsoll_testbed.model.hollow.conditions import condition, controller_of, is_deleting, is_ready
+from plimsoll_testbed.model.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.resources import BY_KIND
 from tests.differential.bench import CAPACITY, ZONE
 from tests.differential.past import Past, maker
 from tests.differential.placements import Placements

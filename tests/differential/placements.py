@@ -13,8 +13,8 @@ from typing import Any, Final
 from plimsoll.domain.fit import Board
 from plimsoll.domain.objects import parse_node, parse_pod
 from plimsoll.domain.pods import Pod
-from plimsoll.hollow.conditions import is_deleting, is_finished
-from plimsoll.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished
+from plimsoll_testbed.model.hollow.edits import Json, look
 from tests.differential.sides import Seen
 
 MISPLACED: Final = "pods that stand where they do not fit"

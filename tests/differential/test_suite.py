@@ -19,7 +19,7 @@ from tests.differential.sides import Seen, send
 from tests.differential.suite import FAMILIES, everything, sample
 from tests.differential.trial import Difference, differences, expected
 from tests.differential.trials import Score
-from tests.hollows import DEPLOYMENTS, Play, a_deployment, a_template
+from tests.support.hollows import DEPLOYMENTS, Play, a_deployment, a_template
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hollow.md").read_text()
 

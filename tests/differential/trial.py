@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plimsoll.hollow.settings import Choice
+from plimsoll_testbed.model.hollow.settings import Choice
 from tests.differential.actual import ActualSide
 from tests.differential.hollow import HollowSide
 from tests.differential.pictures import Painter, Picture

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from plimsoll.hollow.resources import BY_PLURAL, Resource
+from plimsoll_testbed.model.hollow.resources import BY_PLURAL, Resource
 from tests.differential.scenario import JSON, Json, Request
 from tests.differential.sides import OF, SEEN, USER, Answer, Seen
 

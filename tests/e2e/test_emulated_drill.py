@@ -15,18 +15,18 @@ from typing import override
 import pytest
 
 import plimsoll
-from plimsoll.drill.checkout import Checkout
-from plimsoll.drill.emulated import rig as emulated
-from plimsoll.drill.report import Report, exit_status
-from plimsoll.drill.rigs import Quiet
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated import rig as simulated
-from tests.processes import alive
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.report import Report, exit_status
+from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_testbed.rigs.emulated import rig as emulated
+from plimsoll_testbed.rigs.simulated import rig as simulated
+from plimsoll_testbed.scenario.script import read_drill
+from tests.support.processes import alive
 
 pytestmark = pytest.mark.emulator
 
 DRILL = Path(__file__).parent / "emulated" / "drill.yaml"
-PLIMSOLL = "from plimsoll.cli import main; main()"
+PLIMSOLL = "from plimsoll_cli import main; main()"
 LINUX = sys.platform == "linux"
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.checkout import Checkout
-from plimsoll.drill.emulated.ministack import MiniStack
-from plimsoll.drill.localstack.localstack import LocalStack
-from tests.processes import alive
+from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_testbed.rigs.emulated.ministack import MiniStack
+from plimsoll_testbed.rigs.localstack.localstack import LocalStack
+from tests.support.processes import alive
 
 PROBE = Path(__file__).parent / "probe" / "template.yaml"
 FLEET = "http://127.0.0.1:9"

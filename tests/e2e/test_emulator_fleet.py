@@ -9,11 +9,11 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from plimsoll.drill.durations import Span
-from plimsoll.drill.emulated.awsfleet import AwsFleet
-from plimsoll.drill.events import event_of
-from plimsoll.drill.fleet import Fleet
-from plimsoll.drill.scenario import NodeGroupSpec
+from plimsoll_testbed.model.durations import Span
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.scenario.events import event_of
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STARTUP = timedelta(seconds=70)

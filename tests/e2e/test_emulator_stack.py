@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.drill.emulated.awsfleet import AwsFleet
-from plimsoll.drill.emulated.ministack import MiniStack
-from plimsoll.drill.fleet import Fleet
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

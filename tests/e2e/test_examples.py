@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 
-from plimsoll.drill.report import Report
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.rig import run
-from tests.examples import FOLDER, VERDICTS, unexpected
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.script import read_drill
+from tests.support.examples import FOLDER, VERDICTS, unexpected
 
 
 def drills() -> list[str]:

@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from plimsoll.cli import main
+from plimsoll_cli import main
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "all-spot-at-once.yaml"

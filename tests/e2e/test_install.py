@@ -21,14 +21,14 @@ import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.stack import CLUSTER_ROLES
-from plimsoll.drill.emulated.awsfleet import AwsFleet
-from plimsoll.drill.emulated.emulator import ACCOUNT, REGION, STACK
-from plimsoll.drill.emulated.ministack import MiniStack
-from plimsoll.drill.fleet import Fleet
-from plimsoll.hollow.serve import HollowServer
-from tests.cli_world import SPOT, StillClock, shop
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK
+from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from tests.package.install_page import PLIMSOLL, SAM, beginning, call_of, chosen
 from tests.package.template import ROOT
+from tests.support.cli_world import SPOT, StillClock, shop
 
 pytestmark = pytest.mark.emulator
 

@@ -21,11 +21,11 @@ import pytest
 
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
 from plimsoll.domain.objects import parse_time
-from plimsoll.drill.report import Report
-from plimsoll.drill.script import Script, read_drill
-from plimsoll.drill.simulated.rig import Mischief, Simulation
-from plimsoll.drill.simulated.time import EPOCH, Invocation
 from plimsoll.services.drains import FIRST_LEASE_SECONDS
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.rigs.simulated.rig import Mischief, Simulation
+from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation
+from plimsoll_testbed.scenario.script import Script, read_drill
 
 HERE = Path(__file__).parent / "redelivery"
 SPREAD = 24

@@ -10,11 +10,11 @@ from typing import override
 
 import pytest
 
-from plimsoll.drill.localstack import rig
-from plimsoll.drill.report import exit_status
-from plimsoll.drill.rigs import Quiet
-from plimsoll.drill.script import read_drill
-from tests.processes import alive
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.report import exit_status
+from plimsoll_testbed.rigs.localstack import rig
+from plimsoll_testbed.scenario.script import read_drill
+from tests.support.processes import alive
 
 pytestmark = pytest.mark.localstack
 

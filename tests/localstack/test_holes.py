@@ -12,7 +12,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from plimsoll.drill.emulated.emulator import REGION
+from plimsoll_testbed.rigs.emulated.emulator import REGION
 
 pytestmark = pytest.mark.localstack
 

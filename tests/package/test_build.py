@@ -20,7 +20,7 @@ from plimsoll.config import Config
 from tests.package.template import BUILT, ROOT, functions, template
 
 IN_THE_RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3")
-NEVER_IN_LAMBDA = ("plimsoll.hollow", "plimsoll.drill", "plimsoll.cli")
+NEVER_IN_LAMBDA = ("plimsoll_testbed.model.hollow", "plimsoll.drill", "plimsoll_cli")
 HEAVY = ("boto3", "botocore.client", "kubernetes.client.rest")
 """What every event needs: a function has it before its first event, and nobody else waits for it."""
 SETTINGS = {field.name.upper(): "true" if field.type == "bool" else "x" for field in fields(Config)}

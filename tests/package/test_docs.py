@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.cli import COMMANDS
+from plimsoll_cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs" / "decisions"

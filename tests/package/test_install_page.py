@@ -20,8 +20,6 @@ from plimsoll.adapters.kubernetes.probe import GROUP
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.reports import Report
 from plimsoll.services.notices import URGENT_TICKS
-from tests.builders import NOON
-from tests.cli_world import MemoryWorld, a_cluster, a_world, entry, interrupt, run
 from tests.package import monthly_cost
 from tests.package.install_page import (
     PAGE,
@@ -35,6 +33,8 @@ from tests.package.install_page import (
     fences,
 )
 from tests.package.template import ROOT, resources, template
+from tests.support.builders import NOON
+from tests.support.cli_world import MemoryWorld, a_cluster, a_world, entry, interrupt, run
 
 INSTANCE: Final = "i-0123456789abcdef0"
 """The one that the page names; it is that of the node `spot-1` too."""

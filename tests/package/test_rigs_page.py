@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.drill.checkout import Checkout
-from plimsoll.drill.crosschecks import FAULT_FIELDS
-from plimsoll.drill.repertoire import RIGS as REPERTOIRES
-from plimsoll.drill.rigs import RIGS, rig_of
-from plimsoll.drill.script import read_drill
+from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_testbed.rigs.registry import RIGS, rig_of
+from plimsoll_testbed.scenario.crosschecks import FAULT_FIELDS
+from plimsoll_testbed.scenario.repertoire import RIGS as REPERTOIRES
+from plimsoll_testbed.scenario.script import read_drill
 
 ROOT = Checkout.find().root
 PAGE = (ROOT / "docs" / "rigs.md").read_text(encoding="utf-8")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from plimsoll.drill.storms import Storm, storm_by
-from plimsoll.drill.storms.draw_clusters import draw_groups
-from plimsoll.drill.storms.draw_timelines import draw_fault, draw_timeline
-from plimsoll.drill.storms.draw_workloads import draw_workloads
-from plimsoll.drill.storms.model import Group
-from plimsoll.drill.storms.timeline import Event, Fault
-from plimsoll.drill.storms.workload import Workload
+from plimsoll_testbed.storms import Storm, storm_by
+from plimsoll_testbed.storms.draw_clusters import draw_groups
+from plimsoll_testbed.storms.draw_timelines import draw_fault, draw_timeline
+from plimsoll_testbed.storms.draw_workloads import draw_workloads
+from plimsoll_testbed.storms.model import Group
+from plimsoll_testbed.storms.timeline import Event, Fault
+from plimsoll_testbed.storms.workload import Workload
 
 choices = st.randoms(use_true_random=False)
 """A `random.Random` whose every answer is Hypothesis' own."""

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.rig import run
-from plimsoll.drill.storms import play_kept
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.storms import play_kept
 
 KEPT: Final = Path(__file__).parents[1] / "drills" / "storms"
 TWICE: Final = {"one-node-too-many"}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.drill.storms import Storm, Verdict, draw_storm, play_storm, read_storm
+from plimsoll_testbed.storms import Storm, Verdict, draw_storm, play_storm, read_storm
 from tests.storms.strategies import clusters, faults, storms, timelines, workloads
 
 FEW, MANY = range(200), range(1000, 2000)

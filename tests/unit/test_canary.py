@@ -14,7 +14,7 @@ from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.notices import Canary, parse
 from plimsoll.domain.reports import Report
 from plimsoll.services.notices import Handled, NoticeService
-from tests.worlds import World
+from tests.support.worlds import World
 
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
 

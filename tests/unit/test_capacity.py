@@ -17,7 +17,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Taint
 from plimsoll.domain.pods import Pod
-from tests.builders import (
+from tests.support.builders import (
     NOON,
     ZONE_A,
     ZONE_B,
@@ -29,7 +29,7 @@ from tests.builders import (
     mounting,
     pods_of,
 )
-from tests.cluster_strategies import Shortage, shortages
+from tests.support.cluster_strategies import Shortage, shortages
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 

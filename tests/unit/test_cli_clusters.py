@@ -10,7 +10,7 @@ import pytest
 from plimsoll.domain.clusters import ClusterKind, Mode
 from plimsoll.domain.names import TEMPORARY
 from plimsoll.domain.temporary import TemporaryReplicas
-from tests.cli_world import MemoryWorld, a_cluster, a_world, interrupt, run
+from tests.support.cli_world import MemoryWorld, a_cluster, a_world, interrupt, run
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.cli import main
 from plimsoll.domain.errors import Refused
-from plimsoll.drill import rigs
-from plimsoll.drill.rigs import Listener
-from plimsoll.drill.script import Script, read_drill
-from plimsoll.drill.simulated.rig import run
-from plimsoll.drill.verdict import findings, promises
+from plimsoll_cli import main
+from plimsoll_testbed.measure.listening import Listener
+from plimsoll_testbed.measure.verdict import findings, promises
+from plimsoll_testbed.rigs import registry as rigs
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.script import Script, read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 
@@ -46,7 +46,7 @@ def on_the_emulated_rig(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rig], None
     def use(rig: Rig) -> None:
         found = rigs.rig_of
         monkeypatch.setattr(
-            "plimsoll.cli.demo.rig_of", lambda name: rig if name == "emulated" else found(name)
+            "plimsoll_cli.demo.rig_of", lambda name: rig if name == "emulated" else found(name)
         )
 
     return use

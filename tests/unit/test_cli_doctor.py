@@ -16,10 +16,19 @@ from plimsoll.domain.checkup.groups import GROW_TAG
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.hollow.cluster import HollowCluster
-from plimsoll.hollow.transport import HollowTransport
-from tests.builders import NOON, a_group
-from tests.cli_world import SPOT, Away, MemoryWorld, StillClock, a_cluster, a_world, entry, run
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.transport import HollowTransport
+from tests.support.builders import NOON, a_group
+from tests.support.cli_world import (
+    SPOT,
+    Away,
+    MemoryWorld,
+    StillClock,
+    a_cluster,
+    a_world,
+    entry,
+    run,
+)
 
 BY_POLICY = (
     "nodes \"a\" is forbidden: ValidatingAdmissionPolicy 'plimsoll-nodes' with binding "

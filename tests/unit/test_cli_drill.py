@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.cli import main
-from plimsoll.drill.report import Report
+from plimsoll_cli import main
+from plimsoll_testbed.measure.report import Report
 
 WEB = """
 apiVersion: apps/v1
@@ -142,7 +142,7 @@ def test_a_bug_ends_with_2_and_a_traceback(folder: Path, monkeypatch: pytest.Mon
     def broken(*_arguments: object, **_options: object) -> Report:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("plimsoll.cli.drill.rig_of", lambda _name: broken)
+    monkeypatch.setattr("plimsoll_cli.drill.rig_of", lambda _name: broken)
     result = drill("drill.yaml")
     assert result.exit_code == 2
     assert "ZeroDivisionError" in result.stderr
@@ -153,7 +153,7 @@ def test_ctrl_c_ends_as_shells_expect(folder: Path, monkeypatch: pytest.MonkeyPa
     def interrupted(*_arguments: object, **_options: object) -> Report:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("plimsoll.cli.drill.rig_of", lambda _name: interrupted)
+    monkeypatch.setattr("plimsoll_cli.drill.rig_of", lambda _name: interrupted)
     result = drill("drill.yaml")
     assert result.exit_code == 130
 

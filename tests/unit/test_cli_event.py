@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.clusters import Mode
-from tests.builders import a_group
-from tests.cli_world import EVENTS, SPOT, MemoryWorld, a_world, an_event, entry, interrupt, run
+from tests.support.builders import a_group
+from tests.support.cli_world import (
+    EVENTS,
+    SPOT,
+    MemoryWorld,
+    a_world,
+    an_event,
+    entry,
+    interrupt,
+    run,
+)
 
 
 def test_shows_the_actions_and_their_reasons(tmp_path: Path):

@@ -6,8 +6,8 @@ import json
 from datetime import timedelta
 
 from plimsoll.domain.reports import Report
-from tests.builders import NOON
-from tests.cli_world import SPOT, MemoryWorld, a_cluster, run
+from tests.support.builders import NOON
+from tests.support.cli_world import SPOT, MemoryWorld, a_cluster, run
 
 AGAIN = "i-0aaaaaaaaaaaaaaaa"
 

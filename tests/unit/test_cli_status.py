@@ -8,8 +8,8 @@ from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.reports import Report
 from plimsoll.domain.temporary import TemporaryReplicas
 from plimsoll.services.ports import ClusterApi
-from tests.builders import NOON
-from tests.cli_world import Away, MemoryWorld, a_cluster, a_world, interrupt, run
+from tests.support.builders import NOON
+from tests.support.cli_world import Away, MemoryWorld, a_cluster, a_world, interrupt, run
 
 
 def raised(api: ClusterApi) -> None:

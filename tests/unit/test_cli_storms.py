@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.cli import main
-from plimsoll.cli import storms as command
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.storms import Storm, Verdict, Violation
+from plimsoll_cli import main
+from plimsoll_cli import storms as command
+from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.storms import Storm, Verdict, Violation
 
 
 def run(*args: str):

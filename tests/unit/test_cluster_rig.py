@@ -18,19 +18,19 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Answer
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.names import TEMPORARY
-from plimsoll.drill.cluster.errands import Errands
-from plimsoll.drill.cluster.installation import install
-from plimsoll.drill.cluster.outage import Outages
-from plimsoll.drill.cluster.shown import Shown
-from plimsoll.drill.controlplane.audit import Audit
-from plimsoll.drill.emulated.emulator import _complains
-from plimsoll.drill.emulated.kills import Kills
-from plimsoll.drill.measure import Measurement
-from plimsoll.drill.problems import Place
-from plimsoll.drill.scenario import FaultEntry
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.stage import HollowStage
-from plimsoll.drill.simulated.time import VirtualClock
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.rigs.cluster.errands import Errands
+from plimsoll_testbed.rigs.cluster.installation import install
+from plimsoll_testbed.rigs.cluster.outage import Outages
+from plimsoll_testbed.rigs.cluster.shown import Shown
+from plimsoll_testbed.rigs.controlplane.audit import Audit
+from plimsoll_testbed.rigs.emulated.emulator import _complains
+from plimsoll_testbed.rigs.emulated.kills import Kills
+from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.scenario.problems import Place
+from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.script import read_drill
 
 SECONDS = 10.0
 

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.config import Workbench
 from plimsoll.domain.errors import BadInput, Refused
-from plimsoll.drill.controlplane.binaries import NAMES, find, ready
-from plimsoll.drill.controlplane.modules import NEWEST, PROGRAMS, Module, modules_folder, versions
+from plimsoll_testbed.rigs.controlplane.binaries import NAMES, find, ready
+from plimsoll_testbed.rigs.controlplane.modules import (
+    NEWEST,
+    PROGRAMS,
+    Module,
+    modules_folder,
+    versions,
+)
+from plimsoll_testbed.rigs.workbench import Workbench
 
 OLDER = "1.34"
 OWN = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")

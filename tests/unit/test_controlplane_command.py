@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.cli import main
-from plimsoll.config import Workbench
-from plimsoll.drill.controlplane import background
-from plimsoll.drill.controlplane.background import Running
-from plimsoll.drill.controlplane.users import Users
+from plimsoll_cli import main
+from plimsoll_testbed.rigs.controlplane import background
+from plimsoll_testbed.rigs.controlplane.background import Running
+from plimsoll_testbed.rigs.controlplane.users import Users
+from plimsoll_testbed.rigs.workbench import Workbench
 
 RUNNING = Running(
     pid=4_194_304,  # beyond the highest that Linux gives

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, override
 
 from plimsoll.adapters.kubernetes.transport import Answer
-from plimsoll.drill.controlplane.standins.kubelets import Kubelets
-from plimsoll.drill.controlplane.standins.loop import Loop, Write
-from plimsoll.drill.controlplane.standins.volumes import Volumes
-from plimsoll.hollow.settings import Settings
-from plimsoll.hollow.stamps import stamp
-from plimsoll.hollow.world import PodStopped
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.stamps import stamp
+from plimsoll_testbed.model.hollow.world import PodStopped
+from plimsoll_testbed.rigs.controlplane.standins.kubelets import Kubelets
+from plimsoll_testbed.rigs.controlplane.standins.loop import Loop, Write
+from plimsoll_testbed.rigs.controlplane.standins.volumes import Volumes
 
 START = datetime(2026, 3, 1, 12, 0, 0, 700_000, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
 from plimsoll.domain.names import IGNORE
 from plimsoll.domain.plan import Plan
-from tests.builders import (
+from tests.support.builders import (
     NOON,
     a_budget,
     a_deployment,
@@ -28,7 +28,7 @@ from tests.builders import (
     a_stateful_set,
     pods_of,
 )
-from tests.looks import STARTED, at, died, going, looked, of, raised, sets_of
+from tests.support.looks import STARTED, at, died, going, looked, of, raised, sets_of
 
 
 def test_nothing_is_planned_for_a_cluster_in_which_no_node_is_going():

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.domain.actions import Evict, Restart, Scale
 from plimsoll.domain.drain import plan_drain
-from tests.builders import (
+from tests.support.builders import (
     ZONE_B,
     a_budget,
     a_claim,
@@ -19,7 +19,7 @@ from tests.builders import (
     mounting,
     pods_of,
 )
-from tests.looks import WEB, at, going, looked, of, raised, sets_of
+from tests.support.looks import WEB, at, going, looked, of, raised, sets_of
 
 
 def test_eviction_waits_for_room():

@@ -16,7 +16,7 @@ from plimsoll.domain.actions.give_back import CHEAPEST
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.names import DELETION_COST, TEMPORARY
 from plimsoll.domain.temporary import TemporaryReplicas
-from tests.builders import (
+from tests.support.builders import (
     NOON,
     a_deployment,
     a_node,
@@ -24,7 +24,7 @@ from tests.builders import (
     a_stateful_set,
     pods_of,
 )
-from tests.looks import STARTED, at, died, going, looked, of, only, raised, sets_of
+from tests.support.looks import STARTED, at, died, going, looked, of, only, raised, sets_of
 
 
 def test_a_deployment_is_raised_by_its_doomed_pods_and_the_note_says_what_to_restore():

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.emulated.bus import REACH, Bus
-from plimsoll.drill.simulated.time import EPOCH, VirtualClock
+from plimsoll_testbed.rigs.emulated.bus import REACH, Bus
+from plimsoll_testbed.rigs.simulated.time import EPOCH, VirtualClock
 
 
 class Events:

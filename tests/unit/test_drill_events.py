@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.notices import parse
-from plimsoll.drill.durations import parse_span
-from plimsoll.drill.events import event_of
-from plimsoll.drill.fleet import Fleet
-from plimsoll.drill.machines import Machine
-from plimsoll.drill.scenario import NodeGroupSpec
+from plimsoll_testbed.model.durations import parse_span
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.scenario.events import event_of
 
 NOW = datetime(2026, 1, 1, 0, 3, 0, 250_000, tzinfo=UTC)
 GOES = NOW + timedelta(seconds=120)

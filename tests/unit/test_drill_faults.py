@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.durations import Span
-from plimsoll.drill.fleet import Fleet
-from plimsoll.drill.report import as_text
-from plimsoll.drill.rigs import Quiet
-from plimsoll.drill.scenario import NodeGroupSpec
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.aws import SimulatedNodeGroups
-from plimsoll.drill.simulated.rig import run
-from plimsoll.drill.simulated.time import VirtualClock
-from plimsoll.drill.simulated.wire import Wire
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.report import as_text
+from plimsoll_testbed.model.durations import Span
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.rigs.simulated.wire import Wire
+from plimsoll_testbed.scenario.script import read_drill
 
 WEB = """
 apiVersion: scheduling.k8s.io/v1

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.drill.history import History, Noting
-from plimsoll.drill.report import Report, as_text
-from plimsoll.drill.rigs import Quiet
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.rig import run
+from plimsoll_testbed.measure.history import History, Noting
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.report import Report, as_text
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.script import read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 

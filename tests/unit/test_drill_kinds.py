@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.drill.problems import BadScenario
-from plimsoll.drill.report import as_text
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.rig import run
+from plimsoll_testbed.measure.report import as_text
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.problems import BadScenario
+from plimsoll_testbed.scenario.script import read_drill
 
 DRILL = """
 apiVersion: plimsoll.dev/v1

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.drill.figures import Figures, NodeFigures, WorkloadFigures, percentile
-from plimsoll.drill.measure import Measurement
-from plimsoll.drill.problems import Place
-from plimsoll.drill.scenario import FaultEntry, NoticeEntry, ScaleEntry, Selector
-from plimsoll.drill.settling import settled, to_come
+from plimsoll_testbed.measure.figures import Figures, NodeFigures, WorkloadFigures, percentile
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.measure.settling import settled, to_come
+from plimsoll_testbed.scenario.problems import Place
+from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, ScaleEntry, Selector
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Place(file="drill.yaml", line=1)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from plimsoll.domain.errors import BadInput, Temporary
-from plimsoll.drill.simulated.queues import NoticesQueue, TicksQueue
-from plimsoll.drill.simulated.time import EPOCH, Invocation, VirtualClock
+from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, TicksQueue
+from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation, VirtualClock
 
 
 class Function:

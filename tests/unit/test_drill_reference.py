@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.drill.reference import fields, main, render
-from plimsoll.drill.repertoire import KINDS
-from plimsoll.drill.report import Report, as_text
-from plimsoll.drill.schemas import schema
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.rig import run
+from plimsoll_testbed.measure.report import Report, as_text
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.kinds import KINDS
+from plimsoll_testbed.scenario.reference import fields, main, render
+from plimsoll_testbed.scenario.schemas import schema
+from plimsoll_testbed.scenario.script import read_drill
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "drills.md"
@@ -105,7 +105,9 @@ def test_the_drill_of_every_field_holds_what_it_expects():
 
 
 def test_the_tables_of_the_page_are_those_of_the_schema():
-    assert render(page()) == page(), "run: python -m plimsoll.drill.reference docs/drills.md"
+    assert render(page()) == page(), (
+        "run: python -m plimsoll_testbed.scenario.reference docs/drills.md"
+    )
 
 
 def test_a_page_is_written_anew_and_only_between_the_marks(tmp_path: Path):

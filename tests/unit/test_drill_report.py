@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.drill.expectations import judge
-from plimsoll.drill.figures import Figures, NodeFigures, Totals, WorkloadFigures
-from plimsoll.drill.measure import Measurement
-from plimsoll.drill.report import Report, as_text, build_report, exit_status
-from plimsoll.drill.scenario import Bounds, Expect
-from plimsoll.drill.script import Script, read_drill
-from plimsoll.drill.tables import comparison_table, workloads_table
+from plimsoll_testbed.measure.expectations import judge
+from plimsoll_testbed.measure.figures import Figures, NodeFigures, Totals, WorkloadFigures
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.measure.report import Report, as_text, build_report, exit_status
+from plimsoll_testbed.output.tables import comparison_table, workloads_table
+from plimsoll_testbed.scenario.scenario import Bounds, Expect
+from plimsoll_testbed.scenario.script import Script, read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)

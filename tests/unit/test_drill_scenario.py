@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.drill.crosschecks import FAULT_FIELDS
-from plimsoll.drill.durations import parse_duration, parse_span, words
-from plimsoll.drill.problems import BadScenario
-from plimsoll.drill.reading import read_scenario
-from plimsoll.drill.repertoire import RIGS, refuse_unsupported, unsupported
-from plimsoll.drill.scenario import (
+from plimsoll_testbed.model.durations import parse_duration, parse_span, words
+from plimsoll_testbed.scenario.crosschecks import FAULT_FIELDS
+from plimsoll_testbed.scenario.problems import BadScenario
+from plimsoll_testbed.scenario.reading import read_scenario
+from plimsoll_testbed.scenario.repertoire import RIGS, refuse_unsupported, unsupported
+from plimsoll_testbed.scenario.scenario import (
     ApplyEntry,
     FaultEntry,
     NoticeEntry,
@@ -29,8 +29,8 @@ from plimsoll.drill.scenario import (
     Scenario,
     Selector,
 )
-from plimsoll.drill.schemas import schema
-from plimsoll.drill.script import read_drill
+from plimsoll_testbed.scenario.schemas import schema
+from plimsoll_testbed.scenario.script import read_drill
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -14,8 +14,8 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
 from plimsoll.services.executor import ROUND, TOGETHER, ActualHands, Executor, Outcome
-from tests.builders import a_group, pods_of
-from tests.worlds import Aws, Telemetry
+from tests.support.builders import a_group, pods_of
+from tests.support.worlds import Aws, Telemetry
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.domain.fit import Board
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
-from tests.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod
+from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

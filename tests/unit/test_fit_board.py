@@ -11,8 +11,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from plimsoll.domain.fit import Board
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
-from tests.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod, pods_of
-from tests.cluster_strategies import CLAIMS, node_lists, pods, zones
+from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod, pods_of
+from tests.support.cluster_strategies import CLAIMS, node_lists, pods, zones
 
 
 class TestPlacing:

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.domain.fit import Board
 from plimsoll.domain.quantities import Resources
-from tests.builders import ZONE_A, ZONE_B, a_claim, a_node, a_pod, mounting
+from tests.support.builders import ZONE_A, ZONE_B, a_claim, a_node, a_pod, mounting
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 

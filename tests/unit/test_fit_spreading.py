@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.domain.fit import Board
 from plimsoll.domain.pods import Pod
-from tests.builders import NOON, ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
+from tests.support.builders import NOON, ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SKEWED = "node(s) didn't match pod topology spread constraints"

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import NotFound, Refused
-from plimsoll.drill.durations import parse_span
-from plimsoll.drill.fleet import Fleet, Group
-from plimsoll.drill.machines import Machine, node_object
-from plimsoll.drill.scenario import NodeGroupSpec
+from plimsoll_testbed.model.durations import parse_span
+from plimsoll_testbed.model.fleet import Fleet, Group
+from plimsoll_testbed.model.machines import Machine, node_object
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.hollow.patches import patched
-from plimsoll.hollow.refusals import RefusedError
-from tests.hollows import (
+from plimsoll_testbed.model.hollow.patches import patched
+from plimsoll_testbed.model.hollow.refusals import RefusedError
+from tests.support.hollows import (
     DEPLOYMENTS,
     MERGE,
     NODES,

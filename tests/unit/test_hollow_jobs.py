@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.hollow.conditions import condition, is_true
-from tests.hollows import Json, Play, a_template
+from plimsoll_testbed.model.hollow.conditions import condition, is_true
+from tests.support.hollows import Json, Play, a_template
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.hollow.conditions import condition, is_ready
-from tests.hollows import (
+from plimsoll_testbed.model.hollow.conditions import condition, is_ready
+from tests.support.hollows import (
     NODES,
     PODS,
     STRATEGIC,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import plimsoll.hollow
-from plimsoll.hollow.controllers import kubelet
-from plimsoll.hollow.controllers.table import CONTROLLERS
+import plimsoll_testbed.model.hollow
+from plimsoll_testbed.model.hollow.controllers import kubelet
+from plimsoll_testbed.model.hollow.controllers.table import CONTROLLERS
 
 HERE = Path(__file__)
-CODE = Path(plimsoll.hollow.__file__).parent
+CODE = Path(plimsoll_testbed.model.hollow.__file__).parent
 PAGE = (HERE.parents[2] / "docs" / "hollow.md").read_text()
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.hollow.conditions import is_ready
-from tests.hollows import PODS, Play, a_deployment, a_pod, a_template
+from plimsoll_testbed.model.hollow.conditions import is_ready
+from tests.support.hollows import PODS, Play, a_deployment, a_pod, a_template
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.hollow.conditions import condition
-from plimsoll.hollow.refusals import RefusedError
-from tests.hollows import PODS, Json, Play, a_budget, a_pod, a_template
+from plimsoll_testbed.model.hollow.conditions import condition
+from plimsoll_testbed.model.hollow.refusals import RefusedError
+from tests.support.hollows import PODS, Json, Play, a_budget, a_pod, a_template
 
 
 @pytest.fixture

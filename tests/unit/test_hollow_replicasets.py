@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.domain.names import DELETION_COST
-from plimsoll.hollow.conditions import condition
-from tests.hollows import DEPLOYMENTS, PODS, Play, a_deployment, a_template
+from plimsoll_testbed.model.hollow.conditions import condition
+from tests.support.hollows import DEPLOYMENTS, PODS, Play, a_deployment, a_template
 
 LOWEST = {"metadata": {"annotations": {DELETION_COST: "-2147483647"}}}
 

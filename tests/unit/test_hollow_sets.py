@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.hollows import (
+from tests.support.hollows import (
     NODES,
     PODS,
     Play,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.hollow.cluster import HollowCluster
-from plimsoll.hollow.settings import Choice, Settings
-from tests.hollows import (
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.settings import Choice, Settings
+from tests.support.hollows import (
     DEPLOYMENTS,
     NODES,
     START,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.hollow import store
-from plimsoll.hollow.routes import target_of
-from plimsoll.hollow.watching import Watch
-from tests.hollows import NODES, PODS, Play, a_pod
+from plimsoll_testbed.model.hollow import store
+from plimsoll_testbed.model.hollow.routes import target_of
+from plimsoll_testbed.model.hollow.watching import Watch
+from tests.support.hollows import NODES, PODS, Play, a_pod
 
 
 @pytest.fixture

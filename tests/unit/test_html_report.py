@@ -12,17 +12,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.cli import main
-from plimsoll.drill.history import History, Level, Noting
-from plimsoll.drill.page.charts import NODE_STEPS, STEPS
-from plimsoll.drill.page.document import page
-from plimsoll.drill.page.marks import Mark, gathered, gravest, stacked
-from plimsoll.drill.page.runs import Run
-from plimsoll.drill.page.scales import Scale, short_of, stairs, thinned
-from plimsoll.drill.report import Report
-from plimsoll.drill.rigs import RESPONDERS, Quiet
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.rig import run
+from plimsoll_cli import main
+from plimsoll_testbed.measure.history import History, Level, Noting
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.output.page.charts import NODE_STEPS, STEPS
+from plimsoll_testbed.output.page.document import page
+from plimsoll_testbed.output.page.marks import Mark, gathered, gravest, stacked
+from plimsoll_testbed.output.page.runs import Run
+from plimsoll_testbed.output.page.scales import Scale, short_of, stairs, thinned
+from plimsoll_testbed.rigs.registry import RESPONDERS
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.script import read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 VOID = {"meta", "link", "img", "br", "hr", "input"}

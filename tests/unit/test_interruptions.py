@@ -41,7 +41,7 @@ from plimsoll.domain.notices import (
     TestNotification,
     Unknown,
 )
-from tests.strategies import (
+from tests.support.strategies import (
     ACCOUNT,
     INSTANCE,
     NODE,

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from plimsoll.drill.live import LiveView, PlainView, view
-from plimsoll.drill.picture import NodePicture, Picture, PodsPicture, WorkloadPicture
-from plimsoll.drill.rigs import Progress
-from plimsoll.drill.screen import Line, Other, Screen, Signs, pods_bar, ready_bar
-from plimsoll.drill.sentences import sentence
+from plimsoll_testbed.measure.listening import Progress
+from plimsoll_testbed.measure.picture import NodePicture, Picture, PodsPicture, WorkloadPicture
+from plimsoll_testbed.measure.sentences import sentence
+from plimsoll_testbed.output.live import LiveView, PlainView, view
+from plimsoll_testbed.output.screen import Line, Other, Screen, Signs, pods_bar, ready_bar
 
 NODE = NodePicture(
     cluster="harbor", name="spot-1", group="spot", zone="us-east-1a", capacity="spot",

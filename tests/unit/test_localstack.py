@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plimsoll.config import Workbench
 from plimsoll.domain.errors import Refused
-from plimsoll.drill.checkout import Checkout
-from plimsoll.drill.localstack import background
-from plimsoll.drill.localstack.__main__ import main
-from plimsoll.drill.localstack.background import Running
-from plimsoll.drill.localstack.composed import ComposedLocalStack, engine_answers
-from plimsoll.drill.localstack.java import java
+from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_testbed.rigs.localstack import background
+from plimsoll_testbed.rigs.localstack.__main__ import main
+from plimsoll_testbed.rigs.localstack.background import Running
+from plimsoll_testbed.rigs.localstack.composed import ComposedLocalStack, engine_answers
+from plimsoll_testbed.rigs.localstack.java import java
+from plimsoll_testbed.rigs.workbench import Workbench
 
 INFRA = Checkout.find().root / "infra" / "local" / "localstack"
 

@@ -24,7 +24,7 @@ from plimsoll.domain.objects import (
 from plimsoll.domain.pods import Ref, Requirement
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.selectors import matches
-from tests.builders import (
+from tests.support.builders import (
     NOON,
     a_claim,
     a_deployment,

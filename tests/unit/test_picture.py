@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.drill.picture import NodePicture, Picture, PodsPicture, WorkloadPicture
-from plimsoll.drill.rigs import Quiet
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.rig import run
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.picture import NodePicture, Picture, PodsPicture, WorkloadPicture
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.script import read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 
@@ -142,5 +142,5 @@ def test_nobody_pays_for_a_picture_that_nobody_takes(monkeypatch: pytest.MonkeyP
     def refuse(*_: object) -> Picture:
         raise AssertionError("a picture was taken")
 
-    monkeypatch.setattr("plimsoll.drill.simulated.rig.picture_of", refuse)
+    monkeypatch.setattr("plimsoll_testbed.rigs.simulated.rig.picture_of", refuse)
     assert run(read_drill(EXAMPLE), responder="none", seed=7)["responder"] == "none"

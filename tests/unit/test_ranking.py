@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.domain.fit import Board
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
-from tests.builders import ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
+from tests.support.builders import ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
 
 SHY = {"key": "k", "effect": "PreferNoSchedule"}
 

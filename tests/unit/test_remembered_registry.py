@@ -8,7 +8,7 @@ from plimsoll.adapters.memory import MemoryRegistry
 from plimsoll.adapters.remembered import RememberedRegistry
 from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import Temporary
-from tests.builders import NOON
+from tests.support.builders import NOON
 
 HARBOR = Cluster(name="harbor", kind=ClusterKind.EKS, region="us-east-1", added=NOON)
 

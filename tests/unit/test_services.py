@@ -16,8 +16,8 @@ from plimsoll.domain.notices import SpotInterruption
 from plimsoll.services import executor
 from plimsoll.services.drains import LEASE_SECONDS
 from plimsoll.services.notices import CALM_TICKS, URGENT_TICKS, Handled
-from tests.builders import a_group
-from tests.worlds import World, deployment
+from tests.support.builders import a_group
+from tests.support.worlds import World, deployment
 
 WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 

@@ -11,11 +11,11 @@ from typing import Any, override
 import pytest
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.drill.report import as_text
-from plimsoll.drill.rigs import Progress, Quiet
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.responders import RESPONDERS, Nobody
-from plimsoll.drill.simulated.rig import run
+from plimsoll_testbed.measure.listening import Progress, Quiet
+from plimsoll_testbed.measure.report import as_text
+from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Nobody
+from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.script import read_drill
 
 WEB = """
 apiVersion: apps/v1
@@ -332,7 +332,7 @@ def test_a_bug_in_a_responder_ends_the_drill_instead_of_hiding_in_a_retry(
 def test_the_same_file_and_seed_give_the_same_report_byte_for_byte(tmp_path: Path):
     (tmp_path / "web.yaml").write_text(WEB.replace("replicas: 1", "replicas: 4"))
     (tmp_path / "drill.yaml").write_text(DRILL.replace('cpu: "1"', 'cpu: "4"'))
-    code = "from plimsoll.cli import main; main()"
+    code = "from plimsoll_cli import main; main()"
     texts = {
         subprocess.run(
             [sys.executable, "-c", code, "drill", "drill.yaml", "--json", "-"],

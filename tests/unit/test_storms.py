@@ -15,21 +15,21 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.names import INTERRUPTION
-from plimsoll.drill.measure import Measurement
-from plimsoll.drill.rigs import Quiet
-from plimsoll.drill.scenario import FaultEntry
-from plimsoll.drill.script import read_drill
-from plimsoll.drill.simulated.responders import Nobody
-from plimsoll.drill.simulated.rig import Simulation
-from plimsoll.drill.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
-from plimsoll.drill.storms.endings import endings_wrong
-from plimsoll.drill.storms.hearing import NOTICE, Hearing
-from plimsoll.drill.storms.model import Group
-from plimsoll.drill.storms.oracle import knows
-from plimsoll.drill.storms.timeline import Fault, Notices, Rescale, Rollout
-from plimsoll.drill.storms.watch import Watch
-from plimsoll.drill.storms.workload import Workload
-from plimsoll.hollow.cluster import HollowCluster
+from plimsoll_testbed.measure.listening import Quiet
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.rigs.simulated.responders import Nobody
+from plimsoll_testbed.rigs.simulated.rig import Simulation
+from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
+from plimsoll_testbed.storms.endings import endings_wrong
+from plimsoll_testbed.storms.hearing import NOTICE, Hearing
+from plimsoll_testbed.storms.model import Group
+from plimsoll_testbed.storms.oracle import knows
+from plimsoll_testbed.storms.timeline import Fault, Notices, Rescale, Rollout
+from plimsoll_testbed.storms.watch import Watch
+from plimsoll_testbed.storms.workload import Workload
 
 
 def a_batch(group: str, count: int) -> Notices:

@@ -10,7 +10,6 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Answer, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.cli.world import Said
 from plimsoll.domain.actions import ClearCost, Release, Scale
 from plimsoll.domain.actions.give_back import CHEAPEST
 from plimsoll.domain.clusters import Mode
@@ -20,9 +19,10 @@ from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
 from plimsoll.domain.nodes import Taint
 from plimsoll.domain.uninstall import Farewell, plan_uninstall
 from plimsoll.services.uninstall import UninstallService
-from tests.builders import NOON, a_deployment, a_node, pods_of
-from tests.cli_world import MemoryWorld, a_cluster, a_world, interrupt
-from tests.looks import WEB, at, died, going, looked, of, raised
+from plimsoll_cli.world import Said
+from tests.support.builders import NOON, a_deployment, a_node, pods_of
+from tests.support.cli_world import MemoryWorld, a_cluster, a_world, interrupt
+from tests.support.looks import WEB, at, died, going, looked, of, raised
 
 ADVICE = "rebalance-recommendation"
 

@@ -18,8 +18,8 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.names import DELETION_COST, PREFIX
 from plimsoll.services.uninstall import Departure, UninstallService
-from tests.builders import a_group
-from tests.worlds import World, deployment
+from tests.support.builders import a_group
+from tests.support.worlds import World, deployment
 
 LISTS: Final = (
     "/api/v1/nodes",

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from plimsoll.drill.simulated.time import EPOCH, GreenletWorkers, Invocation, VirtualClock
+from plimsoll_testbed.rigs.simulated.time import EPOCH, GreenletWorkers, Invocation, VirtualClock
 
 
 def at(seconds: float) -> datetime:

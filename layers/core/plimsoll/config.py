@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Final, Self
 
 from plimsoll.domain.errors import BadInput
@@ -58,40 +57,6 @@ def in_lambda() -> bool:
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
     """
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workbench:
-    """What a developer's machine says about the rigs. Nothing of it is known to a deployment."""
-
-    control_plane: Path | None
-    """PLIMSOLL_CONTROL_PLANE: a folder with all programs of a Kubernetes control plane."""
-    kubebuilder_assets: Path | None
-    """KUBEBUILDER_ASSETS: setup-envtest's folder, with etcd and kube-apiserver."""
-    cache: Path
-    """Where what was built is kept: $XDG_CACHE_HOME/plimsoll, or ~/.cache/plimsoll."""
-
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the environment; an empty variable is none.
-
-        https://specifications.freedesktop.org/basedir-spec/latest/
-        """
-        home = Path(env.get("HOME") or Path.home())
-        return cls(
-            control_plane=_folder(env, "PLIMSOLL_CONTROL_PLANE"),
-            kubebuilder_assets=_folder(env, "KUBEBUILDER_ASSETS"),
-            cache=(_folder(env, "XDG_CACHE_HOME") or home / ".cache") / "plimsoll",
-        )
-
-    @classmethod
-    def of_this_process(cls) -> Self:
-        """Read this process's environment."""
-        return cls.from_env(os.environ)
-
-
-def _folder(env: Mapping[str, str], name: str) -> Path | None:
-    return Path(env[name]).expanduser().absolute() if env.get(name) else None
 
 
 def _read(name: str, kind: Any, env: Mapping[str, str]) -> object:

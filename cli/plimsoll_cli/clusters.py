@@ -1,0 +1,252 @@
+"""`plimsoll clusters`: which clusters a deployed stack looks after, and whether it may write to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from plimsoll.adapters.clusters import check_endpoint
+from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.errors import BadInput, Conflict
+from plimsoll_cli.departure import name_what_is_left, put_back
+from plimsoll_cli.options import (
+    clock_text,
+    console,
+    json_option,
+    print_json,
+    registered,
+    stack_option,
+    table,
+)
+from plimsoll_cli.world import warn, world_of
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll clusters add harbor
+  plimsoll clusters add lab --endpoint https://10.0.0.1:6443 --ca ca.pem --secret plimsoll/lab
+  plimsoll clusters list --json
+  plimsoll clusters set harbor --mode act
+  plimsoll clusters remove lab --dry-run
+  plimsoll clusters remove lab
+
+\b
+Exit status:
+  0  done
+  1  the answer is no: it was not confirmed, or something is still open in the cluster
+  2  something given is wrong, or the stack or the cluster cannot be reached
+"""
+
+ACTING: Final = """\
+From now on Plimsoll writes to {name}:
+  - when an instance is about to go, its node is cordoned, tainted and annotated;
+  - pods leave it by eviction, or by a delete when their time is up;
+  - replicas of Deployments and ReplicaSets are raised for a while and put back;
+  - node groups that are marked for it grow.
+A workload with the label or annotation plimsoll.dev/ignore: "true" is left alone. It stops with
+`plimsoll clusters set {name} --mode observe`, and for all clusters with the kill switch of the stack."""
+
+
+@click.group(epilog=EXAMPLES, short_help="Say which clusters a stack looks after.")
+def clusters() -> None:
+    """Add, list, set and remove the clusters of a deployed stack.
+
+    A cluster starts in the mode observe: everything is planned and reported, nothing is written.
+    """
+
+
+@clusters.command(epilog=EXAMPLES)
+@click.argument("name")
+@click.option("--eks", is_flag=True, help="An EKS cluster of this name (the default).")
+@click.option("--endpoint", metavar="URL", help="Any other cluster: https://HOST:PORT of its API.")
+@click.option(
+    "--ca",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --endpoint: the CA certificate in PEM.",
+)
+@click.option(
+    "--secret",
+    metavar="ARN_OR_NAME",
+    help="With --endpoint: the secret in Secrets Manager, named plimsoll/…, that holds the token.",
+)
+@click.option("--region", metavar="REGION", help="Where the cluster is; the stack's by default.")
+@stack_option
+@click.pass_context
+def add(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    name: str,
+    eks: bool,  # noqa: FBT001 - click hands it over by name
+    endpoint: str | None,
+    ca: Path | None,
+    secret: str | None,
+    region: str | None,
+    stack: str,
+) -> None:
+    """Register the cluster NAME, in the mode observe."""
+    if eks and endpoint is not None:
+        raise click.UsageError("--eks and --endpoint are two ways to one cluster: give one")
+    if endpoint is None and (ca is not None or secret is not None):
+        raise click.UsageError("--ca and --secret go with --endpoint; an EKS cluster needs neither")
+    certificate = None if ca is None else _certificate(ca)
+    world = world_of(ctx)
+    deployed = world.deployed(stack)
+    cluster = Cluster(
+        name=name,
+        kind=ClusterKind.EKS if endpoint is None else ClusterKind.ENDPOINT,
+        region=region or deployed.region,
+        endpoint=endpoint,
+        ca=certificate,
+        secret=secret,
+        added=world.clock.now(),
+    )
+    if endpoint is not None:
+        check_endpoint(cluster)
+    try:
+        deployed.registry.add(cluster)
+    except Conflict as error:
+        raise BadInput(
+            f"{error}: choose another name, or take that one away first "
+            f"(plimsoll clusters remove {name})"
+        ) from error
+    click.echo(
+        f"{name} is registered, and only observed. Grant the rights of infra/cluster to its "
+        f"identity, watch the reports, then: plimsoll clusters set {name} --mode act"
+    )
+
+
+@clusters.command("list", epilog=EXAMPLES)
+@json_option
+@stack_option
+@click.pass_context
+def list_(
+    ctx: click.Context,
+    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    stack: str,
+) -> None:
+    """List the registered clusters."""
+    deployed = world_of(ctx).deployed(stack)
+    found = deployed.registry.list()
+    if as_json:
+        print_json(
+            {
+                "stack": deployed.name,
+                "kill_switch": deployed.kill_switch,
+                "clusters": [_as_json(cluster) for cluster in found],
+            }
+        )
+        return
+    if not found:
+        click.echo("No cluster is registered: add one with `plimsoll clusters add NAME`.")
+    else:
+        shown = table("NAME", "MODE", "REACHED BY", "REGION", "ADDED")
+        for c in found:
+            shown.add_row(c.name, c.mode, c.endpoint or "EKS", c.region, clock_text(c.added))
+        console().print(shown)
+    if deployed.kill_switch:
+        warn("the kill switch of the stack is on: nothing is written, whatever the mode")
+
+
+@clusters.command("set", epilog=EXAMPLES)
+@click.argument("name")
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode]),
+    required=True,
+    help="observe plans and reports; act also writes.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@stack_option
+@click.pass_context
+def set_(
+    ctx: click.Context,
+    name: str,
+    mode: str,
+    yes: bool,  # noqa: FBT001 - click hands it over by name
+    stack: str,
+) -> None:
+    """Set whether Plimsoll writes to the cluster NAME."""
+    deployed = world_of(ctx).deployed(stack)
+    cluster = registered(deployed, name)
+    wanted = Mode(mode)
+    if cluster.mode is wanted:
+        click.echo(f"{name} is in the mode {wanted} already.")
+        return
+    if wanted is Mode.ACT:
+        click.echo(ACTING.format(name=name))
+        if not yes:
+            click.confirm(f"Let Plimsoll write to {name}?", abort=True)
+    deployed.registry.update(cluster.with_mode(wanted))
+    click.echo(f"{name} is in the mode {wanted} now.")
+    if wanted is Mode.ACT and deployed.kill_switch:
+        warn("the kill switch of the stack is on: nothing is written until it is off")
+    if wanted is Mode.OBSERVE:
+        click.echo("What is open stays as it is: `plimsoll status` lists it.")
+
+
+@clusters.command(epilog=EXAMPLES)
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Say what would be put back, and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove it whatever is open in it, and touch nothing there: for a cluster that is no more.",
+)
+@stack_option
+@click.pass_context
+def remove(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    name: str,
+    dry_run: bool,  # noqa: FBT001 - click hands it over by name
+    yes: bool,  # noqa: FBT001 - click hands it over by name
+    force: bool,  # noqa: FBT001 - click hands it over by name
+    stack: str,
+) -> None:
+    """Put back what is changed in the cluster NAME, then remove it from the registry.
+
+    Nodes that stay lose cordon, taint and record; raised replicas go back to what their owners
+    declared. A node that goes within minutes is waited for: the cluster is kept until then. It
+    writes with your own rights in an EKS cluster, else with the token of the functions, and also
+    while the kill switch is on.
+    """
+    if dry_run and force:
+        raise click.UsageError("--force puts nothing back, so there is nothing to try: give one")
+    world = world_of(ctx)
+    deployed = world.deployed(stack)
+    cluster = registered(deployed, name)
+    if force:
+        name_what_is_left(deployed, cluster)
+    elif not put_back(world, deployed, cluster, dry_run=dry_run, yes=yes):
+        ctx.exit(1)
+    if dry_run:
+        click.echo(f"Nothing was written, and {name} is registered as before.")
+        return
+    deployed.registry.remove(name)
+    click.echo(f"{name} is removed.")
+
+
+def _certificate(file: Path) -> str:
+    try:
+        text = file.read_text(encoding="ascii")
+    except OSError as error:
+        raise BadInput(f"--ca {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"--ca {file}: it is not PEM but binary; convert it to PEM") from error
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise BadInput(f"--ca {file}: there is no certificate in it (-----BEGIN CERTIFICATE-----)")
+    return text
+
+
+def _as_json(cluster: Cluster) -> Mapping[str, str | None]:
+    return {
+        "name": cluster.name,
+        "kind": cluster.kind,
+        "mode": cluster.mode,
+        "region": cluster.region,
+        "endpoint": cluster.endpoint,
+        "secret": cluster.secret,
+        "added": clock_text(cluster.added),
+    }

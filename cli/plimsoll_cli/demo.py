@@ -1,0 +1,161 @@
+"""`plimsoll demo`: watch a drill on a deployed stack, beside what others do to the same shop.
+
+Progress and the live view go to standard error; standard output carries the comparison and the
+verdict.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plimsoll.domain.errors import BadInput
+from plimsoll_cli import INTERRUPTED
+from plimsoll_testbed.measure.report import Report, as_text
+from plimsoll_testbed.measure.verdict import findings
+from plimsoll_testbed.output.live import view
+from plimsoll_testbed.output.screen import Other
+from plimsoll_testbed.output.tables import comparison_table
+from plimsoll_testbed.rigs.registry import RIGS, rig_of
+from plimsoll_testbed.scenario.script import Script, read_drill
+
+EXAMPLE: Final = Path("examples", "all-spot-at-once.yaml")
+SIMULATED: Final = "simulated"
+PACE: Final = 0.1
+"""Real seconds for each second of a simulated drill: fast, and slow enough to follow."""
+WIDTH: Final = 140
+"""Columns where the output is no terminal and nobody says how wide it is."""
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll demo
+  plimsoll demo --rig simulated
+  plimsoll demo my-drill.yaml --keep reports/
+
+\b
+Exit status:
+  0  Plimsoll kept its promises
+  1  it did not keep one, or the two rigs disagree; the verdict says which
+  2  the scenario or the rig is bad
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--rig",
+    type=click.Choice(tuple(RIGS)),
+    default="emulated",
+    show_default=True,
+    help="What to watch: a stack deployed on an emulated AWS, or the simulation alone.",
+)
+@click.option(
+    "--keep",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the reports there, as JSON.",
+)
+def demo(file: Path | None, rig: str, keep: Path | None) -> None:
+    """Watch Plimsoll carry a shop through the scenario FILE, and compare.
+
+    Without FILE every spot instance of a small shop gets its notice in the same second. The same
+    drill is simulated with a common drain and with nobody who reacts.
+    """
+    script = read_drill(_file(file))
+    play = rig_of(rig)
+    if keep is not None:
+        _make(keep)
+    console = Console(stderr=True, highlight=False)
+    title = f"{script.scenario.name} · {rig} · plimsoll"
+    try:
+        simulated = _simulate(script, rig, console)
+        others = [_other(simulated["drain"]), _other(simulated["none"])]
+        with view(console, title, others=others, pace=PACE if rig == SIMULATED else 0) as shown:
+            shown.step(f"setting up the rig {rig}")
+            report = play(script, responder="plimsoll", seed=script.scenario.seed, listener=shown)
+    except KeyboardInterrupt:
+        click.echo("interrupted: everything that the demo had started is stopped", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    if keep is not None:
+        _keep(keep, [report, *simulated.values()])
+    _conclude(report, simulated)
+
+
+def _simulate(script: Script, rig: str, console: Console) -> dict[str, Report]:
+    """Play the simulated drills: by responder, those that are not watched."""
+    play = rig_of(SIMULATED)
+    began = time.monotonic()
+    reports = {}
+    with view(console, script.scenario.name) as shown:
+        for responder in ("drain", "none", *(["plimsoll"] if rig != SIMULATED else [])):
+            shown.step(f"simulating {responder}")
+            at = time.monotonic()
+            reports[responder] = play(script, responder=responder, seed=script.scenario.seed)
+            took = time.monotonic() - at
+            shown.say(time.monotonic() - began, f"simulated {responder} ({took:.1f} s)")
+    return reports
+
+
+def _other(report: Report) -> Other:
+    totals = report["totals"]
+    return Other(
+        responder=report["responder"],
+        lost=totals["ready_replica_seconds_lost"],
+        at_zero=totals["seconds_at_zero"],
+        killed=totals["pods_killed"],
+    )
+
+
+def _conclude(report: Report, simulated: dict[str, Report]) -> None:
+    """Print table and verdict; end with 1 if a promise was not kept."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    compared = [report, simulated["drain"], simulated["none"]]
+    console.print(comparison_table(compared, narrow=console.width < WIDTH))
+    found = findings(report, simulated["drain"], simulated.get("plimsoll"))
+    verdict = Table.grid(padding=(0, 2, 0, 0))
+    for finding in found:
+        mark = Text("yes", style="green") if finding.held else Text("NO", style="bold red")
+        verdict.add_row(mark, finding.text)
+    console.print(verdict)
+    failed = sum(not finding.held for finding in found)
+    if failed:
+        console.print(Text(f"{failed} of {len(found)} did not hold", style="bold red"))
+        raise click.exceptions.Exit(1)
+    console.print(Text(f"Plimsoll carried {report['drill']} as promised", style="bold green"))
+
+
+def _file(file: Path | None) -> Path:
+    if file is not None:
+        return file
+    checkout = Path(__file__).resolve().parents[2]
+    for folder in (Path(), checkout):
+        if (folder / EXAMPLE).is_file():
+            return folder / EXAMPLE
+    raise BadInput(
+        f"there is no {EXAMPLE} here: name a FILE, or run this in a checkout of Plimsoll"
+    )
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--keep {folder}: {error.strerror}") from error
+
+
+def _keep(folder: Path, reports: Sequence[Report]) -> None:
+    for report in reports:
+        path = folder / f"{report['drill']}-{report['rig']}-{report['responder']}.json"
+        try:
+            path.write_text(as_text(report), encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"--keep {path}: {error.strerror}") from error

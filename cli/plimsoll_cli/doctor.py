@@ -1,0 +1,111 @@
+"""`plimsoll doctor`: what is wrong with an installation, and the cure.
+
+It runs with the rights of whoever types it. Only the canary goes the way of the functions, and with
+their rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, Final
+from uuid import uuid4
+
+import click
+from rich.table import Table
+
+from plimsoll.domain.checkup import Finding, State
+from plimsoll.services.doctor import Doctor
+from plimsoll_cli.options import console, json_option, print_json, registered, stack_option
+from plimsoll_cli.world import world_of
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll doctor --cluster harbor
+  plimsoll doctor --cluster harbor --json
+
+\b
+Exit status:
+  0  nothing must be mended
+  1  something must be mended; the cure is beside it
+  2  the stack cannot be asked, or something that matters could not be read
+"""
+
+MUST_MEND: Final = 1
+NOT_ASKED: Final = 2
+
+MARKS: Final[Mapping[State, str]] = {
+    State.FINE: "ok",
+    State.NOTE: "note",
+    State.MEND: "MEND",
+    State.UNASKED: "?",
+}
+
+
+@click.command(epilog=EXAMPLES, short_help="Say what is wrong with an installation, and the cure.")
+@click.option("--cluster", metavar="NAME", required=True, help="A registered cluster.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0, max=600),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the canary may take to the function and back.",
+)
+@json_option
+@stack_option
+@click.pass_context
+def doctor(
+    ctx: click.Context,
+    cluster: str,
+    wait: float,
+    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    stack: str,
+) -> None:
+    """Look a cluster and its stack over: what is wrong, and what to do about it.
+
+    A canary is put on the event bus, which touches nothing: it shows that notices reach the
+    function. Changes to the cluster are tried in a dry run, and none is kept. All else is only
+    read. To ask about rights in an EKS cluster you must be an administrator of it.
+    """
+    world = world_of(ctx)
+    deployed = world.deployed(stack)
+    found = Doctor(
+        stack=deployed.facts,
+        index=deployed.index,
+        reports=deployed.reports,
+        clusters=deployed.clusters,
+        groups=deployed.groups,
+        instruments=deployed.instruments,
+        clock=world.clock,
+        version=version("plimsoll"),
+    ).look(registered(deployed, cluster), word=f"doctor-{uuid4()}", wait_seconds=wait)
+    if as_json:
+        print_json({"stack": stack, "cluster": cluster, "findings": [_as_json(f) for f in found]})
+    else:
+        _show(found)
+    states = {finding.state for finding in found}
+    if State.MEND in states:
+        ctx.exit(MUST_MEND)
+    if State.UNASKED in states:
+        ctx.exit(NOT_ASKED)
+
+
+def _show(found: Sequence[Finding]) -> None:
+    shown = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(3):
+        shown.add_column(overflow="fold")
+    for finding in found:
+        shown.add_row(MARKS[finding.state], finding.check, finding.says)
+        if finding.cure is not None:
+            shown.add_row("", "", f"-> {finding.cure}")
+    console().print(shown)
+
+
+def _as_json(finding: Finding) -> Mapping[str, Any]:
+    return {
+        "check": finding.check,
+        "state": finding.state.value,
+        "says": finding.says,
+        "cure": finding.cure,
+    }

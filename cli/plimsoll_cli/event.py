@@ -1,0 +1,285 @@
+"""`plimsoll event`: the plan that an event leads to and its reasons; nothing is written."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from plimsoll.adapters.memory import MemoryReports
+from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
+from plimsoll.domain.errors import BadInput, PlimsollError, Refused
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
+from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.envelope import BODY_LIMIT
+from plimsoll.domain.plan import Plan
+from plimsoll.services.ownership import Owner, Ownership
+from plimsoll.services.ports import ClusterApi, NodeGroups
+from plimsoll.services.preview import Answer, Foresight, Preview
+from plimsoll.services.rehearsal import Rehearsal
+from plimsoll_cli.options import (
+    Choice,
+    clock_text,
+    cluster_options,
+    console,
+    json_option,
+    print_json,
+    registered,
+    table,
+    unregistered,
+)
+from plimsoll_cli.world import Deployed, Said, World, world_of
+
+STDIN: Final = "-"
+_INSTANCE: Final = re.compile("i-[0-9a-f]{8,17}")
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll event notice.json
+  plimsoll event notice.json --cluster harbor --json
+  plimsoll event tests/events/spot-interruption.json --context harbor --now --instance i-0abc…
+  aws sqs receive-message … | jq -r .Messages[0].Body | plimsoll event -
+
+\b
+Exit status:
+  0  the plan was made, also where the event leads to nothing: then it says why
+  2  the event cannot be read or is of no kind that Plimsoll knows, or the stack or the cluster
+     cannot be reached
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Show what an event would lead to, writing nothing.")
+@click.argument("file")
+@click.option("--instance", metavar="ID", help="Take the event to be about this instance.")
+@click.option("--now", is_flag=True, help="Take the event to be given now, whatever its time says.")
+@cluster_options
+@json_option
+@click.pass_context
+def event(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    file: str,
+    instance: str | None,
+    now: bool,  # noqa: FBT001 - click hands it over by name
+    stack: str,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    as_json: bool,  # noqa: FBT001 - click hands it over by name
+) -> None:
+    """Show what the event in FILE (- is standard input) would lead to now, writing nothing.
+
+    The instance is looked for in the cluster that is named; else in the node index of the stack,
+    and by its tags. With --kubeconfig or --context no stack and no AWS account are needed, and
+    node groups are not known: the plan then uses the room that there is.
+    """
+    world = world_of(ctx)
+    choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
+    if instance is not None and _INSTANCE.fullmatch(instance) is None:
+        raise BadInput(
+            f"--instance {instance}: that is no instance id, such as i-0123456789abcdef0"
+        )
+    changes: dict[str, Any] = {"instance": instance} if instance else {}
+    if now:
+        changes["time"] = world.clock.now()
+    notices = [replace(n, **changes) if isinstance(n, About) else n for n in _notices(file, world)]
+    foresight = _preview(world, choice).of(notices)
+    if as_json:
+        print_json(_as_json(file, foresight))
+    else:
+        _show(console(), foresight)
+
+
+def _notices(file: str, world: World) -> tuple[Notice, ...]:
+    try:
+        notices = parse(_body(file), received=world.clock.now(), drills=True)
+    except BadInput as error:
+        raise BadInput(f"{file}: {error}") from error
+    for notice in notices:
+        if isinstance(notice, Unknown):
+            raise BadInput(
+                f"{file}: {notice.detail_type!r} from {notice.source!r} is {notice.why}; "
+                "tests/events has one example of each kind"
+            )
+    return notices
+
+
+def _body(file: str) -> bytes:
+    """Read no more than an event can have, and one byte to see that there is more."""
+    try:
+        if file == STDIN:
+            return sys.stdin.buffer.read(BODY_LIMIT + 1)
+        with Path(file).open("rb") as opened:
+            return opened.read(BODY_LIMIT + 1)
+    except OSError as error:
+        raise BadInput(f"it cannot be read: {error.strerror or error}") from error
+
+
+def _preview(world: World, choice: Choice) -> Preview:
+    if choice.by_kubeconfig:
+        cluster, api = unregistered(world, choice)
+        return Preview(
+            rehearsal=_rehearsal(world, None),
+            clock=world.clock,
+            locate=partial(_all_in, world, None, cluster),
+            open=lambda _: (cluster, api),
+        )
+    deployed = world.deployed(choice.stack)
+    named = None if choice.cluster is None else registered(deployed, choice.cluster)
+
+    def opened(name: str) -> tuple[Cluster, ClusterApi] | None:
+        cluster = deployed.registry.get(name)
+        return None if cluster is None else (cluster, deployed.clusters.open(cluster))
+
+    ownership = Ownership(
+        registry=deployed.registry,
+        index=deployed.index,
+        instances=deployed.instances,
+        clock=world.clock,
+        telemetry=Said(),
+    )
+    return Preview(
+        rehearsal=_rehearsal(world, deployed),
+        clock=world.clock,
+        locate=ownership.of if named is None else partial(_all_in, world, deployed, named),
+        open=opened,
+    )
+
+
+def _all_in(
+    world: World, deployed: Deployed | None, cluster: Cluster, notices: Sequence[InstanceNotice]
+) -> Mapping[str, Owner]:
+    """Look for every instance in the cluster that was named; the index only helps."""
+    indexed = _indexed(deployed, cluster, notices)
+    nowhere = partial(IndexEntry, cluster=cluster.name, node="", seen=world.clock.now())
+    return {n.instance: indexed.get(n.instance) or nowhere(instance=n.instance) for n in notices}
+
+
+def _indexed(
+    deployed: Deployed | None, cluster: Cluster, notices: Sequence[InstanceNotice]
+) -> Mapping[str, IndexEntry]:
+    if deployed is None:
+        return {}
+    try:
+        found = deployed.index.find([notice.instance for notice in notices])
+    except PlimsollError as error:
+        Said().warn("node index not read", because=error)
+        return {}
+    return {i: entry for i, entry in found.items() if entry.cluster == cluster.name}
+
+
+def _rehearsal(world: World, deployed: Deployed | None) -> Rehearsal:
+    return Rehearsal(
+        groups=_no_groups if deployed is None else deployed.groups,
+        reports=MemoryReports(),  # a preview is no interruption: it leaves no report
+        clock=world.clock,
+        telemetry=Said(),
+    )
+
+
+class _NoGroups:
+    """The node groups of a cluster of which only the API is known."""
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:  # noqa: ARG002 - the port's
+        """Return none."""
+        return ()
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:  # noqa: ARG002 - the port's
+        """Refuse: a preview writes nothing."""
+        raise Refused("a preview writes nothing")
+
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:  # noqa: ARG002 - the port's
+        """Refuse: a preview writes nothing."""
+        raise Refused("a preview writes nothing")
+
+    def renew(self, instance: str) -> None:  # noqa: ARG002 - the port's
+        """Refuse: a preview writes nothing."""
+        raise Refused("a preview writes nothing")
+
+
+def _no_groups(_cluster: Cluster) -> NodeGroups:
+    return _NoGroups()
+
+
+def _show(out: Console, foresight: Foresight) -> None:
+    for answer in foresight.answers:
+        out.print(f"{_subject(answer)}: {answer.reason}", soft_wrap=True)
+    for cluster, plan in foresight.plans:
+        out.print()
+        _show_plan(out, cluster, plan)
+    if not foresight.plans:
+        out.print("Nothing would be done.")
+
+
+def _subject(answer: Answer) -> str:
+    subject = f"{answer.notice.kind}, {clock_text(answer.notice.time)}"
+    instance = getattr(answer.notice, "instance", None)
+    if instance is not None:
+        subject += f", {instance}"
+    if answer.node is not None:
+        subject += f" (node {answer.node} of {answer.cluster})"
+    return subject
+
+
+def _show_plan(out: Console, cluster: Cluster, plan: Plan) -> None:
+    said = "would be done now" if cluster.mode is Mode.ACT else "would be done now in the mode act"
+    if not plan.steps:
+        out.print(f"{cluster.name}: nothing {said}")
+    else:
+        shown = table("WAVE", "ACTION", "ON", "BECAUSE", title=f"{cluster.name}: {said}")
+        for step in plan.steps:
+            action = step.action
+            shown.add_row(action.wave.name.lower(), action.verb, action.target, action.reason)
+        out.print(shown)
+    for node, texts in plan.waiting.items():
+        out.print(f"\nOn node {node} it would wait:")
+        for text in texts:
+            out.print(f"  {text}", soft_wrap=True)
+    deadlines = [report for report in plan.reports if report.deadline is not None]
+    for report in deadlines:
+        out.print(f"\nNode {report.node} must be empty by {clock_text(report.deadline)}.")
+
+
+def _as_json(file: str, foresight: Foresight) -> Mapping[str, Any]:
+    return {
+        "event": file,
+        "notices": [
+            {
+                "kind": a.notice.kind,
+                "instance": getattr(a.notice, "instance", None),
+                "time": clock_text(a.notice.time),
+                "effect": a.effect,
+                "because": a.reason,
+                "cluster": a.cluster,
+                "node": a.node,
+            }
+            for a in foresight.answers
+        ],
+        "plans": [_plan_as_json(cluster, plan) for cluster, plan in foresight.plans],
+    }
+
+
+def _plan_as_json(cluster: Cluster, plan: Plan) -> Mapping[str, Any]:
+    return {
+        "cluster": cluster.name,
+        "mode": cluster.mode,
+        "steps": [
+            {
+                "wave": step.action.wave.name.lower(),
+                "action": step.action.verb,
+                "target": step.action.target,
+                "because": step.action.reason,
+                "nodes": sorted(step.nodes),
+            }
+            for step in plan.steps
+        ],
+        "waiting": plan.waiting,
+        "deadlines": {report.node: clock_text(report.deadline) for report in plan.reports},
+    }

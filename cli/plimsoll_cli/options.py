@@ -1,0 +1,126 @@
+"""Options that several commands share, and which cluster they choose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from plimsoll.domain.clusters import Cluster, ClusterKind
+from plimsoll.domain.errors import BadInput
+from plimsoll.services.ports import ClusterApi
+from plimsoll_cli.world import Deployed, World
+
+WIDTH: Final = 160
+"""Columns where the output is no terminal."""
+
+type Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+stack_option: Final[Decorator] = click.option(
+    "--stack",
+    envvar="PLIMSOLL_STACK",
+    default="plimsoll",
+    show_default=True,
+    show_envvar=True,
+    help="The deployed stack, in the region of your AWS settings.",
+)
+json_option: Final[Decorator] = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on standard output."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which cluster a command was asked about."""
+
+    stack: str
+    cluster: str | None
+    kubeconfig: Path | None
+    context: str | None
+
+    def __post_init__(self) -> None:
+        if self.cluster is not None and self.by_kubeconfig:
+            raise click.UsageError(
+                "--cluster names a registered cluster, and --kubeconfig and --context one that "
+                "need not be registered: give one or the other"
+            )
+
+    @property
+    def by_kubeconfig(self) -> bool:
+        """Whether no stack is asked at all."""
+        return self.kubeconfig is not None or self.context is not None
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose a cluster; `Choice` takes them."""
+    for option in (
+        stack_option,
+        click.option(
+            "--context", metavar="NAME", help="Context of the kubeconfig; asks no stack at all."
+        ),
+        click.option(
+            "--kubeconfig",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Read the cluster of this kubeconfig; asks no stack at all.",
+        ),
+        click.option("--cluster", metavar="NAME", help="A registered cluster."),
+    ):
+        command = option(command)
+    return command
+
+
+def registered(deployed: Deployed, name: str) -> Cluster:
+    """Return a registered cluster.
+
+    Raises:
+        BadInput: nobody registered it.
+    """
+    found = deployed.registry.get(name)
+    if found is None:
+        known = ", ".join(c.name for c in deployed.registry.list()) or "none yet"
+        raise BadInput(
+            f"no cluster is registered as {name} in the stack {deployed.name} (registered: "
+            f"{known}): add it with `plimsoll clusters add {name}`"
+        )
+    return found
+
+
+def unregistered(world: World, choice: Choice) -> tuple[Cluster, ClusterApi]:
+    """Return the cluster of a kubeconfig, which may be registered nowhere."""
+    name, api = world.by_kubeconfig(choice.kubeconfig, choice.context)
+    cluster = Cluster(name=name, kind=ClusterKind.ENDPOINT, region="", added=world.clock.now())
+    return cluster, api
+
+
+def console() -> Console:
+    """Return where people read the answer. Nothing in it is taken for markup."""
+    found = Console(markup=False, highlight=False, emoji=False)
+    if not found.is_terminal:
+        found.width = WIDTH
+    return found
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """Return a plain table."""
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def print_json(answer: object) -> None:
+    """Print an answer as JSON."""
+    click.echo(json.dumps(answer, indent=2, default=str))
+
+
+def clock_text(time: datetime | None) -> str | None:
+    """Return a time as ISO 8601 in UTC, in whole seconds."""
+    return None if time is None else f"{time:%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,200 @@
+"""`plimsoll reports`: what interruptions cost, as the functions wrote it down.
+
+Surprise: a cluster in the mode observe has reports too. They hold what would have been done, and
+no times of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.reports import Report
+from plimsoll_cli.options import (
+    clock_text,
+    console,
+    json_option,
+    print_json,
+    registered,
+    stack_option,
+    table,
+)
+from plimsoll_cli.world import Deployed, warn, world_of
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll reports
+  plimsoll reports --cluster harbor --limit 20 --json
+  plimsoll reports show i-0b662ef9931388ba0
+
+\b
+Exit status:
+  0  they were read, also where there are none
+  2  something given is wrong, or the stack cannot be reached
+"""
+
+SEARCHED: Final = 1000
+"""How many of a cluster's newest reports `show` looks through."""
+
+STEPS: Final[Mapping[str, str]] = {
+    # heading -> the moment of the report; each is shown as seconds after the notice
+    "CORDON": "cordoned",
+    "CAPACITY": "capacity_asked",
+    "REPLACED": "replaced",
+    "EMPTY": "emptied",
+    "GONE": "gone",
+}
+
+cluster_option: Final = click.option(
+    "--cluster", metavar="NAME", help="A registered cluster; all of them by default."
+)
+
+
+@click.group(
+    epilog=EXAMPLES, invoke_without_command=True, short_help="List what interruptions cost."
+)
+@cluster_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many of the newest.",
+)
+@json_option
+@stack_option
+@click.pass_context
+def reports(
+    ctx: click.Context,
+    cluster: str | None,
+    limit: int,
+    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    stack: str,
+) -> None:
+    """List the reports of interruptions, newest first.
+
+    Times are seconds after the notice: to the cordon, to the ask for capacity, until everything was
+    Ready elsewhere, until the node was empty, and until its instance was gone.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    found = _newest(world_of(ctx).deployed(stack), cluster, limit)[:limit]
+    if as_json:
+        print_json({"reports": [_as_json(report) for report in found]})
+    elif not found:
+        click.echo("There is no report yet: each interruption leaves one.")
+    else:
+        _show_table(console(), found)
+
+
+@reports.command(epilog=EXAMPLES)
+@click.argument("interruption", metavar="ID")
+@cluster_option
+@json_option
+@stack_option
+@click.pass_context
+def show(
+    ctx: click.Context,
+    interruption: str,
+    cluster: str | None,
+    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    stack: str,
+) -> None:
+    """Show a report with all its reasons.
+
+    ID is an instance id, or the whole id of the interruption (INSTANCE@LAUNCH TIME). An instance
+    that was stopped and started again may have several.
+    """
+    deployed = world_of(ctx).deployed(stack)
+    found = [
+        report
+        for report in _newest(deployed, cluster, SEARCHED)
+        if interruption in {report.interruption, report.interruption.partition("@")[0]}
+    ]
+    if not found:
+        raise BadInput(
+            f"there is no report of {interruption} among the newest {SEARCHED} of each cluster: "
+            "`plimsoll reports` lists what there is"
+        )
+    if as_json:
+        print_json({"reports": [_as_json(report) for report in found]})
+        return
+    for report in found:
+        _show_one(console(), report)
+
+
+def _newest(deployed: Deployed, name: str | None, limit: int) -> Sequence[Report]:
+    """Return the newest reports of each cluster, the newest of all first."""
+    names = (
+        [registered(deployed, name).name]
+        if name is not None
+        else [cluster.name for cluster in deployed.registry.list()]
+    )
+    if not names:
+        warn("no cluster is registered: add one with `plimsoll clusters add NAME`")
+    found = [report for one in names for report in deployed.reports.list(one, limit=limit)]
+    return sorted(found, key=lambda report: report.noticed, reverse=True)
+
+
+def _show_table(out: Console, found: Sequence[Report]) -> None:
+    shown = table("INSTANCE", "CLUSTER", "NODE", "KIND", "NOTICE", *STEPS, "LOWEST READY", "KILLED")
+    for report in found:
+        shown.add_row(
+            report.interruption.partition("@")[0],
+            report.cluster,
+            report.node,
+            report.kind,
+            clock_text(report.noticed),
+            *(_after(report, step) for step in STEPS.values()),
+            _lowest(report),
+            str(len(report.killed)),
+        )
+    out.print(shown)
+
+
+def _show_one(out: Console, report: Report) -> None:
+    out.print(f"{report.interruption}: {report.kind} on {report.node} in {report.cluster}")
+    out.print(f"  notice        {clock_text(report.noticed)}")
+    out.print(f"  deadline      {clock_text(report.deadline) or 'none'}")
+    for heading, step in STEPS.items():
+        out.print(f"  {heading.lower():<13} {_after(report, step)}")
+    out.print(f"  closed        {clock_text(report.closed) or 'not yet'}")
+    out.print(f"  lowest ready  {_lowest(report)}")
+    out.print(f"  killed        {', '.join(report.killed) or 'none'}")
+    for reason in report.reasons:
+        out.print(f"  - {reason}")
+
+
+def _lowest(report: Report) -> str:
+    return ", ".join(f"{name}: {ready}" for name, ready in report.lowest_ready.items()) or "-"
+
+
+def _seconds(report: Report, step: str) -> float | None:
+    moment: datetime | None = getattr(report, step)
+    return None if moment is None else round((moment - report.noticed).total_seconds(), 1)
+
+
+def _after(report: Report, step: str) -> str:
+    seconds = _seconds(report, step)
+    return "-" if seconds is None else f"{seconds:g} s"
+
+
+def _as_json(report: Report) -> Mapping[str, Any]:
+    return {
+        "interruption": report.interruption,
+        "cluster": report.cluster,
+        "node": report.node,
+        "kind": report.kind,
+        "noticed": clock_text(report.noticed),
+        "deadline": clock_text(report.deadline),
+        "closed": clock_text(report.closed),
+        "seconds_after_notice": {step: _seconds(report, step) for step in STEPS.values()},
+        "lowest_ready": dict(report.lowest_ready),
+        "killed": report.killed,
+        "reasons": report.reasons,
+    }

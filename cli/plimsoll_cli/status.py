@@ -1,0 +1,176 @@
+"""`plimsoll status`: what is open in clusters now, read off their objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.status import ZONES, Status, ZoneNotice, status_of, zones_of
+from plimsoll_cli.options import (
+    Choice,
+    clock_text,
+    cluster_options,
+    console,
+    json_option,
+    print_json,
+    registered,
+    table,
+    unregistered,
+)
+from plimsoll_cli.world import World, warn, world_of
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll status
+  plimsoll status --cluster harbor --json
+  plimsoll status --kubeconfig ~/.kube/config --context harbor
+
+\b
+Exit status:
+  0  it was read, whatever is open
+  2  something given is wrong, or the stack or a cluster cannot be reached
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Show what is open in clusters now.")
+@cluster_options
+@json_option
+@click.pass_context
+def status(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    stack: str,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    as_json: bool,  # noqa: FBT001 - click hands it over by name
+) -> None:
+    """Show open interruptions, temporary changes and zones that traffic leaves.
+
+    All registered clusters, or the one that is named. Interruptions are read from the Nodes and
+    changes from the workloads; only notices about zones come out of the stack's reports.
+    """
+    world = world_of(ctx)
+    choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
+    found, zones, failed = _read(world, choice)
+    now = world.clock.now()
+    if as_json:
+        print_json(
+            {
+                "at": clock_text(now),
+                "clusters": [_as_json(one) for one in found],
+                "zones": [_zone_as_json(zone) for zone in zones],
+                "not_read": failed,
+            }
+        )
+    else:
+        _show(found, zones, now)
+    if failed:
+        raise Temporary("not read: " + "; ".join(f"{k}: {v}" for k, v in failed.items()))
+
+
+def _read(
+    world: World, choice: Choice
+) -> tuple[Sequence[Status], Sequence[ZoneNotice], Mapping[str, str]]:
+    """Read all that can be read; one cluster that does not answer does not hide the others."""
+    if choice.by_kubeconfig:
+        _, api = unregistered(world, choice)
+        return [status_of(api.observe())], (), {}
+    deployed = world.deployed(choice.stack)
+    if choice.cluster is not None:
+        wanted = [registered(deployed, choice.cluster)]
+    else:
+        wanted = list(deployed.registry.list())
+        if not wanted:
+            warn("no cluster is registered: add one with `plimsoll clusters add NAME`")
+    found, failed = [], {}
+    for cluster in wanted:
+        try:
+            found.append(status_of(deployed.clusters.open(cluster).observe()))
+        except PlimsollError as error:
+            failed[cluster.name] = str(error)
+    return found, zones_of(deployed.reports.list(ZONES)), failed
+
+
+def _show(found: Sequence[Status], zones: Sequence[ZoneNotice], now: datetime) -> None:
+    out = console()
+    for one in found:
+        if one.quiet:
+            out.print(f"{one.cluster}: nothing is open")
+            continue
+        _show_cluster(out, one, now)
+    for zone in zones:
+        out.print(f"zone {zone.zone}, since {clock_text(zone.noticed)}: {zone.reason}")
+
+
+def _show_cluster(out: Console, one: Status, now: datetime) -> None:
+    if one.interruptions:
+        shown = table(
+            "NODE",
+            "KIND",
+            "NOTICED",
+            "DEADLINE",
+            "PHASE",
+            "PODS LEFT",
+            title=f"{one.cluster}: open interruptions",
+        )
+        for i in one.interruptions:
+            shown.add_row(
+                i.node,
+                i.kind,
+                clock_text(i.noticed) or "not known",
+                _deadline(i.deadline, now),
+                i.phase if i.unreadable is None else f"left alone: {i.unreadable}",
+                str(len(i.pods_left)),
+            )
+        out.print(shown)
+    if one.changes:
+        shown = table("WORKLOAD", "REPLICAS", "DECLARED", title=f"{one.cluster}: temporary changes")
+        for c in one.changes:
+            declared = str(c.restore) if c.restore is not None else f"left alone: {c.unreadable}"
+            shown.add_row(str(c.workload), str(c.replicas), declared)
+        out.print(shown)
+
+
+def _deadline(deadline: datetime | None, now: datetime) -> str:
+    if deadline is None:
+        return "none"
+    left = round((deadline - now).total_seconds())
+    return f"{clock_text(deadline)} ({f'in {left} s' if left >= 0 else f'{-left} s ago'})"
+
+
+def _as_json(one: Status) -> Mapping[str, Any]:
+    return {
+        "cluster": one.cluster,
+        "interruptions": [
+            {
+                "node": i.node,
+                "instance": i.instance,
+                "kind": i.kind,
+                "phase": i.phase,
+                "noticed": clock_text(i.noticed),
+                "deadline": clock_text(i.deadline),
+                "pods_left": i.pods_left,
+                "unreadable": i.unreadable,
+            }
+            for i in one.interruptions
+        ],
+        "temporary_changes": [
+            {
+                "workload": str(c.workload),
+                "replicas": c.replicas,
+                "declared": c.restore,
+                "unreadable": c.unreadable,
+            }
+            for c in one.changes
+        ],
+    }
+
+
+def _zone_as_json(zone: ZoneNotice) -> Mapping[str, Any]:
+    return {"zone": zone.zone, "noticed": clock_text(zone.noticed), "reason": zone.reason}

@@ -1,0 +1,119 @@
+"""`plimsoll storms`: play random drills on the simulated rig and hold them to what must never be.
+
+A seed is a storm. One that breaks a rule is made small and kept as an ordinary drill.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from plimsoll_testbed.storms import Storm, Verdict, draw_storm, play_storm, shrink, write_storm
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll storms
+  plimsoll storms --count 10000 --jobs 4 --keep broken/
+  plimsoll storms --seed 4711 --count 1 --twice-every 1
+
+\b
+Exit status:
+  0  every storm kept every rule
+  1  a rule was broken; the seeds are printed
+  2  something given is wrong
+"""
+EVERY: Final = 5.0
+"""Seconds between two lines of progress."""
+TOLD: Final = 3
+"""How many seeds of one broken rule are told in full, and made small."""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--count", type=click.IntRange(min=1), default=200, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The first.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--twice-every",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Play every so many-th storm again with two executors at once, and compare; 0 for none.",
+)
+@click.option(
+    "--keep",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Make storms that break a rule small and keep them there, as drills.",
+)
+def storms(count: int, seed: int, jobs: int, twice_every: int, keep: Path | None) -> None:
+    """Play COUNT random storms, from --seed on, and report every rule that is broken."""
+    out = Console(highlight=False)
+    err = Console(stderr=True, highlight=False)
+    began = told = time.monotonic()
+    broken: Counter[str] = Counter()
+    played = judged = unplayable = 0
+    for verdict in _played(range(seed, seed + count), jobs, twice_every):
+        played += 1
+        judged += verdict.judged
+        unplayable += not verdict.playable
+        for rule in sorted(verdict.rules):
+            broken[rule] += 1
+            if broken[rule] <= TOLD:
+                _tell(out, verdict, rule, keep, twice=_is_twice(verdict.seed, twice_every))
+        if time.monotonic() - told > EVERY or played == count:
+            told = time.monotonic()
+            rate = played / (told - began)
+            err.print(f"{played} of {count} storms, {rate:.1f}/s, {broken.total()} broken rules")
+    out.print(
+        f"{played} storms from seed {seed}: {judged} judged by the oracle, "
+        f"{unplayable} without room from the start"
+    )
+    for rule, times in broken.most_common():
+        out.print(Text(f"{rule}: {times} storms", style="bold red"))
+    if broken:
+        raise click.exceptions.Exit(1)
+    out.print(Text("every rule was kept", style="green"))
+
+
+def _played(seeds: range, jobs: int, twice_every: int) -> Iterator[Verdict]:
+    play = partial(_play, twice_every=twice_every)
+    if jobs == 1:
+        yield from map(play, seeds)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(play, seeds, chunksize=4)
+
+
+def _play(seed: int, *, twice_every: int) -> Verdict:
+    return play_storm(draw_storm(seed), twice=_is_twice(seed, twice_every))
+
+
+def _is_twice(seed: int, twice_every: int) -> bool:
+    return twice_every > 0 and seed % twice_every == 0
+
+
+def _tell(out: Console, verdict: Verdict, rule: str, keep: Path | None, *, twice: bool) -> None:
+    storm = draw_storm(verdict.seed)
+    first = next(v for v in verdict.violations if v.rule == rule)
+    said = f"seed {storm.seed} broke {rule} at {first.seconds:g} s: {first.what}"
+    out.print(Text(said), soft_wrap=True)
+    if keep is None:
+        return
+
+    def fails(smaller: Storm) -> bool:
+        return rule in play_storm(smaller, twice=twice).rules
+
+    folder = keep / f"{storm.name}-{rule.replace(' ', '-')}"
+    comment = f"Seed {storm.seed} of `plimsoll storms`, made smaller. It broke the rule {rule}:\n{first.what}"
+    path = write_storm(shrink(storm, fails), folder, comment=comment)
+    out.print(Text(f"  kept as {path}"), soft_wrap=True)

@@ -1,0 +1,154 @@
+"""What the owner has declared so far: workloads and their counts, budgets, and autoscalers.
+
+It is declared by manifests at the start, and by `apply` and `scale` of the timeline. Nothing that
+a responder does is ever declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from plimsoll.domain.names import MIRROR
+from plimsoll_testbed.measure.tally import Budget, Tally, WorkloadId
+from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
+from plimsoll_testbed.scenario.scenario import ScaleEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The count that a HorizontalPodAutoscaler holds a workload to, without any metrics.
+
+    Source: k8s.io/kubernetes/pkg/controller/podautoscaler/horizontal.go: 0 switches it off.
+    """
+
+    workload: WorkloadId
+    least: int
+    most: int
+
+    def clamp(self, replicas: int) -> int:
+        """Return the count that a declared one comes to."""
+        return max(self.least, min(replicas, self.most)) if replicas else 0
+
+
+class Declared:
+    """All that is declared in the clusters of a drill."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[WorkloadId, Tally] = {}
+        self._budgets: dict[tuple[str, str, str], Budget] = {}
+        self._autoscalers: dict[tuple[str, str, str], Held] = {}
+
+    def declare(
+        self, now: datetime, cluster: str, objects: Iterable[Mapping[str, Any]], *, measured: bool
+    ) -> None:
+        """Take in manifests; what declares nothing is passed over.
+
+        Args:
+            now: the time.
+            cluster: where they are applied.
+            objects: as plain JSON. A workload that is known and whose manifest says no `replicas`
+                keeps its count, as `kubectl apply` leaves it alone.
+            measured: whether time 0 has been: a new workload is measured from now on.
+        """
+        for body in objects:
+            metadata = body["metadata"]
+            key = (cluster, metadata.get("namespace", "default"), metadata["name"])
+            budget, held = budget_of(cluster, body), held_by(cluster, body)
+            if budget is not None:
+                self._budgets[key] = budget
+            if held is not None:
+                self._autoscalers[key] = held
+            tally = tally_of(cluster, body)
+            if tally is None:
+                continue
+            known = self.tallies.get(tally.id)
+            if known is None:
+                self.tallies[tally.id] = tally
+                tally.since = now if measured else None
+                continue
+            known.redeclare(now, tally)
+            if "replicas" in body["spec"] or tally.id[2] in LISTED:
+                known.declared = tally.declared
+        self._settle(now)
+
+    def scale(self, now: datetime, entry: ScaleEntry) -> None:
+        """Take in that the owner declares another count."""
+        self.tallies[
+            entry.cluster, entry.namespace, entry.kind, entry.name
+        ].declared = entry.replicas
+        self._settle(now)
+
+    def _settle(self, now: datetime) -> None:
+        """Work out counts and floors, which depend on autoscalers, budgets and all they cover."""
+        held = {autoscaler.workload: autoscaler for autoscaler in self._autoscalers.values()}
+        for tally in self.tallies.values():
+            autoscaler = held.get(tally.id)
+            tally.count(now, autoscaler.clamp(tally.declared) if autoscaler else tally.declared)
+        for tally in self.tallies.values():
+            budgets = [b for b in self._budgets.values() if b.covers(tally)]
+            covered = [(b, [t for t in self.tallies.values() if b.covers(t)]) for b in budgets]
+            tally.set_floor(now, covered)
+
+
+def tally_of(cluster: str, body: Mapping[str, Any]) -> Tally | None:
+    """Return the account to keep of an object, or None where none is kept."""
+    kind, metadata = body["kind"], body["metadata"]
+    mirror = MIRROR in (metadata.get("annotations") or {})
+    if kind not in COUNTED | LISTED or mirror:
+        return None
+    spec = body["spec"]
+    rolling: Mapping[str, Any] = {}
+    strategy = "RollingUpdate"
+    if kind == "Deployment":
+        strategy = spec.get("strategy", {}).get("type", strategy)
+        rolling = spec.get("strategy", {}).get("rollingUpdate") or {}
+    template = body if kind == "Pod" else spec.get("template", {})
+    replicas = _parallel(spec) if kind == "Job" else spec.get("replicas", 1)
+    return Tally(
+        id=(cluster, metadata.get("namespace", "default"), kind, metadata["name"]),
+        selector=spec.get("selector", {}),
+        labels=template.get("metadata", {}).get("labels", {}),
+        declared=replicas,
+        replicas=replicas,
+        strategy=strategy,
+        max_unavailable=rolling.get("maxUnavailable", "25%"),
+        max_surge=rolling.get("maxSurge", "25%"),
+    )
+
+
+def _parallel(job: Mapping[str, Any]) -> int:
+    """Return how many pods a Job runs side by side; nothing completes during a drill."""
+    wanted: int = job.get("parallelism", 1)
+    return 0 if job.get("suspend") else min(wanted, job.get("completions", wanted))
+
+
+def budget_of(cluster: str, body: Mapping[str, Any]) -> Budget | None:
+    """Return a PodDisruptionBudget, or None where the object is something else."""
+    if body["kind"] != "PodDisruptionBudget":
+        return None
+    spec = body["spec"]
+    return Budget(
+        cluster=cluster,
+        namespace=body["metadata"].get("namespace", "default"),
+        name=body["metadata"]["name"],
+        selector=spec.get("selector"),
+        min_available=spec.get("minAvailable"),
+        max_unavailable=spec.get("maxUnavailable"),
+    )
+
+
+def held_by(cluster: str, body: Mapping[str, Any]) -> Held | None:
+    """Return what a HorizontalPodAutoscaler holds, or None where the object is something else."""
+    if body["kind"] != "HorizontalPodAutoscaler":
+        return None
+    spec = body["spec"]
+    target = spec["scaleTargetRef"]
+    namespace = body["metadata"].get("namespace", "default")
+    return Held(
+        workload=(cluster, namespace, target["kind"], target["name"]),
+        least=spec.get("minReplicas", 1),
+        most=spec["maxReplicas"],
+    )

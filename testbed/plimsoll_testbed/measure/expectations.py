@@ -1,0 +1,96 @@
+"""Holds the figures of a drill against what its scenario expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from plimsoll_testbed.measure.figures import Figures, Totals, WorkloadFigures
+from plimsoll_testbed.model.durations import words
+from plimsoll_testbed.scenario.kinds import COUNTED
+from plimsoll_testbed.scenario.problems import listed
+from plimsoll_testbed.scenario.scenario import Bounds, Expect
+
+JUDGED = "plimsoll"
+"""The responder that expectations are about; others are measured only."""
+
+_MAXIMA: Mapping[str, str] = {
+    "pods_killed": "podsKilled",
+    "pods_cut_short": "podsCutShort",
+    "seconds_below_floor": "secondsBelowFloor",
+    "seconds_below_replicas": "secondsBelowReplicas",
+    "seconds_at_zero": "secondsAtZero",
+    "ready_replica_seconds_lost": "readyReplicaSecondsLost",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether everything held that was expected."""
+
+    held: bool | None
+    """None: nothing was judged, since the responder is not plimsoll."""
+    failures: tuple[str, ...] = ()
+
+
+def judge(expect: Expect | None, figures: Figures, responder: str) -> Verdict:
+    """Return the verdict on a drill; without expectations everything holds."""
+    if responder != JUDGED:
+        return Verdict(held=None)
+    failures = () if expect is None else tuple(_failures(expect, figures))
+    return Verdict(held=not failures, failures=failures)
+
+
+def _failures(expect: Expect, figures: Figures) -> Iterator[str]:
+    yield from _over(expect.totals, figures.totals, "")
+    if expect.cordoned_within is not None:
+        yield from _late_cordons(expect, figures)
+    if expect.emptied_before_gone:
+        full = [
+            node.name
+            for node in figures.nodes
+            if node.noticed is not None
+            and node.gone is not None
+            and (node.empty is None or node.empty > node.gone)
+        ]
+        if full:
+            yield f"emptiedBeforeGone: {len(full)} nodes went with pods on them: {listed(full)}"
+    if expect.settled and not figures.settled:
+        yield f"settled: the drill was not at rest when it ended after {figures.seconds:g} s"
+    for row in figures.workloads:
+        name = f"{row.namespace}/{row.name}"
+        bounds = expect.workloads.get(name, expect.workloads.get("*"))
+        if bounds is None:
+            continue
+        yield from _over(bounds, row, f"{row.kind} {name} of {row.cluster}: ")
+        if bounds.min_ready is not None and (
+            row.kind in COUNTED and row.min_ready < bounds.min_ready
+        ):
+            yield (
+                f"{row.kind} {name} of {row.cluster}: minReady is {row.min_ready}, "
+                f"expected at least {bounds.min_ready}"
+            )
+
+
+def _over(bounds: Bounds, measured: Totals | WorkloadFigures, whose: str) -> Iterator[str]:
+    for attribute, word in _MAXIMA.items():
+        most = getattr(bounds, attribute)
+        value = getattr(measured, attribute)
+        if most is not None and value > most:
+            yield f"{whose}{word} is {value:g}, expected at most {most:g}"
+
+
+def _late_cordons(expect: Expect, figures: Figures) -> Iterator[str]:
+    if expect.cordoned_within is None:
+        return
+    within = expect.cordoned_within.total_seconds()
+    for node in figures.nodes:
+        if node.noticed is None or node.instance not in figures.with_deadline:
+            continue
+        if node.cordoned is None:
+            yield f"cordonedWithin: {node.name} was never cordoned"
+        elif round(node.cordoned - node.noticed, 3) > within:
+            yield (
+                f"cordonedWithin: {node.name} was cordoned {node.cordoned - node.noticed:.3g} s "
+                f"after its notice, expected within {words(expect.cordoned_within)}"
+            )

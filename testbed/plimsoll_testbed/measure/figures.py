@@ -1,0 +1,253 @@
+"""The figures of a drill, rounded as they are reported and judged.
+
+Seconds are given to the millisecond, node hours and the cost ratio to a ten-thousandth. Expectations
+are held against these rounded figures, so that what is shown is what was judged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from plimsoll_testbed.measure.ledgers import GroupLedger, NodeLedger
+from plimsoll_testbed.measure.tally import Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadFigures:
+    """One row of `workloads`; the fields are those of the report, in its order."""
+
+    cluster: str
+    namespace: str
+    kind: str
+    name: str
+    replicas: int
+    ready_floor: int
+    min_ready: int
+    seconds_below_floor: float
+    seconds_below_replicas: float
+    ready_replica_seconds_lost: float
+    seconds_at_zero: float
+    pods_killed: int
+    pods_cut_short: int
+    pods_evicted: int
+    replaced_first: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFigures:
+    """One row of `nodes`; times are seconds from time 0."""
+
+    cluster: str
+    name: str
+    instance: str
+    group: str
+    zone: str
+    notice: str
+    noticed: float | None
+    cordoned: float | None
+    empty: float | None
+    gone: float | None
+    pods_killed: int
+    pods_cut_short: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFigures:
+    """One row of `capacity`: what a node group had between time 0 and the end."""
+
+    cluster: str
+    group: str
+    capacity: str
+    first_asked: float | None
+    nodes_added: int
+    peak: int
+    node_hours: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The sums over all workloads, and the spread over all nodes that got a notice."""
+
+    pods_killed: int
+    pods_cut_short: int
+    workloads_at_zero: int
+    seconds_at_zero: float
+    seconds_below_floor: float
+    seconds_below_replicas: float
+    ready_replica_seconds_lost: float
+    nodes_noticed: int
+    nodes_cordoned: int
+    cordon_after_p50: float | None
+    cordon_after_p99: float | None
+    empty_after_p50: float | None
+    empty_after_p99: float | None
+    cost_vs_all_on_demand: float | None
+    """1.0: no spot at all; None: no node ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """All figures of one drill."""
+
+    seconds: float
+    settled: bool
+    workloads: tuple[WorkloadFigures, ...]
+    nodes: tuple[NodeFigures, ...]
+    with_deadline: frozenset[str]
+    """Instances that had a deadline."""
+    capacity: tuple[GroupFigures, ...]
+    totals: Totals
+
+
+def percentile(values: Iterable[float], share: float) -> float | None:
+    """Return a percentile by nearest rank: always a value that was measured; None of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    return ordered[max(1, math.ceil(round(share * len(ordered), 9))) - 1]
+
+
+def figures(  # noqa: PLR0913 - all that was measured
+    lasted: timedelta,
+    *,
+    settled: bool,
+    zero: datetime,
+    end: datetime,
+    tallies: Iterable[Tally],
+    nodes: Iterable[NodeLedger],
+    groups: Iterable[GroupLedger],
+    spot_price: float,
+) -> Figures:
+    """Return the figures of the accounts, which must be up to date."""
+    held = list(groups)
+    clusters = list(dict.fromkeys(group.cluster for group in held))
+
+    def order(cluster: str) -> int:
+        return clusters.index(cluster) if cluster in clusters else len(clusters)
+
+    counted = sorted(tallies, key=lambda tally: (order(tally.id[0]), tally.id))
+    rows = tuple(_workload(tally) for tally in counted)
+    listed = sorted(
+        (node for node in nodes if node.listed),
+        key=lambda node: (order(node.cluster), node.noticed or node.gone or end, node.name),
+    )
+    return Figures(
+        seconds=_seconds(lasted),
+        settled=settled,
+        workloads=rows,
+        nodes=tuple(_node(node, zero) for node in listed),
+        with_deadline=frozenset(node.instance for node in listed if node.deadline is not None),
+        capacity=tuple(_group(group, zero, end) for group in held),
+        totals=_totals(counted, rows, listed, cost=_cost(held, end, spot_price)),
+    )
+
+
+def _seconds(duration: timedelta) -> float:
+    return round(duration / timedelta(seconds=1), 3)
+
+
+def _since(zero: datetime, moment: datetime | None) -> float | None:
+    return None if moment is None else max(0.0, _seconds(moment - zero))
+
+
+def _workload(tally: Tally) -> WorkloadFigures:
+    cluster, namespace, kind, name = tally.id
+    return WorkloadFigures(
+        cluster=cluster,
+        namespace=namespace,
+        kind=kind,
+        name=name,
+        replicas=tally.replicas,
+        ready_floor=tally.floor,
+        min_ready=tally.min_ready or 0,
+        seconds_below_floor=_seconds(tally.below_floor),
+        seconds_below_replicas=_seconds(tally.below_replicas),
+        ready_replica_seconds_lost=_seconds(tally.lost),
+        seconds_at_zero=_seconds(tally.at_zero),
+        pods_killed=tally.killed,
+        pods_cut_short=tally.cut_short,
+        pods_evicted=tally.evicted,
+        replaced_first=tally.replaced_first,
+    )
+
+
+def _node(node: NodeLedger, zero: datetime) -> NodeFigures:
+    return NodeFigures(
+        cluster=node.cluster,
+        name=node.name,
+        instance=node.instance,
+        group=node.group,
+        zone=node.zone,
+        notice=node.kind or "none",
+        noticed=_since(zero, node.noticed),
+        cordoned=_since(zero, node.cordoned),
+        empty=_since(zero, node.empty),
+        gone=_since(zero, node.gone),
+        pods_killed=node.killed,
+        pods_cut_short=node.cut_short,
+    )
+
+
+def _group(group: GroupLedger, zero: datetime, end: datetime) -> GroupFigures:
+    return GroupFigures(
+        cluster=group.cluster,
+        group=group.group,
+        capacity=group.capacity,
+        first_asked=_since(zero, group.first_asked),
+        nodes_added=group.added,
+        peak=group.peak,
+        node_hours=round(group.hours(end), 4),
+    )
+
+
+def _cost(groups: Sequence[GroupLedger], end: datetime, spot_price: float) -> float | None:
+    hours = [(group, group.hours(end) * group.price) for group in groups]
+    on_demand = math.fsum(cost for _, cost in hours)
+    if not on_demand:
+        return None
+    paid = math.fsum(
+        cost * (spot_price if group.capacity == "spot" else 1.0) for group, cost in hours
+    )
+    return round(paid / on_demand, 4)
+
+
+def _totals(
+    tallies: Sequence[Tally],
+    rows: Sequence[WorkloadFigures],
+    nodes: Sequence[NodeLedger],
+    *,
+    cost: float | None,
+) -> Totals:
+    noticed = [node for node in nodes if node.noticed is not None]
+    cordons = [_after(node.noticed, node.cordoned) for node in noticed if node.cordoned]
+    empties = [_after(node.noticed, node.empty) for node in noticed if node.empty]
+    return Totals(
+        pods_killed=sum(row.pods_killed for row in rows),
+        pods_cut_short=sum(row.pods_cut_short for row in rows),
+        workloads_at_zero=sum(bool(tally.at_zero) and tally.twice for tally in tallies),
+        seconds_at_zero=_sum(row.seconds_at_zero for row in rows),
+        seconds_below_floor=_sum(row.seconds_below_floor for row in rows),
+        seconds_below_replicas=_sum(row.seconds_below_replicas for row in rows),
+        ready_replica_seconds_lost=_sum(row.ready_replica_seconds_lost for row in rows),
+        nodes_noticed=len(noticed),
+        nodes_cordoned=len(cordons),
+        cordon_after_p50=percentile(cordons, 0.5),
+        cordon_after_p99=percentile(cordons, 0.99),
+        empty_after_p50=percentile(empties, 0.5),
+        empty_after_p99=percentile(empties, 0.99),
+        cost_vs_all_on_demand=cost,
+    )
+
+
+def _sum(values: Iterable[float]) -> float:
+    return round(math.fsum(values), 3)
+
+
+def _after(noticed: datetime | None, moment: datetime | None) -> float:
+    """Return the seconds from a notice; what was done before it took none."""
+    if noticed is None or moment is None:
+        return 0.0
+    return max(0.0, _seconds(moment - noticed))

@@ -1,0 +1,193 @@
+"""Keeps what the figures of a drill add up: how counts went over time, and what was said when.
+
+A recorder hears from `measure.py` what it measures anyway. Most drills need sums only, so the plain
+`Recorder` keeps nothing and costs next to nothing; `History` keeps what a page is drawn from. What
+happened before time 0 is kept as the state at time 0, and of one instant only the last state counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, NamedTuple, override
+
+from plimsoll_testbed.measure.tally import Tally, WorkloadId
+
+if TYPE_CHECKING:  # `rigs` names the history in its protocol
+    from plimsoll_testbed.measure.listening import Listener, Progress
+    from plimsoll_testbed.measure.picture import Picture
+
+type Fate = Literal["evicted", "killed", "cut short"]
+
+
+class Level(NamedTuple):
+    """How a workload stood from a moment on."""
+
+    seconds: float
+    ready: int
+    replicas: int
+    """What it was measured against: a raised count binds once it was reached."""
+    floor: int
+
+
+class Load(NamedTuple):
+    """How many pods were on a node from a moment on, but for daemons."""
+
+    seconds: float
+    pods: int
+
+
+class Line(NamedTuple):
+    """What was said at a moment."""
+
+    seconds: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFate:
+    """The end of one pod that the report counts."""
+
+    seconds: float
+    fate: Fate
+    pod: str
+    workload: WorkloadId
+    instance: str | None
+    """Where it was, if that is one of the fleet."""
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeTrack:
+    """One instance."""
+
+    cluster: str
+    name: str
+    instance: str
+    group: str
+    launched: float
+    joined: float | None = None
+    """When its node was seen first."""
+    loads: list[Load] = field(default_factory=list)
+
+
+class Recorder:
+    """Keeps nothing."""
+
+    def begin(self, now: datetime, tallies: Iterable[Tally]) -> None:
+        """Take in that this is time 0."""
+
+    def counts(self, now: datetime, tally: Tally) -> None:
+        """Take in that a workload's counts may have changed."""
+
+    def launched(self, now: datetime, cluster: str, group: str, instance: str, node: str) -> None:
+        """Take in that an instance runs."""
+
+    def joined(self, now: datetime, instance: str) -> None:
+        """Take in that the node of an instance was seen; the first time counts."""
+
+    def load(self, now: datetime, instance: str, pods: int) -> None:
+        """Take in how many pods are on an instance."""
+
+    def pod(self, uid: str, name: str, tally: Tally | None) -> None:
+        """Take in whose pod one is; None: it counts nowhere."""
+
+    def fate(self, now: datetime, fate: Fate, uid: str, instance: str | None) -> None:
+        """Take in how a pod ends."""
+
+
+class History(Recorder):
+    """What happened in one drill."""
+
+    def __init__(self) -> None:
+        self._zero: datetime | None = None
+        self.levels: dict[WorkloadId, list[Level]] = {}
+        self.nodes: dict[str, NodeTrack] = {}
+        """By instance id, in the order of their launch."""
+        self.lines: list[Line] = []
+        self.fates: list[PodFate] = []
+        self.owners: dict[str, WorkloadId] = {}
+        """Of the pods, by `namespace/name`; clusters may share a name, and then the last counts."""
+        self._pods: dict[str, tuple[str, WorkloadId]] = {}
+
+    @override
+    def begin(self, now: datetime, tallies: Iterable[Tally]) -> None:
+        self._zero = now
+        for tally in tallies:
+            self.counts(now, tally)
+
+    @override
+    def counts(self, now: datetime, tally: Tally) -> None:
+        if not tally.counted:
+            return
+        newer = Level(self._at(now), len(tally.ready), tally.bound, tally.bound_floor)
+        levels = self.levels.setdefault(tally.id, [])
+        if levels and levels[-1].seconds == newer.seconds:
+            levels.pop()
+        if not levels or levels[-1][1:] != newer[1:]:
+            levels.append(newer)
+
+    @override
+    def launched(self, now: datetime, cluster: str, group: str, instance: str, node: str) -> None:
+        self.nodes[instance] = NodeTrack(
+            cluster=cluster, name=node, instance=instance, group=group, launched=self._at(now)
+        )
+
+    @override
+    def joined(self, now: datetime, instance: str) -> None:
+        track = self.nodes[instance]
+        if track.joined is None:
+            track.joined = self._at(now)
+
+    @override
+    def load(self, now: datetime, instance: str, pods: int) -> None:
+        loads, at = self.nodes[instance].loads, self._at(now)
+        if loads and loads[-1].seconds == at:
+            loads.pop()
+        if not loads or loads[-1].pods != pods:
+            loads.append(Load(at, pods))
+
+    @override
+    def pod(self, uid: str, name: str, tally: Tally | None) -> None:
+        if tally is not None:
+            self._pods[uid] = (name, tally.id)
+            self.owners[f"{tally.id[1]}/{name}"] = tally.id
+
+    @override
+    def fate(self, now: datetime, fate: Fate, uid: str, instance: str | None) -> None:
+        if self._zero is not None and uid in self._pods:
+            pod, workload = self._pods[uid]
+            self.fates.append(
+                PodFate(
+                    seconds=self._at(now), fate=fate, pod=pod, workload=workload, instance=instance
+                )
+            )
+
+    def said(self, seconds: float, what: str) -> None:
+        """Take in what a listener hears; before time 0 a rig tells of its own affairs."""
+        if self._zero is not None:
+            self.lines.append(Line(max(0.0, seconds), what))
+
+    def _at(self, now: datetime) -> float:
+        return 0.0 if self._zero is None else max(0.0, (now - self._zero).total_seconds())
+
+
+class Noting:
+    """A listener that keeps what it hears, and passes everything on."""
+
+    def __init__(self, listener: Listener, history: History) -> None:
+        self._listener = listener
+        self._history = history
+
+    def progress(self, progress: Progress) -> None:
+        """Pass it on."""
+        self._listener.progress(progress)
+
+    def say(self, seconds: float, what: str) -> None:
+        """Keep it and pass it on."""
+        self._history.said(seconds, what)
+        self._listener.say(seconds, what)
+
+    def show(self, picture: Callable[[], Picture]) -> None:
+        """Pass it on."""
+        self._listener.show(picture)

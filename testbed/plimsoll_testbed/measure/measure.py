@@ -1,0 +1,350 @@
+"""Watches a drill and produces its figures; it decides nothing and reads no clock.
+
+It is fed with what an API server would show (pods and nodes as Kubernetes JSON) and with what only
+the rig knows (instances that appear and vanish, requests for capacity, notices sent). So the same
+code measures a cluster in process, by a call on each change, and one behind HTTP, by a watch. The
+order of calls within one instant does not matter: only states that last count.
+
+Before `begin` nothing is measured: that call is time 0. `tally.py` keeps the account of one
+workload, `ledgers.py` of nodes and groups, `figures.py` has what comes out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from plimsoll.domain import names
+from plimsoll_testbed.measure.declared import Declared
+from plimsoll_testbed.measure.figures import Figures, figures
+from plimsoll_testbed.measure.history import Recorder
+from plimsoll_testbed.measure.ledgers import GroupLedger, NodeLedger
+from plimsoll_testbed.measure.tally import PodTally, Tally, WorkloadId, left_by_eviction
+from plimsoll_testbed.model.durations import parse_duration
+from plimsoll_testbed.scenario.labels import selects
+from plimsoll_testbed.scenario.manifestchecks import STOP
+from plimsoll_testbed.scenario.scenario import ScaleEntry
+
+JITTER = timedelta(milliseconds=250)
+"""On wall-clock rigs a stop is seen this much early or late; no grace period is that short."""
+
+
+@dataclass(slots=True)
+class _Pods:
+    """The pods of one cluster that exist, by uid."""
+
+    known: dict[str, PodTally] = field(default_factory=dict)
+    on_node: dict[str, set[str]] = field(default_factory=dict)
+
+
+class Measurement:
+    """The observer of one drill. A recorder is told what it sees; by default it keeps nothing."""
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self._recorder = recorder or Recorder()
+        self.started: datetime | None = None
+        self._declared = Declared()
+        self.nodes: dict[str, NodeLedger] = {}
+        """By instance id: a node name may come back."""
+        self.groups: dict[tuple[str, str], GroupLedger] = {}
+        self.kubernetes_calls: Counter[str] = Counter()
+        self.aws_calls: Counter[str] = Counter()
+        self.reports: dict[str, tuple[str, ...]] = {}
+        self._pods: dict[str, _Pods] = {}
+        self._instance_at: dict[tuple[str, str], str] = {}
+        self._stop: dict[str, timedelta] = {}
+
+    @property
+    def tallies(self) -> Mapping[WorkloadId, Tally]:
+        """The account of each workload."""
+        return self._declared.tallies
+
+    # What the scenario declares.
+
+    def add_group(
+        self, cluster: str, group: str, *, capacity: str, price: float, stop: timedelta
+    ) -> None:
+        """Declare a node group, and how long pods of its cluster take to stop by default."""
+        self.groups[cluster, group] = GroupLedger(
+            cluster=cluster, group=group, capacity=capacity, price=price
+        )
+        self._stop[cluster] = stop
+
+    def declare(self, now: datetime, cluster: str, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Take in what manifests declare: workloads, budgets, autoscalers; the rest is passed over.
+
+        Call it for the manifests at the start, and again for each `apply` of the timeline. A
+        responder's changes are never declared.
+        """
+        self._declared.declare(now, cluster, objects, measured=self.started is not None)
+        self._record(now)
+
+    def scale(self, now: datetime, entry: ScaleEntry) -> None:
+        """Take in that the owner declares another count."""
+        self._declared.scale(now, entry)
+        self._record(now)
+
+    def begin(self, now: datetime) -> None:
+        """Start to measure: every workload is fully Ready, this is time 0."""
+        self.started = now
+        for tally in self.tallies.values():
+            tally.begin(now)
+        for group in self.groups.values():
+            group.begin(now)
+        self._recorder.begin(now, self.tallies.values())
+
+    def _record(self, now: datetime) -> None:
+        for tally in self.tallies.values():
+            self._recorder.counts(now, tally)
+
+    # What the API server shows.
+
+    def observe_pod(self, now: datetime, cluster: str, pod: Mapping[str, Any]) -> None:
+        """Take in a pod that was added or changed."""
+        pods = self._pods.setdefault(cluster, _Pods())
+        uid = pod["metadata"]["uid"]
+        seen = pods.known.get(uid)
+        if seen is None:
+            seen = pods.known[uid] = self._meet(cluster, pod)
+        if "deletionTimestamp" in pod["metadata"] and seen.leaving_since is None:
+            self._leave(now, cluster, seen, pod)
+        was_on, was_there = seen.node, seen.occupies
+        seen.update(now, pod)
+        if (was_on, was_there) != (seen.node, seen.occupies):
+            self._move(now, cluster, seen, was_on if was_there else None)
+        if seen.tally is not None:
+            seen.tally.set_ready(now, uid, ready=seen.ready)
+            self._recorder.counts(now, seen.tally)
+
+    def pod_removed(self, now: datetime, cluster: str, pod: Mapping[str, Any]) -> None:
+        """Take in that a pod is no longer in the API; `pod` is its last state."""
+        pods = self._pods.setdefault(cluster, _Pods())
+        uid = pod["metadata"]["uid"]
+        seen = pods.known.pop(uid, None)
+        if seen is None:
+            return
+        if seen.leaving_since is None:
+            self._leave(now, cluster, seen, pod, at_once=True)
+        self._count_cut(now, cluster, seen)
+        if seen.tally is not None:
+            seen.tally.set_ready(now, uid, ready=False)
+            self._recorder.counts(now, seen.tally)
+        if seen.occupies:
+            self._move(now, cluster, seen, seen.node, removed=True)
+
+    def observe_node(self, now: datetime, cluster: str, node: Mapping[str, Any]) -> None:
+        """Take in a node that was added or changed: it may have been cordoned."""
+        ledger = self._node(cluster, node["metadata"]["name"])
+        if ledger is not None:
+            self._recorder.joined(now, ledger.instance)
+            if node.get("spec", {}).get("unschedulable"):
+                ledger.cordon(now)
+
+    def _meet(self, cluster: str, pod: Mapping[str, Any]) -> PodTally:
+        metadata, spec = pod["metadata"], pod["spec"]
+        owner = next((o for o in metadata.get("ownerReferences", ()) if o.get("controller")), None)
+        stop = (metadata.get("annotations") or {}).get(STOP)
+        default = self._stop.get(cluster, timedelta(seconds=3))
+        tally = self._workload(cluster, metadata, owner)
+        self._recorder.pod(metadata["uid"], metadata["name"], tally)
+        return PodTally(
+            uid=metadata["uid"],
+            tally=tally,
+            ignored=(owner or {}).get("kind") == "DaemonSet"
+            or names.MIRROR in (metadata.get("annotations") or {}),
+            own_grace=timedelta(seconds=spec.get("terminationGracePeriodSeconds", 30)),
+            stop=parse_duration(stop) if stop else default,
+        )
+
+    def _workload(
+        self, cluster: str, metadata: Mapping[str, Any], owner: Mapping[str, Any] | None
+    ) -> Tally | None:
+        """Return whose pod it is. Above a ReplicaSet stands the Deployment that selects the pod."""
+        namespace = metadata.get("namespace", "default")
+        kind, name = ("Pod", metadata["name"]) if owner is None else (owner["kind"], owner["name"])
+        direct = self.tallies.get((cluster, namespace, kind, name))
+        if direct is not None or kind != "ReplicaSet":
+            return direct
+        return next(
+            (
+                tally
+                for tally in self.tallies.values()
+                if tally.id[:3] == (cluster, namespace, "Deployment")
+                and selects(tally.selector, metadata.get("labels") or {})
+            ),
+            None,
+        )
+
+    def _leave(
+        self,
+        now: datetime,
+        cluster: str,
+        seen: PodTally,
+        pod: Mapping[str, Any],
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """Note the moment a pod was told to go, before it counts as not Ready."""
+        seen.leaving_since = now
+        seen.ran = pod.get("status", {}).get("phase") == "Running"
+        if at_once:
+            seen.granted = timedelta(0)
+        if seen.tally is None or self.started is None or seen.killed:
+            return
+        ledger = self._node(cluster, pod["spec"].get("nodeName"))
+        noticed = ledger is not None and ledger.noticed is not None
+        seen.evicted = left_by_eviction(pod)
+        seen.replaced = noticed and seen.tally.replaced_without(seen.uid)
+        seen.tally.evicted += seen.evicted
+        seen.tally.replaced_first += seen.replaced
+        if seen.evicted:
+            self._recorder.fate(now, "evicted", seen.uid, ledger.instance if ledger else None)
+
+    def _count_cut(self, now: datetime, cluster: str, seen: PodTally) -> None:
+        """Count a pod that was stopped before its own grace period, and itself, were done."""
+        if self.started is None or not seen.ran or seen.killed or seen.ignored:
+            return
+        served = now - (seen.leaving_since or now)
+        shortened = seen.granted is not None and seen.granted < seen.own_grace
+        if shortened and served + JITTER < min(seen.stop, seen.own_grace):
+            if seen.tally is not None:
+                seen.tally.cut_short += 1
+            ledger = self._node(cluster, seen.node)
+            if ledger is not None:
+                ledger.cut_short += 1
+            self._recorder.fate(now, "cut short", seen.uid, ledger.instance if ledger else None)
+
+    def _move(
+        self,
+        now: datetime,
+        cluster: str,
+        seen: PodTally,
+        was_on: str | None,
+        *,
+        removed: bool = False,
+    ) -> None:
+        """Keep who is on which node, and when a node became empty."""
+        on_node = self._pods[cluster].on_node
+        if seen.ignored:
+            return
+        if was_on is not None:
+            on_node.get(was_on, set()).discard(seen.uid)
+        here = seen.node if seen.occupies and not removed else None
+        if here is not None:
+            on_node.setdefault(here, set()).add(seen.uid)
+        for name in {was_on, here} - {None}:
+            ledger = self._node(cluster, name)
+            if ledger is not None:
+                pods = len(on_node.get(str(name), ()))
+                ledger.occupy(now, pods)
+                self._recorder.load(now, ledger.instance, pods)
+
+    def _node(self, cluster: str, name: str | None) -> NodeLedger | None:
+        if name is None:
+            return None
+        instance = self._instance_at.get((cluster, name))
+        return self.nodes.get(instance) if instance is not None else None
+
+    # What only the rig knows.
+
+    def instance_started(  # noqa: PLR0913 - the names of one instance
+        self, now: datetime, cluster: str, group: str, instance: str, *, node: str, zone: str
+    ) -> None:
+        """Take in that an instance runs, from its launch on; `node` is the name it will have."""
+        self.nodes[instance] = NodeLedger(
+            cluster=cluster, name=node, instance=instance, group=group, zone=zone
+        )
+        self._instance_at[cluster, node] = instance
+        self._recorder.launched(now, cluster, group, instance, node)
+        self.groups[cluster, group].start(now, instance)
+
+    def capacity_asked(self, now: datetime, cluster: str, group: str) -> None:
+        """Take in that somebody asked for more nodes of a group, whether or not it was granted."""
+        self.groups[cluster, group].ask(now)
+
+    def noticed(
+        self, now: datetime, instance: str, notice: str, *, deadline: datetime | None
+    ) -> None:
+        """Take in that a notice about an instance was sent, and when the instance will go."""
+        ledger = self.nodes[instance]
+        pods = self._pods.get(ledger.cluster, _Pods())
+        ledger.notice(now, notice, deadline, pods=len(pods.on_node.get(ledger.name, ())))
+
+    def gone(self, now: datetime, instance: str) -> None:
+        """Take in that an instance vanished, before its pods or node are removed from the API."""
+        ledger = self.nodes[instance]
+        if ledger.gone is not None:
+            return
+        pods = self._pods.get(ledger.cluster, _Pods())
+        for uid in sorted(pods.on_node.get(ledger.name, ())):
+            seen = pods.known[uid]
+            if seen.running and not seen.killed and not seen.stopped_by(now):
+                seen.killed = True
+                if self.started is not None:
+                    ledger.killed += 1
+                    self._recorder.fate(now, "killed", uid, instance)
+                    if seen.tally is not None:
+                        seen.tally.kill(seen)
+        ledger.gone = now
+        self.groups[ledger.cluster, ledger.group].stop(now, instance)
+
+    def kubernetes_call(self, verb: str) -> None:
+        """Count one call to the Kubernetes API by the responder."""
+        if self.started is not None:
+            self.kubernetes_calls[verb] += 1
+
+    def aws_call(self, operation: str) -> None:
+        """Count one call to AWS by the responder, for example `autoscaling:LaunchInstances`."""
+        if self.started is not None:
+            self.aws_calls[operation] += 1
+
+    def report(self, interruption: str, reasons: Iterable[str]) -> None:
+        """Keep what the responder reported of an interruption; the last word counts."""
+        self.reports[interruption] = tuple(reasons)
+
+    # What comes out.
+
+    def not_ready(self) -> list[str]:
+        """Return in words which workloads are not fully Ready at their declared count.
+
+        Jobs and bare Pods are waited for before time 0, and not any more after it.
+        """
+        waited_for = (t for t in self.tallies.values() if t.counted or self.started is None)
+        return [text for tally in waited_for if (text := tally.lacking())]
+
+    def restless(self) -> list[str]:
+        """Return in words what still moves: pods, and interruptions that have a deadline."""
+        words = self.not_ready()
+        for cluster, pods in self._pods.items():
+            known = [pod for pod in pods.known.values() if not pod.ignored]
+            pending = sum(pod.pending for pod in known)
+            leaving = sum(pod.leaving_since is not None for pod in known)
+            words += [f"{pending} pods of {cluster} are Pending"] if pending else []
+            words += [f"{leaving} pods of {cluster} are Terminating"] if leaving else []
+        words += [
+            f"{node.name} has notice to go and is still there"
+            for node in self.nodes.values()
+            if node.deadline is not None and node.gone is None
+        ]
+        return words
+
+    def figures(self, now: datetime, *, settled: bool, spot_price: float) -> Figures:
+        """Return the figures of the drill up to now. It may go on and be asked again."""
+        if self.started is None:
+            raise ValueError("a drill that has not begun has no figures")
+        for tally in self.tallies.values():
+            tally.advance(now)
+            tally.look()
+        return figures(
+            now - self.started,
+            settled=settled,
+            zero=self.started,
+            end=now,
+            tallies=self.tallies.values(),
+            nodes=self.nodes.values(),
+            groups=self.groups.values(),
+            spot_price=spot_price,
+        )

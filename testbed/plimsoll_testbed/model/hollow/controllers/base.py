@@ -1,0 +1,52 @@
+"""What a controller is: it notes which keys changed, and later puts each in order.
+
+As in Kubernetes a controller is level-triggered: it looks at what is, not at what happened, so
+several changes of one key cost one look. Nothing runs while nothing changes.
+
+Source: https://kubernetes.io/docs/concepts/architecture/controller/
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from datetime import datetime
+from typing import ClassVar
+
+from plimsoll_testbed.model.hollow.store import Change
+from plimsoll_testbed.model.hollow.world import World
+
+
+class Controller[K: Hashable](ABC):
+    """A queue of keys without repetition, in the order in which they were first noted."""
+
+    watches: ClassVar[frozenset[str]]
+    """The plurals whose changes `observe` is shown."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.store = world.store
+        self._dirty: dict[K, None] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether something waits to be put in order."""
+        return bool(self._dirty)
+
+    def note(self, key: K) -> None:
+        """Remember that a key needs a look."""
+        self._dirty[key] = None
+
+    @abstractmethod
+    def observe(self, change: Change) -> None:
+        """Note the keys that a change concerns. Never writes."""
+
+    @abstractmethod
+    def reconcile(self, key: K, now: datetime) -> None:
+        """Bring what a key stands for nearer to what it should be."""
+
+    def work(self, now: datetime) -> None:
+        """Put in order what was noted up to now."""
+        dirty, self._dirty = self._dirty, {}
+        for key in dirty:
+            self.reconcile(key, now)

@@ -1,0 +1,167 @@
+"""Nodes that join, are cordoned, and vanish; and the pods that are left on what vanished.
+
+An instance that vanishes takes its pods with it at once, but the API learns of it late: the node
+turns unreachable when its heartbeat is missed for long enough, is deleted when the cloud says that
+there is no such instance, and its pods are collected after a quarantine. Only then do most
+controllers make new ones: with the defaults 95 to 115 s after the instance went.
+
+Sources: k8s.io/kubernetes/pkg/controller/nodelifecycle (unreachable, MarkPodsNotReady, taints by
+condition), k8s.io/cloud-provider/controllers/nodelifecycle (MonitorNodes), pkg/controller/podgc
+(gcOrphaned, gcTerminating), https://kubernetes.io/docs/concepts/architecture/nodes/,
+https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
+Left out: heartbeats as such, eviction by NoExecute taints, zone-wide slow-downs.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import floor
+from typing import ClassVar, override
+
+from plimsoll_testbed.model.hollow.admission import admitted
+from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready, with_condition
+from plimsoll_testbed.model.hollow.controllers.base import Controller
+from plimsoll_testbed.model.hollow.controllers.volumes import out_of_service
+from plimsoll_testbed.model.hollow.edits import Json, look, put
+from plimsoll_testbed.model.hollow.resources import BY_PLURAL
+from plimsoll_testbed.model.hollow.stamps import stamp
+from plimsoll_testbed.model.hollow.store import Change, key_of
+
+_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+_NOT_READY = "node.kubernetes.io/not-ready"
+_CONDITIONS = {
+    ("Ready", "False"): (_NOT_READY, ("NoSchedule", "NoExecute")),
+    ("Ready", "Unknown"): (_UNREACHABLE, ("NoSchedule", "NoExecute")),
+    ("MemoryPressure", "True"): ("node.kubernetes.io/memory-pressure", ("NoSchedule",)),
+    ("DiskPressure", "True"): ("node.kubernetes.io/disk-pressure", ("NoSchedule",)),
+    ("PIDPressure", "True"): ("node.kubernetes.io/pid-pressure", ("NoSchedule",)),
+}
+"""The taints that follow a condition: nodeConditionToTaintKeyStatusMap, and those of Ready."""
+_OWN = {_UNSCHEDULABLE, *(key for key, _ in _CONDITIONS.values())}
+
+
+class NodeLifecycle(Controller[str]):
+    """The node lifecycle controllers and the pod garbage collector."""
+
+    watches: ClassVar = frozenset({"nodes"})
+
+    @override
+    def observe(self, change: Change) -> None:
+        before = change.before or {}
+        if (
+            change.type != "MODIFIED"
+            or change.object.get("spec") != before.get("spec")
+            or _states(change.object) != _states(before)
+        ):
+            self.note(change.object["metadata"]["name"])
+
+    @override
+    def reconcile(self, key: str, now: datetime) -> None:
+        node = self.store.get("nodes", "", key)
+        if node is None:
+            self._quarantine(key, now)
+            return
+        taints = look(node, "spec", "taints", default=[])
+        wanted, have = _wanted(node), [(t["key"], t["effect"]) for t in taints]
+        if set(wanted) != {pair for pair in have if pair[0] in _OWN}:
+            kept = [t for t in taints if t["key"] not in _OWN or (t["key"], t["effect"]) in wanted]
+            kept += [
+                {"key": key, "effect": effect, "timeAdded": stamp(now)}
+                for key, effect in wanted
+                if (key, effect) not in have
+            ]
+            node = self.store.replace("nodes", put(node, ("spec", "taints"), kept), now=now)
+        if not is_ready(node) and out_of_service(node):
+            for pod in self.world.indexes.on_node(key):
+                if is_deleting(pod):
+                    self.store.remove("pods", *key_of(pod), now=now)
+
+    def join(self, node: Json, now: datetime) -> None:
+        """Register a Node, Ready; one that is there already is Ready again."""
+        node = admitted(BY_PLURAL["nodes"], node, self.store)
+        for kind, holds in (
+            ("MemoryPressure", "False"),
+            ("DiskPressure", "False"),
+            ("PIDPressure", "False"),
+            ("Ready", "True"),
+        ):
+            node = with_condition(node, kind, holds, now=now)
+        name = node["metadata"]["name"]
+        self.world.vanished.discard(name)
+        if self.store.get("nodes", "", name) is None:
+            self.store.create("nodes", node, now=now)
+        else:
+            self.store.replace("nodes", node, now=now)
+
+    def vanish(self, name: str, now: datetime) -> None:
+        """Let a node's instance be gone; the API learns of it in its own time."""
+        self.world.vanished.add(name)
+        node = self.store.get("nodes", "", name)
+        if node is not None:
+            uid = node["metadata"]["uid"]
+            at = now + self.world.settings.unreachable
+            self.world.timers.write(at, lambda then: self._unreachable(name, uid, then))
+
+    def _unreachable(self, name: str, uid: str, now: datetime) -> None:
+        node = self.store.get("nodes", "", name)
+        if node is None or node["metadata"]["uid"] != uid or name not in self.world.vanished:
+            return
+        node = with_condition(
+            node,
+            "Ready",
+            "Unknown",
+            now=now,
+            reason="NodeStatusUnknown",
+            message="Kubelet stopped posting node status.",
+        )
+        taints = [
+            {"key": _UNREACHABLE, "effect": effect, "timeAdded": stamp(now)}
+            for effect in ("NoSchedule", "NoExecute")
+        ]
+        have = look(node, "spec", "taints", default=[])
+        self.store.replace("nodes", put(node, ("spec", "taints"), [*have, *taints]), now=now)
+        for pod in self.world.indexes.on_node(name):
+            if is_ready(pod):
+                self.store.replace("pods", with_condition(pod, "Ready", "False", now=now), now=now)
+        at = now + self.world.settings.node_deleted
+        self.world.timers.write(at, lambda then: self._delete(name, uid, then))
+
+    def _delete(self, name: str, uid: str, now: datetime) -> None:
+        node = self.store.get("nodes", "", name)
+        if node is not None and node["metadata"]["uid"] == uid and name in self.world.vanished:
+            self.store.remove("nodes", "", name, now=now)
+
+    def _quarantine(self, name: str, now: datetime) -> None:
+        """Collect a missing node's pods at the first scan after they were found orphaned."""
+        if not self.world.indexes.on_node(name):
+            return
+        settings = self.world.settings
+        scans = floor((now - self.world.started) / settings.orphans_scan) + 1
+        found = self.world.started + scans * settings.orphans_scan
+        waits = -(-settings.orphans_quarantine // settings.orphans_scan) * settings.orphans_scan
+        self.world.timers.write(found + waits, lambda then: self._collect(name, then))
+
+    def _collect(self, name: str, now: datetime) -> None:
+        if self.store.get("nodes", "", name) is not None:
+            return
+        for pod in self.world.indexes.on_node(name):
+            self.store.remove("pods", *key_of(pod), now=now)
+
+
+def _states(node: Json) -> list[tuple[str, str]]:
+    return [(c["type"], c["status"]) for c in look(node, "status", "conditions", default=())]
+
+
+def _wanted(node: Json) -> list[tuple[str, str]]:
+    """Return key and effect of the taints that a cordon and the conditions call for."""
+    wanted = [
+        (key, effect)
+        for state in _states(node)
+        if state in _CONDITIONS
+        for key, effects in [_CONDITIONS[state]]
+        for effect in effects
+    ]
+    if look(node, "spec", "unschedulable"):
+        wanted.append((_UNSCHEDULABLE, "NoSchedule"))
+    return wanted

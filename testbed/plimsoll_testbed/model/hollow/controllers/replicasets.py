@@ -1,0 +1,92 @@
+"""ReplicaSets: as many active pods as wanted.
+
+A pod that is going, or has finished, does not count, so its replacement is made when it is told to
+go and not when it is gone.
+
+Source: k8s.io/kubernetes/pkg/controller/replicaset/replica_set.go;
+https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/
+Left out: adoption of pods without an owner, the slow start of creations, failed creations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar, override
+
+from plimsoll_testbed.model.hollow.admission import admitted
+from plimsoll_testbed.model.hollow.conditions import controller_of, is_active, is_ready
+from plimsoll_testbed.model.hollow.controllers.base import Controller
+from plimsoll_testbed.model.hollow.controllers.readiness import availability
+from plimsoll_testbed.model.hollow.controllers.scalein import first_to_go
+from plimsoll_testbed.model.hollow.controllers.templates import pod_of
+from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
+from plimsoll_testbed.model.hollow.edits import Json, look, put
+from plimsoll_testbed.model.hollow.resources import BY_PLURAL
+from plimsoll_testbed.model.hollow.store import Change, Key
+
+
+class ReplicaSets(Controller[Key]):
+    """The ReplicaSet controller."""
+
+    watches: ClassVar = frozenset({"replicasets", "pods"})
+
+    @override
+    def observe(self, change: Change) -> None:
+        if change.resource == "replicasets":
+            self.note(change.key)
+        elif (owner := controller_of(change.object)) and owner["kind"] == "ReplicaSet":
+            self.note((change.key[0], owner["name"]))
+
+    @override
+    def reconcile(self, key: Key, now: datetime) -> None:
+        replicaset = self.store.get("replicasets", *key)
+        if replicaset is None:
+            return
+        pods = [p for p in self._pods(replicaset) if is_active(p)]
+        excess = len(pods) - replicaset["spec"]["replicas"]
+        if excess < 0:
+            for _ in range(-excess):
+                self._create(replicaset, now)
+        elif excess > 0:
+            related = [p for p in self._related(replicaset) if is_active(p)]
+            for pod in first_to_go(pods, related, excess, now):
+                delete(self.store, "pods", pod, DeleteOptions(), now=now)
+        if excess:  # its own changes bring it back here, to see what is now
+            return
+        self._report(key, replicaset, pods, now)
+
+    def _pods(self, owner: Json) -> Iterable[Json]:
+        return self.world.indexes.owned(owner["metadata"]["uid"], "pods")
+
+    def _related(self, replicaset: Json) -> Iterable[Json]:
+        """Return what counts as colocated: nothing where no Deployment stands above.
+
+        Source: getReplicaSetsWithSameController.
+        """
+        owner = controller_of(replicaset)
+        if owner is None:
+            return ()
+        sets = self.world.indexes.owned(owner["uid"], "replicasets")
+        return [pod for each in sets for pod in self._pods(each)]
+
+    def _create(self, replicaset: Json, now: datetime) -> None:
+        pod = pod_of(replicaset)
+        name = f"{replicaset['metadata']['name']}-{self.world.identities.suffix()}"
+        pod["metadata"] |= {"generateName": f"{replicaset['metadata']['name']}-", "name": name}
+        pod = admitted(BY_PLURAL["pods"], pod, self.store)
+        self.store.create("pods", pod, now=now)
+
+    def _report(self, key: Key, replicaset: Json, pods: list[Json], now: datetime) -> None:
+        least = look(replicaset, "spec", "minReadySeconds", default=0)
+        available, later = availability(pods, least, now)
+        if later is not None:
+            self.world.timers.write(later, lambda _: self.note(key))
+        status = {
+            "replicas": len(pods),
+            "fullyLabeledReplicas": len(pods),
+            "readyReplicas": sum(1 for pod in pods if is_ready(pod)),
+            "availableReplicas": available,
+            "observedGeneration": replicaset["metadata"]["generation"],
+        }
+        self.store.replace("replicasets", put(replicaset, ("status",), status), now=now)

@@ -1,0 +1,37 @@
+"""Pods out of templates, and the hash that tells one template from another.
+
+The hash differs from the real one (an FNV of a Go dump), which nobody may rely on; what matters is
+that equal templates have equal hashes and others do not.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+from plimsoll_testbed.model.hollow.conditions import reference
+from plimsoll_testbed.model.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.identities import readable
+
+
+def template_hash(template: Json) -> str:
+    """Return ten characters that stand for a template."""
+    text = json.dumps(template, sort_keys=True, separators=(",", ":"))
+    return readable(int(sha256(text.encode()).hexdigest()[:15], 16))
+
+
+def pod_of(owner: Json, *, labels: dict[str, str] | None = None) -> Json:
+    """Return a pod of an owner's template, without a name. The spec is shared with the template.
+
+    Source: k8s.io/kubernetes/pkg/controller, GetPodFromTemplate.
+    """
+    template = owner["spec"]["template"]
+    meta = template.get("metadata") or {}
+    made: Json = {
+        "namespace": owner["metadata"]["namespace"],
+        "labels": {**(meta.get("labels") or {}), **(labels or {})},
+        "ownerReferences": [reference(owner)],
+    }
+    if annotations := look(template, "metadata", "annotations"):
+        made["annotations"] = annotations
+    return {"metadata": made, "spec": template.get("spec") or {}}

@@ -1,0 +1,72 @@
+"""Requests to a hollow cluster in the same process: no sockets, and time from whoever drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.domain.errors import Temporary
+from plimsoll.services.ports import Clock
+from plimsoll_testbed.model.hollow.api import Answer as HollowAnswer
+
+USER: Final = "plimsoll"
+
+
+class Handles(Protocol):
+    """What answers requests: a `HollowCluster`, or its API alone."""
+
+    def handle(  # noqa: PLR0913 - the parts of an HTTP request
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        *,
+        now: datetime,
+        user: str = "",
+    ) -> HollowAnswer:
+        """Answer one request."""
+
+
+class HollowTransport:
+    """Implements `plimsoll.adapters.kubernetes.transport.Transport`.
+
+    Bodies are shared with the cluster's store, as the API itself shares them: read them only.
+    """
+
+    def __init__(self, cluster: Handles, clock: Clock, *, user: str = USER) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._user = user
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+    ) -> Answer:
+        """Send a request and return its answer, whatever its status.
+
+        Raises:
+            Temporary: the API server is away.
+        """
+        try:
+            answer = self._cluster.handle(
+                method,
+                path,
+                query or {},
+                body,
+                content_type or "application/json",
+                now=self._clock.now(),
+                user=self._user,
+            )
+        except ConnectionRefusedError as error:
+            raise Temporary(f"{method} {path}: {error}") from error
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Answer(status=answer.status, body=answer.body, headers=headers)

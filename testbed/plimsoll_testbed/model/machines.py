@@ -1,0 +1,111 @@
+"""One instance of a drill's fleet, and the Node object that it becomes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from plimsoll.domain.names import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, ZONE
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+
+EKS_NODE_GROUP = "eks.amazonaws.com/nodegroup"
+"""The label by which EKS says which managed node group a node belongs to."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Machine:
+    """One instance, from the ask for it to its end."""
+
+    id: str
+    cluster: str
+    group: NodeGroupSpec
+    number: int
+    """Counts within the group, from 1, and never used again."""
+    zone: str
+    launched: datetime
+    ready: datetime
+    """When its node is (or was) Ready for the first time."""
+    joined: bool = False
+    ends: datetime | None = None
+    """When it will vanish, as far as that is decided."""
+    gone: datetime | None = None
+    notices: list[tuple[str, datetime]] = field(default_factory=list)
+    """What was told about it, in order: AWS answers questions accordingly."""
+
+    @property
+    def node(self) -> str:
+        """The name of its Node: told apart at a glance, and the same in every run."""
+        return f"{self.group.name}-{self.number}"
+
+    @property
+    def spot(self) -> bool:
+        """Whether it is a spot instance."""
+        return self.group.capacity == "spot"
+
+    @property
+    def state(self) -> str:
+        """What EC2 calls its state."""
+        if self.gone is not None:
+            return "terminated"
+        return "running" if self.joined else "pending"
+
+
+def instance_id(seed: int, cluster: str, group: str, number: int) -> str:
+    """Return the id of an instance: drawn by the seed, and by nothing that a responder does."""
+    return f"i-0{_draw(seed, cluster, group, number, 'id').getrandbits(64):016x}"
+
+
+def startup_share(seed: int, cluster: str, group: str, number: int) -> float:
+    """Return where in the range of start-up times an instance lies, 0 to 1."""
+    return _draw(seed, cluster, group, number, "startup").random()
+
+
+def node_labels(group: NodeGroupSpec, zone: str) -> dict[str, str]:
+    """Return the labels of a group's nodes, but for the name.
+
+    Managed node groups label their nodes by capacity type themselves; on others the label is what
+    a launch template would set.
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
+    """
+    own, _, managed = CAPACITY_LABELS
+    labels = {
+        "kubernetes.io/os": "linux",
+        ZONE: zone,
+        "topology.kubernetes.io/region": region_of(zone),
+        INSTANCE_TYPE: group.instance_type,
+        own: group.capacity,
+    }
+    if group.kind == "eks-nodegroup":
+        labels[managed] = "SPOT" if group.capacity == "spot" else "ON_DEMAND"
+        labels[EKS_NODE_GROUP] = group.name
+    return labels | dict(group.labels)
+
+
+def node_object(machine: Machine) -> dict[str, Any]:
+    """Return the Node that a machine registers."""
+    group = machine.group
+    allocatable = {name: str(amount) for name, amount in group.allocatable.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": machine.node,
+            "labels": node_labels(group, machine.zone) | {HOSTNAME: machine.node},
+        },
+        "spec": {
+            "providerID": f"aws:///{machine.zone}/{machine.id}",
+            **({"taints": [dict(taint) for taint in group.taints]} if group.taints else {}),
+        },
+        "status": {"capacity": dict(allocatable), "allocatable": allocatable},
+    }
+
+
+def region_of(zone: str) -> str:
+    """Return the region of a zone: us-east-1a lies in us-east-1."""
+    return zone.rstrip("abcdefghijklmnopqrstuvwxyz")
+
+
+def _draw(seed: int, *what: object) -> random.Random:
+    return random.Random("/".join(map(str, (seed, *what))))  # noqa: S311 - a drill, no secret

@@ -1,0 +1,64 @@
+"""One drill as a page shows it: its report and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from plimsoll_testbed.measure.history import History, NodeTrack
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.measure.tally import WorkloadId
+from plimsoll_testbed.output.page.marks import Marks, NodeId, marks_of
+from plimsoll_testbed.scenario.kinds import COUNTED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One drill that is over."""
+
+    report: Report
+    history: History
+
+    @cached_property
+    def marks(self) -> Marks:
+        """All that happened."""
+        return marks_of(self.report, self.history)
+
+    @cached_property
+    def workloads(self) -> dict[WorkloadId, dict[str, Any]]:
+        """The rows of the workloads whose Ready pods are measured."""
+        return {
+            (row["cluster"], row["namespace"], row["kind"], row["name"]): row
+            for row in self.report["workloads"]
+            if row["kind"] in COUNTED
+        }
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """The rows of the nodes, by instance."""
+        return {row["instance"]: row for row in self.report["nodes"]}
+
+    @cached_property
+    def reasons(self) -> dict[str, Sequence[str]]:
+        """What was reported of an instance."""
+        found: dict[str, list[str]] = {}
+        for report in self.report["reports"]:
+            instance = report["interruption"].partition("@")[0]
+            found.setdefault(instance, []).extend(report["reasons"])
+        return {instance: list(dict.fromkeys(told)) for instance, told in found.items()}
+
+    @cached_property
+    def nodes(self) -> dict[NodeId, list[NodeTrack]]:
+        """The instances to be drawn: those of the report, and those that started or took pods."""
+        tracks = [self.history.nodes[instance] for instance in self.rows]
+        tracks += [
+            track
+            for track in self.history.nodes.values()
+            if track.instance not in self.rows and (track.launched or len(track.loads) > 1)
+        ]
+        found: dict[NodeId, list[NodeTrack]] = {}
+        for track in tracks:
+            found.setdefault((track.cluster, track.name), []).append(track)
+        return found

@@ -1,0 +1,15 @@
+"""The cluster rig: the emulated rig's AWS, and real control planes for its clusters.
+
+etcd, API server, scheduler and controllers are the real ones; nodes and kubelets are played, and
+join and vanish with the fleet. Time is the wall's: what takes two minutes takes two minutes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
+from plimsoll_testbed.rigs.emulated.rig import play
+from plimsoll_testbed.rigs.registry import Rig
+
+run: Rig = partial(play, clusters=ControlPlanes, rig="cluster")

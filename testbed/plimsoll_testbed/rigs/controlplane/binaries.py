@@ -1,0 +1,140 @@
+"""The programs of a control plane: ready ones where somebody says so, else built once and kept.
+
+Looked for, in this order:
+
+1. the folder that is given, or `PLIMSOLL_CONTROL_PLANE`: it must hold all of them, and its versions
+   are the business of whoever made it;
+2. `KUBEBUILDER_ASSETS` (setup-envtest's): etcd, and kube-apiserver where it is of the wanted minor;
+3. the cache folder, which `build` fills.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from plimsoll.domain.errors import Refused
+from plimsoll_testbed.rigs.controlplane.builds import build, cached, to_stderr
+from plimsoll_testbed.rigs.controlplane.modules import NEWEST, PROGRAMS, Module
+from plimsoll_testbed.rigs.workbench import Workbench
+
+NAMES: Final = tuple(PROGRAMS)
+_ASK_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """Where the five programs are."""
+
+    etcd: Path
+    api_server: Path
+    controller_manager: Path
+    scheduler: Path
+    kwok: Path
+
+    @classmethod
+    def of(cls, found: Mapping[str, Path]) -> Self:
+        """Return them from name -> path."""
+        return cls(
+            etcd=found["etcd"],
+            api_server=found["kube-apiserver"],
+            controller_manager=found["kube-controller-manager"],
+            scheduler=found["kube-scheduler"],
+            kwok=found["kwok"],
+        )
+
+
+def find(
+    version: str,
+    given: Path | None = None,
+    *,
+    bench: Workbench | None = None,
+    modules: Path | None = None,
+    say: Callable[[str], None] = to_stderr,
+) -> Programs:
+    """Return the programs of a minor version of Kubernetes; build what is missing.
+
+    Args:
+        version: for example `1.36`.
+        given: a folder that must hold all of them.
+        bench: what the machine says; the environment's where it is None.
+        modules: the folder of all Go modules; this checkout's where it is None.
+        say: told of each step of a build, which takes minutes.
+
+    Raises:
+        Refused: a folder that was named lacks one, or a build failed.
+        BadInput: no such version is pinned.
+    """
+    bench = bench or Workbench.of_this_process()
+    if (folder := given or bench.control_plane) is not None:
+        return Programs.of(
+            _all_in(folder, by="the argument programs" if given else "PLIMSOLL_CONTROL_PLANE")
+        )
+    found: dict[str, Path] = {}
+    if bench.kubebuilder_assets is not None:
+        found |= _assets(bench.kubebuilder_assets, version)
+    for module, wanted, missing in _needed(version, found, bench, modules):
+        folder = cached(module, bench.cache)
+        if missing:
+            build(module, missing, folder, say=say)
+        found |= {name: folder / name for name in wanted}
+    return Programs.of(found)
+
+
+def ready(version: str, *, bench: Workbench, modules: Path | None = None) -> bool:
+    """Whether `find` would build nothing."""
+    if bench.control_plane is not None:
+        return True
+    return not any(missing for _, _, missing in _needed(version, (), bench, modules))
+
+
+def _needed(
+    version: str, found: Collection[str], bench: Workbench, modules: Path | None
+) -> Sequence[tuple[Module, Sequence[str], Sequence[str]]]:
+    """Return modules with what is wanted of each, and what of that is not built yet."""
+    needed, covered = [], set(found)
+    for name in dict.fromkeys((version, NEWEST)):
+        module = Module.of(name, modules)
+        wanted = [program for program in module.programs if program not in covered]
+        covered.update(wanted)
+        folder = cached(module, bench.cache)
+        missing = [program for program in wanted if not (folder / program).is_file()]
+        needed.append((module, wanted, missing))
+    return needed
+
+
+def _all_in(folder: Path, *, by: str) -> Mapping[str, Path]:
+    missing = [name for name in NAMES if not (folder / name).is_file()]
+    if missing:
+        raise Refused(
+            f"{folder}, named by {by}, lacks {', '.join(missing)}: it must hold all of "
+            f"{', '.join(NAMES)}"
+        )
+    return {name: folder / name for name in NAMES}
+
+
+def _assets(folder: Path, version: str) -> Mapping[str, Path]:
+    """Return what fits of setup-envtest's folder, which holds etcd, kube-apiserver and kubectl."""
+    found = {}
+    if (folder / "etcd").is_file():
+        found["etcd"] = folder / "etcd"
+    server = folder / "kube-apiserver"
+    if server.is_file() and f"v{version}." in _version_of(server):
+        found["kube-apiserver"] = server
+    return found
+
+
+def _version_of(program: Path) -> str:
+    try:
+        return subprocess.run(  # noqa: S603 - the program that we were told to run
+            [program, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=_ASK_SECONDS,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Refused(f"{program}, found by KUBEBUILDER_ASSETS, does not run: {error}") from error

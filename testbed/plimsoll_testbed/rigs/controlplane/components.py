@@ -1,0 +1,124 @@
+"""The command lines of a control plane's programs, each flag with its reason.
+
+What is not set has the default that a cluster of that version has: --node-monitor-grace-period,
+eviction and collection times, ValidatingAdmissionPolicy, API priority and fairness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from plimsoll_testbed.rigs.emulated.emulator import free_port
+
+IN_FLIGHT: Final = 1200
+MUTATING_IN_FLIGHT: Final = 600
+"""Three times the defaults: EKS scales these with the control plane, and two cores saturate first."""
+LEASE_SECONDS: Final = 40
+"""As kubelets' nodeLeaseDurationSeconds; renewed at a quarter of it."""
+_NOT_CONTROLLED: Final = (
+    "node-ipam-controller",  # no pod network
+    "node-route-controller",
+    "service-lb-controller",
+    "cloud-node-lifecycle-controller",  # the drill's fleet says which instances exist
+    "certificatesigningrequest-signing-controller",  # nobody joins by certificate
+    "certificatesigningrequest-approving-controller",
+    "certificatesigningrequest-cleaner-controller",
+    "root-ca-certificate-publisher-controller",
+    "serviceaccount-token-controller",
+)
+_LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where one control plane listens, all on loopback. Its other programs listen nowhere."""
+
+    etcd: int
+    peer: int
+    api: int
+
+    @classmethod
+    def free(cls) -> Ports:
+        """Return ports that are free now."""
+        return cls(etcd=free_port(), peer=free_port(), api=free_port())
+
+
+def etcd(program: Path, folder: Path, ports: Ports) -> list[str | Path]:
+    """Return etcd's command."""
+    client, peer = f"http://{_LOOPBACK}:{ports.etcd}", f"http://{_LOOPBACK}:{ports.peer}"
+    return [
+        program,
+        f"--data-dir={folder / 'etcd'}",
+        "--name=default",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",  # nothing here outlives the process
+        "--log-level=warn",
+    ]
+
+
+def api_server(program: Path, folder: Path, ports: Ports) -> list[str | Path]:
+    """Return kube-apiserver's command."""
+    return [
+        program,
+        f"--etcd-servers=http://{_LOOPBACK}:{ports.etcd}",
+        f"--bind-address={_LOOPBACK}",
+        f"--secure-port={ports.api}",
+        f"--cert-dir={folder / 'certificates'}",  # made at the first start, kept for the next
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={folder / 'service-accounts.pem'}",
+        f"--service-account-signing-key-file={folder / 'service-accounts.pem'}",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        # Pods come without a token's volume, and need not wait for their namespace's account.
+        "--disable-admission-plugins=ServiceAccount",
+        f"--max-requests-inflight={IN_FLIGHT}",
+        f"--max-mutating-requests-inflight={MUTATING_IN_FLIGHT}",
+        "--profiling=false",
+    ]
+
+
+def controller_manager(program: Path, kubeconfig: Path) -> list[str | Path]:
+    """Return kube-controller-manager's command."""
+    return [
+        program,
+        f"--kubeconfig={kubeconfig}",
+        f"--controllers={','.join(['*', *(f'-{name}' for name in _NOT_CONTROLLED)])}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--kube-api-qps=500",
+        "--kube-api-burst=1000",
+        "--profiling=false",
+    ]
+
+
+def scheduler(program: Path, kubeconfig: Path) -> list[str | Path]:
+    """Return kube-scheduler's command."""
+    return [
+        program,
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+        "--profiling=false",
+    ]
+
+
+def kwok(program: Path, kubeconfig: Path, stages: Path) -> list[str | Path]:
+    """Return kwok's command; it plays nodes only, because no stage is for pods."""
+    return [
+        program,
+        f"--kubeconfig={kubeconfig}",
+        f"--config={stages}",
+        "--manage-all-nodes=true",
+        f"--node-lease-duration-seconds={LEASE_SECONDS}",
+        "--node-port=0",
+        "--server-address=",
+    ]

@@ -1,0 +1,308 @@
+"""A Kubernetes control plane on loopback: its real programs, with nodes and kubelets that are played.
+
+etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real ones. KWOK plays the
+nodes, `standins` the kubelets and the storage driver. Everything lives in a temporary folder and
+dies with this process, however that ends. Several may run side by side.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, override
+
+from plimsoll.adapters.kubernetes.client import ClientTransport
+from plimsoll.domain.errors import Refused, Temporary
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.world import PodStopped
+from plimsoll_testbed.rigs.controlplane import binaries, components, stages
+from plimsoll_testbed.rigs.controlplane.audit import Audit
+from plimsoll_testbed.rigs.controlplane.leashed import Leashed, listens
+from plimsoll_testbed.rigs.controlplane.modules import NEWEST
+from plimsoll_testbed.rigs.controlplane.nodes import Nodes
+from plimsoll_testbed.rigs.controlplane.prepared import prepare, service_account_key
+from plimsoll_testbed.rigs.controlplane.standins.process import Standins
+from plimsoll_testbed.rigs.controlplane.users import CONTROLLERS, KWOK, SCHEDULER, STANDINS, Users
+
+READY_SECONDS: Final = 60.0
+"""A cold disk cache makes the first start slow: 360 MB of programs are read."""
+ATTEMPTS: Final = 3
+_LOOK_SECONDS: Final = 0.05
+_OK: Final = 200
+
+
+class ControlPlane(AbstractContextManager["ControlPlane"]):
+    """One control plane; use it as a context manager.
+
+    Args:
+        version: a minor of Kubernetes that `infra/local/controlplane` has.
+        users: more users, with their groups; `users.KNOWN` are always there.
+        settings: how long pods and volumes take. What real controllers decide (`unreachable`,
+            `orphans_…`, `volume_forced_detach`) is not read here.
+        programs: a folder of ready binaries; None looks for them, or builds them.
+        audited: the users whose requests are counted, for `calls`.
+    """
+
+    def __init__(
+        self,
+        *,
+        version: str = NEWEST,
+        users: Mapping[str, Sequence[str]] | None = None,
+        settings: Settings | None = None,
+        programs: Path | None = None,
+        audited: Sequence[str] = (),
+    ) -> None:
+        self.version: Final = version
+        self._users = Users(users or {})
+        self.settings: Final = settings or Settings()
+        self._programs = programs
+        self._audited = audited
+        self._audit: Audit | None = None
+        self._folder = Path()
+        self._ports = components.Ports(etcd=0, peer=0, api=0)
+        self._servers: dict[str, Leashed] = {}
+        self._standins: Standins | None = None
+        self._nodes: Nodes | None = None
+        self._listeners: list[Callable[[PodStopped], None]] = []
+        self.api_up = False
+        """Whether the API server was started and not stopped since."""
+
+    @property
+    def url(self) -> str:
+        """Where the API server listens."""
+        return f"https://127.0.0.1:{self._ports.api}"
+
+    @property
+    def ca(self) -> str:
+        """The certificate that signs the API server's, in PEM."""
+        return (self._folder / "certificates" / "apiserver.crt").read_text(encoding="ascii")
+
+    @property
+    def log(self) -> Path:
+        """The folder with a log for each program."""
+        return self._folder / "logs"
+
+    def token(self, user: str) -> str:
+        """Return the bearer token of a user."""
+        return self._users.token(user)
+
+    def kubeconfig(self, user: str = "admin") -> Path:
+        """Return a kubeconfig of a user; it is gone when the control plane is."""
+        file = self._folder / "kubeconfigs" / f"{user.replace(':', '-')}.json"
+        if not file.exists():
+            self._users.kubeconfig(user, url=self.url, ca=self.ca, file=file)
+        return file
+
+    def transport(self, user: str = "admin", *, connections: int = 16) -> ClientTransport:
+        """Return a way for requests of a user."""
+        token = _Fixed(self.token(user))
+        return ClientTransport(self.url, ca=self.ca, token=token, connections=connections)
+
+    def calls(self, since: datetime) -> Counter[str]:
+        """Return how many requests the audited users made since then, by HTTP method."""
+        return Counter() if self._audit is None else self._audit.calls(since)
+
+    def on_pod_stopped(self, listener: Callable[[PodStopped], None]) -> None:
+        """Call back, from a thread of its own, whenever a pod that ran stopped running."""
+        self._listeners.append(listener)
+
+    def join(self, *nodes: Mapping[str, Any]) -> None:
+        """Let nodes join; return when the scheduler may use them.
+
+        Raises:
+            Refused: the API server did not take one, or it did not become Ready.
+        """
+        self._played().join(*nodes)
+
+    def vanish(self, name: str) -> None:
+        """Let a node's instance be gone: what ran there is killed, heartbeats end, nobody is told.
+
+        The Node object stays for the caller to delete, as the cloud's controller would. While the
+        API server is away this works too.
+        """
+        assert self._standins is not None  # noqa: S101 - it was started
+        self._standins.vanish(name)
+        self._played().vanish(name, now=self.api_up)
+
+    def stop_api(self) -> None:
+        """Kill the API server; etcd and all others stay."""
+        self.api_up = False
+        self._servers["kube-apiserver"].kill()
+        self._until(lambda: not listens(self._ports.api), "kube-apiserver does not end")
+
+    def start_api(self) -> None:
+        """Start the API server again on the same port, and wait until it is ready."""
+        nodes, kwok = self._played(), self._servers["kwok"]
+        # KWOK must not renew the lease of an instance that vanished meanwhile.
+        kwok.tell(signal.SIGSTOP)
+        try:
+            self._start_api()
+            nodes.catch_up()
+        finally:
+            kwok.tell(signal.SIGCONT)
+
+    @override
+    def __enter__(self) -> Self:
+        """Start everything and wait until it is ready.
+
+        Raises:
+            Refused: the programs are not there, or one does not start; the message ends with logs.
+        """
+        programs = binaries.find(self.version, self._programs)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._start(programs)
+            except BaseException as error:
+                taken = isinstance(error, Refused) and "address already in use" in str(error)
+                self.stop()
+                if attempt == ATTEMPTS or not taken:
+                    raise
+            else:
+                break
+        return self
+
+    @override
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop everything.
+
+        Raises:
+            Refused: a program had ended by itself meanwhile, and what was seen cannot be trusted.
+        """
+        broken = self._complaint() if error is None else None
+        self.stop()
+        if broken is not None:
+            raise Refused(broken)
+
+    def stop(self) -> None:
+        """Stop exactly what was started, and remove its folder. Twice is once."""
+        self.api_up = False
+        standins, self._standins = self._standins, None
+        if standins is not None:
+            standins.stop()
+        for server in reversed(self._servers.values()):
+            server.kill()
+        self._servers = {}
+        if self._folder.name:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self, programs: binaries.Programs) -> None:
+        self._folder = folder = Path(tempfile.mkdtemp(prefix="plimsoll-control-plane-"))
+        for name in ("logs", "kubeconfigs", "certificates"):
+            (folder / name).mkdir()
+        self._ports = ports = components.Ports.free()
+        self._users.write(folder / "tokens.csv")
+        service_account_key(folder / "service-accounts.pem")
+        self._run("etcd", components.etcd(programs.etcd, folder, ports))
+        self._audit = Audit(self._audited, folder)
+        self._run(
+            "kube-apiserver",
+            [*components.api_server(programs.api_server, folder, ports), *self._audit.flags],
+        )
+        self._until(lambda: self._ready() or self._broken(), "kube-apiserver is not ready")
+        self.api_up = True
+        admin = self.transport()
+        prepare(admin)
+        self._run(
+            "kube-controller-manager",
+            components.controller_manager(
+                programs.controller_manager, self.kubeconfig(CONTROLLERS)
+            ),
+        )
+        self._run(
+            "kube-scheduler", components.scheduler(programs.scheduler, self.kubeconfig(SCHEDULER))
+        )
+        self._run(
+            "kwok",
+            components.kwok(
+                programs.kwok, self.kubeconfig(KWOK), stages.write(folder / "stages.yaml")
+            ),
+        )
+        self._standins = Standins(
+            self.kubeconfig(STANDINS),
+            log=self.log / "stand-ins.log",
+            settings=self.settings,
+            heard=self._heard,
+        )
+        self._standins.start()
+        self._nodes = Nodes(admin)
+
+    def _start_api(self) -> None:
+        self._servers["kube-apiserver"].start()
+        self._until(lambda: self._ready() or self._broken(), "kube-apiserver is not ready")
+        self.api_up = True
+
+    def _run(self, name: str, command: Sequence[str | Path]) -> None:
+        server = Leashed(
+            name=name, command=command, folder=self._folder, log=self.log / f"{name}.log"
+        )
+        self._servers[name] = server
+        server.start()
+
+    def _ready(self) -> bool:
+        if not (self._folder / "certificates" / "apiserver.crt").exists():
+            return False
+        if not listens(self._ports.api):
+            return False
+        try:
+            return self.transport().call("GET", "/readyz").status == _OK
+        except (Temporary, Refused):
+            return False
+
+    def _broken(self) -> bool:
+        if (complaint := self._complaint()) is not None:
+            raise Refused(complaint)
+        return False
+
+    def _complaint(self) -> str | None:
+        """Return what is to be said of programs that ended by themselves; None if all run."""
+        parts: list[Leashed | Standins] = [*self._servers.values()]
+        if self._standins is not None:
+            parts.append(self._standins)
+        ended = [part for part in parts if part.ended]
+        if not ended:
+            return None
+        names = " and ".join(part.name for part in ended)
+        return "\n".join([f"{names} ended by itself:", *(part.tail() for part in ended)])
+
+    def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
+        end = time.monotonic() + READY_SECONDS
+        while not holds():
+            if time.monotonic() > end:
+                logs = "\n".join(server.tail() for server in self._servers.values())
+                raise Refused(f"{otherwise} after {READY_SECONDS:.0f} s:\n{logs}")
+            time.sleep(_LOOK_SECONDS)
+
+    def _played(self) -> Nodes:
+        assert self._nodes is not None  # noqa: S101 - it was started
+        return self._nodes
+
+    def _heard(self, stopped: PodStopped) -> None:
+        for listener in self._listeners:
+            listener(stopped)
+
+
+class _Fixed:
+    """A token that lives as long as its control plane."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get(self) -> str:
+        """Return it."""
+        return self._text
+
+    def forget(self) -> None:
+        """Do nothing: there is no other."""

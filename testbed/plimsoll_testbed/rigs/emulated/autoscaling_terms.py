@@ -1,0 +1,132 @@
+"""Groups, instances and activities of a drill in Auto Scaling's words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from plimsoll.domain.names import ZONE
+from plimsoll_testbed.model.fleet import Fleet, Group
+from plimsoll_testbed.model.machines import Machine, node_labels
+from plimsoll_testbed.rigs.emulated.awswire import AwsError, Parameters
+from plimsoll_testbed.scenario.events import identity
+
+_LIFE: Final = {"pending": "Pending", "running": "InService"}
+_NODE: Final = "k8s.io/cluster-autoscaler/node-template/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A group under the name that Auto Scaling knows it by."""
+
+    name: str
+    fleet: Fleet
+    group: Group
+
+
+def named_groups(fleets: Sequence[Fleet]) -> Iterator[Named]:
+    """Yield the groups that AWS keeps; a name that two clusters use gets its cluster before it."""
+    names = Counter(name for fleet in fleets for name in fleet.groups)
+    for fleet in fleets:
+        for name, group in fleet.groups.items():
+            known = name if names[name] == 1 else f"{fleet.cluster}-{name}"
+            match group.spec.kind:
+                case "asg":
+                    yield Named(name=known, fleet=fleet, group=group)
+                case "eks-nodegroup":
+                    yield Named(name=f"eks-{known}", fleet=fleet, group=group)
+                case "static":
+                    continue
+
+
+def tags_of(named: Named) -> Mapping[str, str]:
+    """Return the tags by which a group tells its cluster, and what its nodes will be."""
+    cluster, spec = named.fleet.cluster, named.group.spec
+    tags = {
+        f"kubernetes.io/cluster/{cluster}": "owned",
+        f"k8s.io/cluster-autoscaler/{cluster}": "owned",
+        "k8s.io/cluster-autoscaler/enabled": "true",
+        # What a node will be, for groups that have none:
+        **{f"{_NODE}resources/{k}": str(v) for k, v in spec.allocatable.items()},
+        **{
+            f"{_NODE}label/{k}": v for k, v in node_labels(spec, spec.zones[0]).items() if k != ZONE
+        },
+        **{
+            f"{_NODE}taint/{t['key']}": f"{t.get('value', '')}:{t.get('effect', 'NoSchedule')}"
+            for t in spec.taints
+        },
+    }
+    if spec.kind == "eks-nodegroup":
+        tags |= {"eks:cluster-name": cluster, "eks:nodegroup-name": spec.name}
+    return tags
+
+
+def passes(tags: Mapping[str, str], wanted: Parameters) -> bool:
+    """Whether tags pass a filter; a filter that is not known is an error."""
+    name, values = wanted["Name"], wanted.get("Values", [])
+    if name == "tag-key":
+        return any(key in tags for key in values)
+    if name == "tag-value":
+        return any(value in tags.values() for value in values)
+    if name.startswith("tag:"):
+        return tags.get(name.removeprefix("tag:")) in values
+    raise AwsError("ValidationError", f"the drill's fleet knows no filter '{name}'")
+
+
+def instance(machine: Machine) -> dict[str, Any]:
+    """Return a machine as a member of its group."""
+    return {
+        "InstanceId": machine.id,
+        "InstanceType": machine.group.instance_type,
+        "AvailabilityZone": machine.zone,
+        "LifecycleState": _LIFE[machine.state],
+        "HealthStatus": "Healthy",
+        "ProtectedFromScaleIn": False,
+    }
+
+
+def template(named: Named) -> dict[str, str]:
+    """Return the reference to a group's launch template."""
+    return {
+        "LaunchTemplateId": f"lt-{named.name}",
+        "LaunchTemplateName": named.name,
+        "Version": "1",
+    }
+
+
+def tokens(machine: Machine) -> Iterator[str]:
+    """Yield the tokens of the lifecycle actions that events told of."""
+    for kind, told in machine.notices:
+        if kind == "lifecycle-terminate":
+            yield identity(machine, "token", told.replace(microsecond=0))
+
+
+def started(named: Named, machine: Machine) -> dict[str, Any]:
+    """Return the activity that started a machine."""
+    status = "InProgress" if machine.state == "pending" else "Successful"
+    return activity(named, machine.id, machine.launched, status)
+
+
+def failed(named: Named, now: datetime) -> dict[str, Any]:
+    """Return the activity that found no capacity."""
+    words = (
+        f"Could not launch instances. InsufficientInstanceCapacity - We currently do not have "
+        f"sufficient {named.group.spec.instance_type} capacity. Launching EC2 instance failed."
+    )
+    return {**activity(named, "refused", now, "Failed"), "StatusMessage": words}
+
+
+def activity(named: Named, what: str, start: datetime, status: str) -> dict[str, Any]:
+    """Return a scaling activity."""
+    return {
+        "ActivityId": f"{named.name}-{what}",
+        "AutoScalingGroupName": named.name,
+        "Description": f"Instance {what}",
+        "Cause": "a drill",
+        "StartTime": start,
+        "StatusCode": status,
+        "Progress": 100 if status == "Successful" else 0,
+    }

@@ -1,0 +1,86 @@
+"""EC2, Auto Scaling and EKS for the functions of a drill: AWS's answers about its fleets.
+
+One truth: what is answered is read from the fleets, what is asked for is done to them. Names,
+fields and error codes are AWS's, from the API references:
+https://docs.aws.amazon.com/autoscaling/ec2/APIReference, https://docs.aws.amazon.com/AWSEC2/latest/APIReference,
+https://docs.aws.amazon.com/eks/latest/APIReference.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from plimsoll.domain.errors import NotFound, Refused
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling
+from plimsoll_testbed.rigs.emulated.awswire import Answer, AwsError, AwsServer, Parameters
+from plimsoll_testbed.rigs.emulated.ec2 import Ec2
+from plimsoll_testbed.rigs.emulated.eks import Eks
+
+SERVICES: Final = ("EC2", "AUTO_SCALING", "EKS")
+"""In boto3's spelling of `AWS_ENDPOINT_URL_<SERVICE>`."""
+
+
+class AwsFleet:
+    """Serves the fleets of a drill; use it as a context manager.
+
+    Args:
+        fleets: one for each cluster.
+        clock: the time; AWS wants it with its zone.
+        lock: held during every answer: whoever steps the fleets holds it too.
+    """
+
+    def __init__(
+        self,
+        fleets: Sequence[Fleet],
+        *,
+        clock: Callable[[], datetime],
+        lock: AbstractContextManager[Any],
+    ) -> None:
+        self._lock = lock
+        groups = AutoScaling(fleets, clock)
+        parts = (Ec2(fleets), groups, Eks(fleets, groups, clock))
+        answers = {action: answer for part in parts for action, answer in part.answers().items()}
+        self._server = AwsServer({action: self._locked(answers[action]) for action in answers})
+
+    @property
+    def endpoints(self) -> Mapping[str, str]:
+        """Service -> URL, as `MiniStack` takes them."""
+        return dict.fromkeys(SERVICES, self._server.url)
+
+    @property
+    def calls(self) -> Counter[str]:
+        """How often each action was asked."""
+        return self._server.calls
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.__exit__(kind, error, trace)
+
+    def _locked(self, answer: Answer) -> Answer:
+        def locked(parameters: Parameters) -> Mapping[str, Any]:
+            with self._lock:
+                try:
+                    return answer(parameters)
+                except NotFound as error:
+                    raise AwsError("ValidationError", str(error)) from error
+                except Refused as error:
+                    code, _, words = str(error).partition(": ")
+                    raise AwsError(
+                        *((code, words) if words else ("ValidationError", code))
+                    ) from error
+
+        return locked

@@ -1,0 +1,310 @@
+"""The AWS side of a rig in wall-clock time: an emulator on loopback, with the built template deployed.
+
+It runs in an environment and a folder of its own and dies with this process, however that ends
+(`leash`). A function that fails to start says so only in the emulator's log: `complaints` brings it
+out. What is the same for every emulator stands here; `ministack` and `plimsoll_testbed.rigs.localstack`
+say how theirs are started, and what is different in them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self, override
+
+import boto3
+from botocore.config import Config
+
+from plimsoll.domain.errors import Refused
+from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_testbed.rigs.emulated.bus import REACH
+
+REGION: Final = "us-east-1"
+ACCOUNT: Final = "123456789012"
+STACK: Final = "drill"
+DEPLOY_SECONDS: Final = 180.0
+PORT_ATTEMPTS: Final = 3
+_LEASH: Final = Path(__file__).with_name("leash.py")
+_BUCKET: Final = "artefacts"
+
+
+@dataclass(slots=True, kw_only=True)
+class Emulator(AbstractContextManager["Emulator"], ABC):
+    """One emulated AWS. Use it as a context manager."""
+
+    name: ClassVar[str]
+    """What people call it."""
+    ready_seconds: ClassVar[float]
+    """How long its start may take."""
+    deploy_seconds: ClassVar[float] = DEPLOY_SECONDS
+    reach: ClassVar[timedelta] = REACH
+    """How long an event may be on its way until what it causes is written down."""
+    health: ClassVar[str]
+    """A path that answers once it is ready."""
+    complaining: ClassVar[Sequence[str]]
+    """Words of those lines of its log that say that a function failed."""
+
+    checkout: Checkout = field(default_factory=Checkout.find)
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    """Service in boto3's spelling of `AWS_ENDPOINT_URL_<SERVICE>` -> URL, for the functions."""
+    url: str = field(init=False, default="")
+    outputs: Mapping[str, str] = field(init=False, default_factory=dict)
+    """The deployed stack's outputs."""
+    _folder: Path = field(init=False)
+    _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
+
+    @override
+    def __enter__(self) -> Self:
+        """Start it and wait until it answers.
+
+        Raises:
+            Refused: it is not installed, or does not start; the message ends with its log.
+        """
+        self._folder = Path(tempfile.mkdtemp(prefix="plimsoll-emulator-"))
+        try:
+            self._start_on_a_free_port()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    @override
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def deploy(self, template: Path | None = None, **parameters: str) -> Mapping[str, str]:
+        """Deploy a built template with `sam deploy`, and return the stack's outputs.
+
+        Raises:
+            Refused: the deployment failed; the message ends with what SAM and the emulator said.
+        """
+        self.client("s3").create_bucket(Bucket=_BUCKET)
+        command: list[str | Path] = [
+            self.checkout.sam,
+            "deploy",
+            f"--template-file={template or self.checkout.template}",
+            f"--stack-name={STACK}",
+            f"--s3-bucket={_BUCKET}",
+            f"--region={REGION}",
+            "--capabilities=CAPABILITY_IAM",
+            "--no-confirm-changeset",
+            "--config-env=emulated",  # none of samconfig.toml's answers are for here
+        ]
+        if parameters:
+            pairs = [f"{name}={value}" for name, value in sorted(parameters.items())]
+            command += ["--parameter-overrides", *pairs]
+        done = subprocess.run(  # noqa: S603 - our own SAM CLI
+            command,
+            cwd=self._folder,
+            env=self._environment() | {"AWS_ENDPOINT_URL": self.url},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=self.deploy_seconds,
+            check=False,
+        )
+        if done.returncode:
+            raise Refused(f"sam deploy failed:\n{done.stdout[-4000:]}\n{self._tail()}")
+        [stack] = self.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+        self.outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", [])}
+        return self.outputs
+
+    def warm(self, function: str, workers: int) -> None:
+        """Start workers of a queue's function, so that the first messages need not wait for them.
+
+        Here a cold start is the unpacking of all layers and the compiling of all modules, for each
+        worker anew: seconds that Lambda does not take.
+
+        Args:
+            function: its name in the outputs.
+            workers: how many, side by side.
+
+        Raises:
+            Refused: it does not start; the message says why.
+        """
+
+        def start(_: int) -> str | None:
+            answer = self.client("lambda").invoke(
+                FunctionName=self.outputs[function], Payload=b'{"Records": []}'
+            )
+            said: str = answer["Payload"].read().decode(errors="replace")
+            return said if "FunctionError" in answer else None
+
+        with ThreadPoolExecutor(workers) as threads:
+            failures = [said for said in threads.map(start, range(workers)) if said]
+        if failures:
+            raise Refused(f"{function} does not start: {failures[0]}\n{self._tail()}")
+
+    def workers(self, function: str) -> Sequence[int]:
+        """Return the processes that run a function just now; `function` is as in the outputs.
+
+        Raises:
+            Refused: this machine has no `ps`.
+        """
+        place = self._place_of_workers(self.outputs[function])
+        try:
+            listed = subprocess.run(
+                # -ww: without it a width from somewhere may cut the very part that tells them apart.
+                ["ps", "-A", "-ww", "-o", "pid=", "-o", "args="],  # noqa: S607 - wherever POSIX has it
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+        except FileNotFoundError as error:
+            raise Refused("there is no `ps` on this machine: install procps") from error
+        lines = (line.split(maxsplit=1) for line in listed.stdout.splitlines())
+        return [int(pid) for pid, args in lines if place in args]
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of the emulator."""
+        session = boto3.Session(
+            aws_access_key_id=ACCOUNT,
+            aws_secret_access_key="none",  # noqa: S106 - the emulator asks for none
+            region_name=REGION,
+        )
+        return session.client(
+            service,  # type: ignore[call-overload] # the stubs list every name as a Literal
+            endpoint_url=self.url,
+            config=Config(retries={"mode": "standard", "total_max_attempts": 3}),
+        )
+
+    @property
+    def log(self) -> Path:
+        """The emulator's log, with the output of every function in it."""
+        return self._folder / "emulator.log"
+
+    def complaints(self) -> Sequence[str]:
+        """Return the lines of the log that say that a function failed to start, or failed."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return [line for line in lines if _complains(line, self.complaining)]
+
+    def stop(self) -> None:
+        """Stop exactly what was started, and remove its folder. Twice is once."""
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None  # noqa: S101 - it was opened as a pipe
+            process.stdin.close()
+            process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @abstractmethod
+    def _command(self) -> Sequence[str | Path]:
+        """Return what starts it.
+
+        Raises:
+            Refused: something that it needs is missing; the message names the cure.
+        """
+
+    @abstractmethod
+    def _settings(self, port: int) -> Mapping[str, str]:
+        """Return what it is told by its environment, beside what every program here is told."""
+
+    @abstractmethod
+    def _path(self) -> str:
+        """Return its PATH."""
+
+    @abstractmethod
+    def _place_of_workers(self, function: str) -> str:
+        """Return what stands in the command line of each process that runs a function, and no other."""
+
+    def _start_on_a_free_port(self) -> None:
+        for attempt in range(1, PORT_ATTEMPTS + 1):
+            try:
+                return self._start(free_port())
+            except Refused as refusal:
+                # Between finding a port and opening it, somebody else may take it.
+                if attempt == PORT_ATTEMPTS or "already in use" not in str(refusal):
+                    raise
+        return None
+
+    def _start(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        environment = {**self._environment(), **self._settings(port)}
+        environment |= {f"AWS_ENDPOINT_URL_{s}": url for s, url in self.endpoints.items()}
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own script
+                [
+                    *(sys.executable, "-I", "-S", _LEASH, self._folder),
+                    *self._command(),
+                ],
+                cwd=self._folder,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for this process, the leash for that one
+            )
+        self._await_ready()
+
+    def _await_ready(self) -> None:
+        assert self._process is not None  # noqa: S101 - just started
+        end = time.monotonic() + self.ready_seconds
+        while time.monotonic() < end:
+            if self._process.poll() is not None:
+                raise Refused(f"{self.name} ended at once:\n{self._tail()}")
+            try:
+                with urllib.request.urlopen(f"{self.url}{self.health}", timeout=1):  # noqa: S310 - our own http URL
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.1)
+        raise Refused(
+            f"{self.name} was not ready after {self.ready_seconds:.0f} s:\n{self._tail()}"
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """Return an environment with nothing of the caller's: no account, no proxy, no PYTHONPATH."""
+        return {
+            "PATH": self._path(),
+            "HOME": str(self._folder),
+            "TMPDIR": str(self._folder),
+            "LANG": "C.UTF-8",
+            "AWS_ACCESS_KEY_ID": ACCOUNT,
+            "AWS_SECRET_ACCESS_KEY": "none",
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "SAM_CLI_TELEMETRY": "0",
+        }
+
+    def _tail(self) -> str:
+        if not self.log.exists():
+            return ""
+        return self.log.read_text(errors="replace")[-3000:]
+
+
+def free_port() -> int:
+    """Return a port of loopback that is free now; somebody may take it before it is opened."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _complains(line: str, complaining: Sequence[str]) -> bool:
+    """Whether a line says that a function failed, or failed to start.
+
+    What a function logs itself tells by its level: a warning may quote a call that timed out. Errors
+    that are named for coming back do so, and what that costs is measured.
+    """
+    if '"level":"' in line:
+        return '"level":"ERROR"' in line and '"exception_name":"Temporary"' not in line
+    return any(words in line for words in complaining)

@@ -1,0 +1,123 @@
+"""Kills functions by signal: the fault `function-killed` where functions are processes.
+
+Lambda takes an execution environment away whenever it likes, and so does this: no matter whether
+it is between two calls, in the middle of one, or waiting for work. Who waited is simply not there
+for the next message.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Final, Protocol, Self, override
+
+from plimsoll.services.ports import Clock
+from plimsoll_testbed.scenario.scenario import FaultEntry
+
+FUNCTIONS: Final = {
+    "drains": "DrainsFunction",
+    "notices": "NoticesFunction",
+    "sweep": "SweepFunction",
+}
+"""What a scenario calls them -> what the stack's outputs call them."""
+LIVES: Final = 3.0
+"""The most seconds that a process lives which was started while the fault lasts."""
+LOOK: Final = 0.1
+_EXPLAINED: Final = ("Worker process died", "Worker process exited", "timed out after")
+"""How the emulator says that a process went while it worked or before it could; and that one which
+had to start anew ran out of its time, as happens on a busy machine. It comes back all the same."""
+
+
+class HasWorkers(Protocol):
+    """Runs functions as processes."""
+
+    def workers(self, function: str) -> Sequence[int]:
+        """Return the processes that run a function, by its name in the stack's outputs."""
+
+
+class Kills(AbstractContextManager["Kills"]):
+    """Kills the processes of functions while a fault lasts; use it as a context manager.
+
+    All that run when the fault begins are killed at once. Those that are started while it lasts
+    live up to three seconds more, as the seed draws.
+
+    Args:
+        emulator: whose processes they are.
+        seed: draws how long each lives.
+        clock: the real time.
+        say: told of each kill.
+    """
+
+    def __init__(
+        self, emulator: HasWorkers, seed: int, clock: Clock, say: Callable[[str], None]
+    ) -> None:
+        self._emulator = emulator
+        self._seed = seed
+        self._clock = clock
+        self._say = say
+        self._ended = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.killed = 0
+        self.error: Exception | None = None
+
+    @override
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    @override
+    def __enter__(self) -> Self:
+        return self
+
+    def begin(self, entry: FaultEntry, now: datetime) -> None:
+        """Let a fault begin; it ends by itself."""
+        thread = threading.Thread(
+            target=self._run, args=(entry, now + entry.lasts), name=entry.fault, daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    def explain(self, complaint: str) -> bool:
+        """Whether a complaint of the emulator is about what was done here."""
+        return self.killed > 0 and any(words in complaint for words in _EXPLAINED)
+
+    def _run(self, entry: FaultEntry, until: datetime) -> None:
+        try:
+            self._kill(str(entry.function), until)
+        except Exception as error:  # noqa: BLE001 - raised where the drill is run
+            self.error = error
+
+    def _kill(self, function: str, until: datetime) -> None:
+        name = FUNCTIONS[function]
+        draw = random.Random(f"{self._seed}/killed/{function}")  # noqa: S311 - a drill, no secret
+        ends = dict.fromkeys(self._emulator.workers(name), self._clock.now())
+        while ends or self._clock.now() < until:
+            for pid in [pid for pid, at in ends.items() if at <= self._clock.now()]:
+                del ends[pid]
+                self._end(pid, function)
+            if self._ended.wait(LOOK):
+                return
+            there = self._emulator.workers(name)
+            ends = {pid: at for pid, at in ends.items() if pid in there}
+            if self._clock.now() < until:
+                for pid in there:
+                    lives = timedelta(seconds=draw.uniform(0, LIVES))
+                    ends.setdefault(pid, self._clock.now() + lives)
+
+    def _end(self, pid: int, function: str) -> None:
+        with suppress(ProcessLookupError):  # it was quicker
+            os.kill(pid, signal.SIGKILL)
+            self.killed += 1
+            self._say(f"a process of the function {function} is killed by signal")

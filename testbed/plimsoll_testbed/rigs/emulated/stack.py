@@ -1,0 +1,130 @@
+"""The deployed stack, as the emulated rig uses it: clusters registered, functions called, logs read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, override
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.dynamodb import DynamoRegistry, DynamoReports
+from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.errors import Refused
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.measure.sentences import sentence
+from plimsoll_testbed.rigs.access import Access
+from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.rigs.emulated.emulator import REGION, Emulator
+from plimsoll_testbed.rigs.simulated.time import EPOCH
+
+SHOWN: Final = ("acted", "action not done")
+"""Messages of the functions' logs that people want to see while a drill runs."""
+
+
+class _EmulatedAws(Aws):
+    """AWS clients that talk to the emulator."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        super().__init__(REGION)
+        self._emulator = emulator
+
+    @override
+    def _client(self, service: str) -> Any:
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._emulator.client(service)
+            return self._clients[service]
+
+
+class Stack:
+    """A stack that was deployed on the emulator."""
+
+    def __init__(self, emulator: Emulator, aws: AwsFleet) -> None:
+        self._emulator = emulator
+        self._fleet = aws
+        self._aws = _EmulatedAws(emulator)
+        self._read = 0
+
+    def register(self, name: str, way: Access) -> None:
+        """Register a cluster as a user would: by endpoint and CA, with its token in a secret."""
+        secret = f"plimsoll/{name}"
+        self._emulator.client("secretsmanager").create_secret(
+            Name=secret, SecretString=json.dumps({"token": way.token})
+        )
+        DynamoRegistry(self._aws, self._emulator.outputs["ClustersTable"]).add(
+            Cluster(
+                name=name,
+                kind=ClusterKind.ENDPOINT,
+                mode=Mode.ACT,
+                region=REGION,
+                endpoint=way.url,
+                ca=way.ca,
+                secret=secret,
+                added=EPOCH,
+            )
+        )
+
+    def sweep(self) -> None:
+        """Run the function `sweep` once, so that the node index is there before the first notice.
+
+        Raises:
+            Refused: it failed.
+        """
+        answer = self._emulator.client("lambda").invoke(
+            FunctionName=self._emulator.outputs["SweepFunction"], Payload=b"{}"
+        )
+        if "FunctionError" in answer:
+            said = answer["Payload"].read().decode(errors="replace")
+            raise Refused(f"the function sweep failed: {said}")
+
+    def hand_in(self, clusters: Sequence[str], measurement: Measurement) -> None:
+        """Give in the reports that the functions wrote, and the calls that the fleet answered."""
+        reports = DynamoReports(self._aws, self._emulator.outputs["ReportsTable"])
+        for cluster in clusters:
+            for report in reversed(reports.list(cluster, limit=10_000)):
+                measurement.report(report.interruption, report.reasons)
+        for operation, times in self._fleet.calls.items():
+            for _ in range(times):
+                measurement.aws_call(operation)
+
+    @property
+    def log(self) -> Path:
+        """Where the emulator logs, with the output of every function in it."""
+        return self._emulator.log
+
+    @property
+    def asked(self) -> int:
+        """How often EC2, Auto Scaling and EKS were asked so far: while nothing is going, by sweeps."""
+        return sum(self._fleet.calls.values())
+
+    def complaints(self) -> Sequence[str]:
+        """Return what the emulator's log says of functions that failed."""
+        return self._emulator.complaints()
+
+    def news(self) -> Iterator[str]:
+        """Yield in words what the functions logged since the last call."""
+        with self.log.open(errors="replace") as log:
+            log.seek(self._read)
+            text = log.read()
+        whole, _, rest = text.rpartition("\n")
+        self._read += len(text.encode()) - len(rest.encode())
+        for line in whole.splitlines():
+            yield from _told(line)
+
+
+def _told(line: str) -> Iterator[str]:
+    start = line.find("{")
+    if start < 0:
+        return
+    try:
+        entry = json.loads(line[start:])
+    except ValueError:
+        return
+    if not isinstance(entry, dict):
+        return
+    if entry.get("level") == "ERROR":
+        error = str(entry.get("exception", "")).rpartition("\n")[2]
+        yield f"error: {entry.get('message')}: {error}"
+    elif entry.get("message") in SHOWN:
+        yield sentence(entry["message"], entry)

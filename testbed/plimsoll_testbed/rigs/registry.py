@@ -1,0 +1,74 @@
+"""The rigs that a drill can be played on. One line in the table makes another.
+
+A rig is a function that plays a drill and returns its report. It is imported when it is chosen,
+since each brings libraries that the others can do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final, Protocol
+
+from plimsoll.domain.errors import BadInput
+from plimsoll_testbed.measure.history import Recorder
+from plimsoll_testbed.measure.listening import Listener
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.scenario.script import Script
+
+
+class Rig(Protocol):
+    """Plays a drill."""
+
+    def __call__(
+        self,
+        drill: Script,
+        *,
+        responder: str,
+        seed: int,
+        listener: Listener | None = None,
+        recorder: Recorder | None = None,
+    ) -> Report:
+        """Return the report; nothing is left running, also after an error.
+
+        Args:
+            drill: what is played.
+            responder: who reacts.
+            seed: of all that is drawn.
+            listener: who hears how it goes.
+            recorder: who keeps what the report only adds up.
+
+        Raises:
+            BadInput: the rig cannot play it, with reason and cure.
+        """
+
+
+RIGS: Final[Mapping[str, str]] = {
+    "simulated": "plimsoll_testbed.rigs.simulated.rig:run",
+    "emulated": "plimsoll_testbed.rigs.emulated.rig:run",
+    "cluster": "plimsoll_testbed.rigs.cluster.rig:run",
+    "localstack": "plimsoll_testbed.rigs.localstack.rig:run",
+}
+"""Name -> module and function."""
+
+RESPONDERS: Final = ("plimsoll", "drain", "none")
+
+
+def rig_of(name: str) -> Rig:
+    """Return a rig.
+
+    Raises:
+        BadInput: there is no such rig, or its libraries are missing.
+    """
+    if name not in RIGS:
+        raise BadInput(f"there is no rig {name}; choose one of these: {', '.join(RIGS)}")
+    module, _, function = RIGS[name].partition(":")
+    try:
+        rig: Rig = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("plimsoll."):
+            raise BadInput(f"the rig {name} is not part of this installation") from error
+        raise BadInput(
+            f"the rig {name} needs the library {error.name}; install plimsoll[rigs]"
+        ) from error
+    return rig

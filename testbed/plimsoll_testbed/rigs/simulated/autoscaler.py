@@ -1,0 +1,101 @@
+"""A plain cluster autoscaler: every scan it grows on-demand groups for pods that fit nowhere.
+
+It stands for what runs in most clusters, so every responder has it beside it. It sees what the
+cluster shows, counts nodes on their way, and after a refusal leaves a group alone for a while.
+
+Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.errors import Refused, Temporary
+from plimsoll.domain.fit import Board
+from plimsoll.domain.observation import Observation
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.rigs.simulated.aws import group_of
+from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.time import GreenletWorkers, VirtualClock
+from plimsoll_testbed.rigs.simulated.transport import SimulatedTransport
+from plimsoll_testbed.rigs.simulated.wire import Wire
+from plimsoll_testbed.rigs.stage import Stage
+
+NAME: Final = "cluster-autoscaler"
+BACKOFF: Final = timedelta(minutes=5)
+"""--initial-node-group-backoff-duration."""
+
+
+class ClusterAutoscaler:
+    """Scans one cluster.
+
+    Args:
+        stage: the cluster, with its fleet.
+        clock: of the fleet.
+        api: the cluster as the autoscaler sees it.
+    """
+
+    def __init__(self, stage: Stage, clock: VirtualClock, api: KubernetesCluster) -> None:
+        self.api = api
+        self._stage = stage
+        self._clock = clock
+        self._avoid: dict[tuple[str, str | None], datetime] = {}
+
+    @property
+    def needed(self) -> bool:
+        """Whether a pod has no node: only then is it worth while to look."""
+        return any(not pod["spec"].get("nodeName") for pod in self._stage.all("pods"))
+
+    def scan(self) -> None:
+        """Look once, and ask for what is missing. An API server that is down is for the next."""
+        if not self.needed:
+            return
+        try:
+            self.grow(self.api.observe())
+        except Temporary:
+            return
+
+    def grow(self, seen: Observation) -> None:
+        """Ask for what is missing."""
+        homeless = [pod for pod in seen.pods if pod.pending]
+        if not homeless:
+            return
+        now = self._clock.now()
+        fleet = self._stage.fleet
+        plan = plan_growth(
+            Board(seen.nodes, seen.pods, seen.claims),
+            homeless,
+            [g for g in map(group_of, fleet.groups.values()) if g.capacity == "on-demand"],
+            upcoming=upcoming_of(fleet),
+            avoid=self._avoid,
+            now=now,
+        )
+        for growth in plan.growths:
+            try:
+                fleet.launch(growth.group, growth.add, growth.zone, now)
+            except Refused:
+                self._avoid[growth.group, growth.zone] = now + BACKOFF
+        self._clock.touch(fleet)
+
+
+def in_process(stage: HollowStage, clock: VirtualClock, api_seconds: float) -> ClusterAutoscaler:
+    """Return the autoscaler of a hollow cluster, in the drill's own time."""
+    transport = SimulatedTransport(
+        cluster=stage.cluster,
+        name=stage.name,
+        user=NAME,
+        wire=Wire(clock, api_seconds),
+        clock=clock,
+        lag=stage.lag,
+    )
+    api = KubernetesCluster(transport, stage.name, clock, workers=GreenletWorkers(clock))
+    return ClusterAutoscaler(stage, clock, api)
+
+
+def upcoming_of(fleet: Fleet) -> Counter[tuple[str, str | None]]:
+    """Return the machines that start, by group and zone."""
+    return Counter((m.group.name, m.zone) for m in fleet.alive() if not m.joined)

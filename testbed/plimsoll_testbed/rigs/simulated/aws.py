@@ -1,0 +1,185 @@
+"""AWS's answers about the fleet, in memory: Auto Scaling, EKS and EC2 as the services ask them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from plimsoll.domain.clusters import Instance
+from plimsoll.domain.errors import Refused
+from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.notices import (
+    HealthScheduledChange,
+    Notice,
+    SpotInterruption,
+    StateChange,
+    parse,
+)
+from plimsoll.domain.quantities import Resources
+from plimsoll_testbed.model.fleet import Fleet, Group
+from plimsoll_testbed.model.machines import Machine, node_labels
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.rigs.simulated.wire import Wire
+from plimsoll_testbed.scenario.events import event_of
+
+_LIST = {"asg": "autoscaling:DescribeAutoScalingGroups", "eks-nodegroup": "eks:DescribeNodegroup"}
+_GROW = {"asg": "autoscaling:LaunchInstances", "eks-nodegroup": "eks:UpdateNodegroupConfig"}
+_ASKABLE = {"spot-interruption", "health-scheduled-change"}
+"""What EC2 says when asked, besides the state; everything else is told by events only."""
+
+
+class SimulatedNodeGroups:
+    """The port `NodeGroups` over the fleet of one cluster."""
+
+    def __init__(self, fleet: Fleet, wire: Wire, clock: VirtualClock) -> None:
+        self._fleet = fleet
+        self._wire = wire
+        self._clock = clock
+        self._answered: dict[tuple[str, str], int | Refused] = {}
+        """A token that comes again gets the same answer, also when that was a refusal.
+
+        For a refusal this is the careful assumption, and the emulated rig's too: no page of AWS says
+        what becomes of it. LaunchInstances tells want of capacity inside an answer that succeeded,
+        and promised is only that what succeeded is not done twice:
+        https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
+        """
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:  # noqa: ARG002 - the fleet knows its own templates
+        """Return the groups of the cluster that can grow."""
+        found = {g.spec.name: g for g in self._fleet.groups.values() if g.spec.kind in _LIST}
+        # Auto Scaling describes all groups in one call, EKS one node group in each.
+        calls = dict.fromkeys(
+            (_LIST[g.spec.kind], name if g.spec.kind == "eks-nodegroup" else "")
+            for name, g in found.items()
+        )
+        for operation, _ in calls:
+            self._wire.to_aws(operation, int)
+        return [group_of(group) for group in found.values()]
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        """Ask for more nodes and return how many were promised; a repeated token asks once.
+
+        Raises:
+            Refused: more than the group may hold, or no capacity.
+        """
+        return self._wire.to_aws(_GROW[group.kind], partial(self._grow, group, add, zone, token))
+
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:  # noqa: ARG002 - the port's shape
+        """Let an instance that is drained be terminated at once."""
+        self._wire.to_aws(
+            "autoscaling:CompleteLifecycleAction",
+            lambda: self._fleet.end(instance, self._clock.now()),
+        )
+        self._clock.touch(self._fleet)
+
+    def renew(self, instance: str) -> None:
+        """Terminate an instance; its group keeps its desired capacity and launches another."""
+        self._wire.to_aws(
+            "autoscaling:TerminateInstanceInAutoScalingGroup",
+            lambda: self._fleet.end(instance, self._clock.now()),
+        )
+        self._clock.touch(self._fleet)
+
+    def _grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        if group.kind != "asg":
+            return self._raise(group, add, token)
+        key = (group.name, token)
+        if key not in self._answered:
+            try:
+                self._fleet.launch(group.name, add, zone, self._clock.now())
+                self._answered[key] = add
+                self._clock.touch(self._fleet)
+            except Refused as refused:
+                self._answered[key] = refused
+        answer = self._answered[key]
+        if isinstance(answer, Refused):
+            raise Refused(str(answer))
+        return answer
+
+    def _raise(self, group: NodeGroup, add: int, token: str) -> int:
+        key = (group.name, token)
+        if key not in self._answered:
+            wanted = self._fleet.group(group.name).desired + add
+            self._fleet.raise_desired(group.name, wanted, self._clock.now())
+            self._answered[key] = add
+            self._clock.touch(self._fleet)
+        return add
+
+
+class SimulatedInstances:
+    """The port `Instances` over all fleets of a drill."""
+
+    def __init__(self, fleets: Sequence[Fleet], wire: Wire) -> None:
+        self._fleets = fleets
+        self._wire = wire
+
+    def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
+        """Return what EC2 knows of these instances; the unknown ones are left out."""
+        return self._wire.to_aws(
+            "ec2:DescribeInstances", lambda: {m.id: instance_of(m) for m in self._known(ids)}
+        )
+
+    def going(self, ids: Sequence[str]) -> Sequence[Notice]:
+        """Return notices for those instances that are going, as events would have told."""
+        for operation in ("DescribeInstances", "DescribeSpotInstanceRequests"):
+            self._wire.to_aws(f"ec2:{operation}", int)
+        return self._wire.to_aws(
+            "ec2:DescribeInstanceStatus",
+            lambda: [notice for m in self._known(ids) for notice in _going(m)],
+        )
+
+    def _known(self, ids: Sequence[str]) -> Sequence[Machine]:
+        return [f.machine[i] for i in ids for f in self._fleets if i in f.machine]
+
+
+def group_of(group: Group) -> NodeGroup:
+    """Return a group of the fleet as the planner sees it."""
+    spec = group.spec
+    return NodeGroup(
+        kind=spec.kind,
+        name=spec.name,
+        capacity=spec.capacity,
+        zones=spec.zones,
+        desired=group.desired,
+        min_size=0,
+        max_size=spec.max,
+        instances=frozenset(m.id for m in group.alive),
+        instance_types=(spec.instance_type,),
+        template=NodeTemplate(
+            labels=node_labels(spec, spec.zones[0]),
+            taints=tuple(
+                Taint(key=t["key"], value=t.get("value", ""), effect=t.get("effect", "NoSchedule"))
+                for t in spec.taints
+            ),
+            allocatable=Resources.parse(spec.allocatable),
+        ),
+        launchable=spec.kind == "asg",
+    )
+
+
+def instance_of(machine: Machine) -> Instance:
+    """Return a machine as EC2 describes it."""
+    return Instance(
+        id=machine.id,
+        state=machine.state,
+        launched=machine.launched,
+        zone=machine.zone,
+        instance_type=machine.group.instance_type,
+        spot=machine.spot,
+        tags=((f"kubernetes.io/cluster/{machine.cluster}", "owned"),),
+    )
+
+
+def _going(machine: Machine) -> Iterator[Notice]:
+    """Yield what can be asked for: spot request status, scheduled events, and the death itself."""
+    told = [(kind, time) for kind, time in machine.notices if kind in _ASKABLE]
+    if machine.gone is not None:
+        told.append(("state-change", machine.gone))
+    for kind, time in told:
+        event = event_of(kind, machine, time, goes=machine.ends, state="terminated")
+        for notice in parse(event, received=time, drills=True):
+            if isinstance(notice, SpotInterruption | HealthScheduledChange | StateChange):
+                # Not the event's id: whoever asks EC2 never saw the event.
+                yield replace(notice, id=f"{machine.id}/{kind}")

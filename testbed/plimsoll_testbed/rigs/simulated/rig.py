@@ -1,0 +1,235 @@
+"""The simulated rig: the services over a hollow cluster and a fleet in memory, in virtual time.
+
+The same file, seed and responder give the same report, byte for byte: nothing here asks the real
+time, the machine, or the order of a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from plimsoll.domain.errors import PlimsollError
+from plimsoll_testbed.measure.history import Recorder
+from plimsoll_testbed.measure.listening import Listener, Progress, Quiet
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.measure.picture import Picture, picture_of
+from plimsoll_testbed.measure.report import Report, build_report
+from plimsoll_testbed.measure.settling import settled
+from plimsoll_testbed.rigs.simulated.autoscaler import in_process
+from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, TicksQueue
+from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, World
+from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.telemetry import DrillTelemetry
+from plimsoll_testbed.rigs.simulated.time import Invocation, VirtualClock
+from plimsoll_testbed.rigs.simulated.timeline import Timeline
+from plimsoll_testbed.rigs.simulated.trouble import Trouble
+from plimsoll_testbed.rigs.simulated.wire import Wire
+from plimsoll_testbed.rigs.sweeps import SWEEP, SWEEP_PHASE
+from plimsoll_testbed.rigs.warmup import warm_up
+from plimsoll_testbed.scenario.repertoire import refuse_unsupported
+from plimsoll_testbed.scenario.script import Script
+
+STEP: Final = timedelta(seconds=1)
+"""How often it is looked whether the drill is settled."""
+DOUBLED_TICK: Final = 0.7
+"""By how much the second copy of a tick is late: it overtakes, and falls into running slices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mischief:
+    """What a test may do to a drill, beyond the faults that a scenario can name."""
+
+    on_call: Callable[[Invocation], None] | None = None
+    """Called after every API call of an invocation, from time 0 on; it may kill it."""
+    doubled: bool = False
+    """Every notice and every tick comes twice, and out of order."""
+
+
+def run(
+    drill: Script,
+    *,
+    responder: str,
+    seed: int,
+    listener: Listener | None = None,
+    recorder: Recorder | None = None,
+) -> Report:
+    """Play a drill and return its report.
+
+    Raises:
+        BadInput: the rig cannot play it, or its cluster never becomes Ready.
+    """
+    simulation = Simulation(
+        drill, responder=responder, seed=seed, listener=listener, recorder=recorder
+    )
+    try:
+        return simulation.run()
+    finally:
+        simulation.close()
+
+
+class Simulation:
+    """One drill, played once."""
+
+    def __init__(  # noqa: PLR0913 - what a drill is played with
+        self,
+        drill: Script,
+        *,
+        responder: str,
+        seed: int,
+        listener: Listener | None = None,
+        mischief: Mischief | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        refuse_unsupported(drill.scenario, "simulated")
+        scenario = drill.scenario
+        self.drill = drill
+        self.responder_name = responder
+        self.seed = seed
+        self.mischief = mischief or Mischief()
+        self.clock = VirtualClock()
+        self.clock.on_error = self._failed
+        self._bugs: list[Exception] = []
+        self.measurement = Measurement(recorder)
+        self._listener = listener or Quiet()
+        self._zero = self.clock.now()
+        self.trouble = Trouble(seed)
+        api_seconds = scenario.latency.api.total_seconds()
+        self.stages = {
+            spec.name: HollowStage(spec, seed=seed, clock=self.clock, measurement=self.measurement)
+            for spec in scenario.clusters
+        }
+        waits = {
+            "notice_seconds": scenario.latency.notice.total_seconds(),
+            "function_seconds": scenario.latency.function.total_seconds(),
+        }
+        self.telemetry = DrillTelemetry(self._say)
+        self.ticks = TicksQueue(self.clock, self._slice, **waits)
+        self.responder = RESPONDERS[responder](
+            World(
+                clock=self.clock,
+                stages=self.stages,
+                wire=Wire(self.clock, api_seconds, self.measurement, self.trouble),
+                telemetry=self.telemetry,
+                ticks=self._tick,
+            )
+        )
+        self.notices = NoticesQueue(self.clock, self.responder.notices, **waits)
+        self.timeline = Timeline(
+            drill=drill,
+            seed=seed,
+            clock=self.clock,
+            stages=self.stages,
+            queue=self.notices,
+            measurement=self.measurement,
+            say=self._say,
+            trouble=self.trouble,
+            doubled=self.mischief.doubled,
+        )
+        self._autoscalers = [
+            (in_process(stage, self.clock, api_seconds), stage.spec.autoscaler.scan)
+            for stage in self.stages.values()
+            if stage.spec.autoscaler is not None
+        ]
+
+    def run(self) -> Report:
+        """Play the drill to its end and return the report.
+
+        Raises:
+            BadInput: a manifest is refused, or the cluster never becomes Ready.
+        """
+        scenario = self.drill.scenario
+        for name, stage in self.stages.items():
+            stage.set_up(self.drill.objects[name])
+        # The first sweep fills the node index; in a cluster that stands, it did so long ago.
+        self.clock.spawn(self.clock.now(), self.responder.sweep, "sweep")
+        for autoscaler, scan in self._autoscalers:
+            self.clock.every(scan, autoscaler.scan, "autoscaler")
+        warm_up(self.clock, self.measurement.not_ready)
+        self._zero = self.clock.now()
+        self.measurement.begin(self._zero)
+        self.clock.on_call = self._called
+        self.clock.on_end = self.trouble.ended
+        self.timeline.play(self._zero)
+        first = self._zero + SWEEP_PHASE
+        self.clock.at(first, lambda: self.clock.every(SWEEP, self.responder.sweep, "sweep"))
+        calm = False
+        while not calm and self.clock.now() < self._zero + scenario.horizon:
+            self.clock.run_until(min(self.clock.now() + STEP, self._zero + scenario.horizon))
+            for error in (*self.timeline.errors, *self._bugs):
+                raise error
+            calm = self._settled()
+            self._listener.progress(self._progress())
+            self._listener.show(self._picture)
+        self.responder.hand_in(self.measurement)
+        return build_report(
+            scenario,
+            self.measurement,
+            self.measurement.figures(
+                self.clock.now(), settled=calm, spot_price=scenario.spot_price
+            ),
+            rig="simulated",
+            responder=self.responder_name,
+            seed=self.seed,
+        )
+
+    def close(self) -> None:
+        """Drop what still runs."""
+        self.clock.close()
+
+    def restless(self) -> list[str]:
+        """Return in words why the drill cannot end yet, but for its timeline."""
+        words = self.measurement.restless()
+        for stage in self.stages.values():
+            words += stage.unfinished()
+        if not self.timeline.over:
+            words.append("the owner still waits for the API server")
+        if self.notices.in_flight:
+            words.append(f"{self.notices.in_flight} notices are on their way")
+        if self.ticks.running:
+            words.append("a slice is at work")
+        return words
+
+    def _settled(self) -> bool:
+        elapsed = self.clock.now() - self._zero
+        timeline = self.drill.scenario.timeline
+        # Cheap first: while the timeline runs nothing else needs to be looked at.
+        return settled(timeline, elapsed, ()) and not self.restless()
+
+    def _failed(self, invocation: Invocation) -> None:
+        """Tell of a run that failed. What is no error of ours by type is a bug, and ends the drill.
+
+        On AWS such a run would come back and perhaps work; here it shall be seen.
+        """
+        error = invocation.error
+        self._say(f"warning: {invocation.name} failed: {type(error).__name__}: {error}")
+        if error is not None and not isinstance(error, PlimsollError):
+            self._bugs.append(error)
+
+    def _called(self, invocation: Invocation) -> None:
+        self.trouble.called(invocation)
+        if self.mischief.on_call is not None:
+            self.mischief.on_call(invocation)
+
+    def _slice(self, cluster: str, holder: str) -> object:
+        return self.responder.slice(cluster, holder)
+
+    def _tick(self, cluster: str, delay_seconds: int) -> None:
+        self.ticks.send(cluster, delay_seconds)
+        if self.mischief.doubled:
+            self.ticks.send(cluster, delay_seconds + DOUBLED_TICK)
+
+    def _say(self, what: str) -> None:
+        self._listener.say((self.clock.now() - self._zero).total_seconds(), what)
+
+    def _picture(self) -> Picture:
+        return picture_of(self.stages, self.measurement, self.clock.now(), self._zero)
+
+    def _progress(self) -> Progress:
+        horizon = self.drill.scenario.horizon
+        return Progress(
+            seconds=(self.clock.now() - self._zero).total_seconds(),
+            of_seconds=horizon.total_seconds(),
+        )

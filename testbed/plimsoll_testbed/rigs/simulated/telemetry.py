@@ -1,0 +1,28 @@
+"""The port `Telemetry` in a drill: what services say goes to whoever listens; metrics are added."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from plimsoll_testbed.measure.sentences import sentence
+
+
+class DrillTelemetry:
+    """Tells one listener."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self.metrics: Counter[str] = Counter()
+
+    def log(self, message: str, **facts: object) -> None:
+        """Say a message with its facts."""
+        self._say(sentence(message, facts))
+
+    def warn(self, message: str, **facts: object) -> None:
+        """Say it as a warning."""
+        self._say(f"warning: {sentence(message, facts)}")
+
+    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:  # noqa: ARG002 - the port's shape
+        """Add to a metric."""
+        self.metrics[metric] += value  # type: ignore[assignment] # Counter adds floats as well

@@ -1,0 +1,188 @@
+"""Plays the timeline of a drill: notices, faults, and what the owner does."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol, assert_never
+
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.rigs.stage import Stage
+from plimsoll_testbed.scenario.events import event_of
+from plimsoll_testbed.scenario.manifests import Manifest
+from plimsoll_testbed.scenario.scenario import (
+    ApplyEntry,
+    Entry,
+    FaultEntry,
+    NoticeEntry,
+    ScaleEntry,
+    Selector,
+)
+from plimsoll_testbed.scenario.script import Script
+
+OWNER_RETRY = timedelta(seconds=1)
+"""How soon the owner tries again while the API server is down."""
+
+
+class TakesEvents(Protocol):
+    """Takes the events of a drill, and brings them to whoever responds."""
+
+    def send(self, body: str, *, delay_seconds: float = 0.0) -> None:
+        """Put an event on its way now, or later."""
+
+
+class MakesTrouble(Protocol):
+    """Plays faults of functions and of AWS."""
+
+    def begin(self, entry: FaultEntry, now: datetime) -> None:
+        """Let a fault begin; it ends by itself."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Timeline:
+    """The entries of a drill, from time 0 on."""
+
+    drill: Script
+    seed: int
+    clock: VirtualClock
+    stages: Mapping[str, Stage]
+    queue: TakesEvents
+    measurement: Measurement
+    say: Callable[[str], None]
+    trouble: MakesTrouble | None = None
+    """Who makes trouble for functions and AWS; None where the rig cannot."""
+    doubled: bool = False
+    """Whether every notice comes twice, fault or no fault."""
+    errors: list[Exception] = field(default_factory=list)
+    """What the cluster refused to its owner: the scenario is wrong."""
+    _disturbing: list[FaultEntry] = field(default_factory=list)
+    """Faults that notices meet just now."""
+    _sent: int = 0
+    _unplayed: int = 0
+
+    def play(self, zero: datetime) -> None:
+        """Set every entry on its time."""
+        for number, entry in enumerate(self.drill.scenario.timeline):
+            self._unplayed += 1
+            self.clock.at(zero + entry.at, partial(self._begin, number, entry))
+
+    @property
+    def over(self) -> bool:
+        """Whether the owner has done all that was to be done, also what had to wait."""
+        return not self._unplayed
+
+    def _begin(self, number: int, entry: Entry) -> None:
+        match entry:
+            case NoticeEntry():
+                self._unplayed -= 1
+                self._notices(number, entry)
+            case FaultEntry():
+                self._unplayed -= 1
+                self._fault(entry)
+            case ScaleEntry():
+                stage = self.stages[entry.cluster]
+                self._owner(f"scales {entry.name} to {entry.replicas}", partial(stage.scale, entry))
+            case ApplyEntry():
+                stage = self.stages[entry.cluster]
+                objects: Sequence[Manifest] = self.drill.applied[entry.file]
+                self._owner(f"applies {entry.file.name}", partial(stage.apply, objects))
+            case _:
+                assert_never(entry)
+
+    def _owner(self, what: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except ConnectionRefusedError:
+            again = self.clock.now() + OWNER_RETRY
+            self.clock.at(again, partial(self._owner, what, act))
+            return
+        except Exception as error:  # noqa: BLE001 - raised again where the drill is run
+            self.errors.append(error)
+        self._unplayed -= 1
+        self.say(f"the owner {what}")
+
+    def _fault(self, entry: FaultEntry) -> None:
+        now = self.clock.now()
+        self.say(f"fault {entry.fault} begins")
+        hit = [s for s in self.stages.values() if entry.cluster in {None, s.name}]
+        match entry.fault:
+            case "api-server-down":
+                for stage in hit:
+                    stage.take_api_away(now + entry.lasts)
+            case "api-server-slow":
+                for stage in hit:
+                    stage.slow_down(entry.latency.total_seconds(), now + entry.lasts)
+            case "insufficient-capacity":
+                for stage in self.stages.values():
+                    stage.refuse_capacity(entry.nodes, now + entry.lasts)
+            case "notices-lost" | "notices-delayed" | "notices-duplicated":
+                self._disturbing.append(entry)
+                self.clock.at(now + entry.lasts, partial(self._disturbing.remove, entry))
+            case "function-killed" | "aws-throttled" if self.trouble is not None:
+                self.trouble.begin(entry, now)
+            case _:  # the repertoire refuses such a scenario before anything starts
+                raise ValueError(f"this rig cannot play the fault {entry.fault}")
+        self.clock.at(now + entry.lasts, partial(self.say, f"fault {entry.fault} ends"))
+
+    def _notices(self, number: int, entry: NoticeEntry) -> None:
+        draw = random.Random(f"{self.seed}/timeline/{number}")  # noqa: S311 - a drill, no secret
+        chosen = select(entry.nodes, self.stages, draw)
+        steps = max(1, len(chosen) - 1)
+        for i, (stage, machine) in enumerate(chosen):
+            when = self.clock.now() + entry.spread * i / steps
+            self.clock.at(when, partial(self._notice, entry, stage, machine))
+
+    def _notice(self, entry: NoticeEntry, stage: Stage, machine: Machine) -> None:
+        if machine.gone is not None:
+            return
+        now = self.clock.now()
+        goes = None if entry.goes_after is None else now + entry.goes_after
+        self.say(f"{entry.notice} for {machine.node} of {stage.name}")
+        self.measurement.noticed(now, machine.id, entry.notice, deadline=goes)
+        event = event_of(entry.notice, machine, now, goes=goes, state=entry.state)
+        if event is not None:
+            machine.notices.append((entry.notice, now))
+            self._send(json.dumps(event))
+        if goes is not None:
+            stage.fleet.end(machine.id, goes)
+            self.clock.touch(stage.fleet)
+
+    def _send(self, body: str) -> None:
+        """Put an event on its way, through whatever notices meet just now.
+
+        A lost one never arrives, late ones arrive late, and doubled ones with a copy, out of order.
+        """
+        self._sent += 1
+        draw = random.Random(f"{self.seed}/notices/{self._sent}")  # noqa: S311 - a drill, no secret
+        met = [fault for fault in self._disturbing if draw.random() < fault.fraction]
+        if any(fault.fault == "notices-lost" for fault in met):
+            self.say("a notice is lost")
+            return
+        delays = [0.0]
+        spans = [f.delay.total_seconds() for f in met if f.fault == "notices-duplicated"]
+        for most in [*spans, *([2.0] if self.doubled else [])]:
+            delays = [draw.uniform(0, most) for _ in (*delays, 0)]
+        late = sum(f.delay.total_seconds() for f in met if f.fault == "notices-delayed")
+        for delay in delays:
+            self.queue.send(body, delay_seconds=late + delay)
+
+
+def select(
+    selector: Selector, stages: Mapping[str, Stage], draw: random.Random
+) -> Sequence[tuple[Stage, Machine]]:
+    """Return the nodes that a selector takes, in the order of the scenario."""
+    matches = [
+        (stage, machine)
+        for stage in stages.values()
+        for machine in stage.fleet.alive()
+        if machine.joined
+        and selector.takes_node(stage.name, machine.group, name=machine.node, zone=machine.zone)
+    ]
+    kept = set(draw.sample(range(len(matches)), selector.keeps(len(matches))))
+    return [match for i, match in enumerate(matches) if i in kept]

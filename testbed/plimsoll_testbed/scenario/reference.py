@@ -1,0 +1,209 @@
+"""The tables of the drill reference, made from what validates a scenario.
+
+A page holds each table between two comments, `<!-- table: NAME -->` and `<!-- end -->`; what stands
+between them is replaced, everything else is left as it was written. So the page cannot say anything
+that the schema does not:
+
+    python -m plimsoll_testbed.scenario.reference docs/drills.md          writes the tables anew
+    python -m plimsoll_testbed.scenario.reference --check docs/drills.md  only says whether they are up to date
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from plimsoll_testbed.scenario.crosschecks import FAULT_FIELDS
+from plimsoll_testbed.scenario.kinds import KINDS
+from plimsoll_testbed.scenario.repertoire import RIGS
+from plimsoll_testbed.scenario.schemas import schema
+
+_TABLE: Final = re.compile(r"(<!-- table: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_ENTRIES: Final = ("notice", "fault", "scale", "apply")
+_REFERENCES: Final[Mapping[str, str]] = {
+    "duration": "duration",
+    "span": "duration, or a range of two",
+    "quantity": "quantity",
+    "selector": "[nodes](#nodes-of-a-notice)",
+    "groupSelector": "[node groups](#nodes-of-a-fault)",
+    "entry": "[entries](#entries-of-the-timeline)",
+}
+_TYPES: Final[Mapping[str, str]] = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "object": "mapping",
+}
+_LIMITS: Final[Mapping[str, str]] = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "minItems": "at least {}",
+}
+_LARGEST: Final = 2**63 - 1
+"""A maximum that only keeps a number an ordinary one is not worth a word."""
+
+
+def render(page: str) -> str:
+    """Return a page with its tables made anew.
+
+    Raises:
+        KeyError: it asks for a table that there is not.
+    """
+    return _TABLE.sub(lambda found: f"{found[1]}\n{_TABLES[found[2]]()}\n{found[3]}", page)
+
+
+def fields(rules: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every mapping of a schema that has fields, with its path: outer ones first."""
+    if rules.get("properties"):
+        yield path, rules
+        for name, field in rules["properties"].items():
+            inner = f"{path}.{name}" if path else name
+            yield from fields(field, inner)
+            yield from fields(field.get("items", {}), f"{inner}[]")
+            more = field.get("additionalProperties")
+            if isinstance(more, Mapping):
+                yield from fields(more, f"{inner}.*")
+
+
+def _scenario() -> str:
+    return "\n".join(
+        _section(f"`{path}`" if path else "The file", rules)
+        for path, rules in fields(schema("schema.json"))
+    )
+
+
+def _entries() -> str:
+    parts: Mapping[str, Mapping[str, Any]] = schema("schema.json")["$defs"]
+    return "\n".join(
+        _section(f"`{name}{path.removeprefix(name)}`", rules)
+        for name in _ENTRIES
+        for path, rules in fields(parts[name], name)
+    )
+
+
+def _selectors() -> str:
+    parts: Mapping[str, Mapping[str, Any]] = schema("schema.json")["$defs"]
+    return "\n".join(
+        _section(title, parts[name])
+        for title, name in (
+            ("Nodes of a notice", "selector"),
+            ("Nodes of a fault", "groupSelector"),
+        )
+    )
+
+
+def _faults() -> str:
+    rigs = list(RIGS)
+    rows = [
+        (
+            f"`{fault}`",
+            _codes([*sorted(needed), "for"]),
+            _codes(sorted(possible)),
+            *("yes" if fault in RIGS[rig].faults else "no" for rig in rigs),
+        )
+        for fault, (needed, possible) in FAULT_FIELDS.items()
+    ]
+    tables = [_table(("fault", "needs", "may have", *rigs), rows)]
+    for rig, repertoire in RIGS.items():
+        named = [
+            f"`{field}` is one of {_codes(sorted(names))}"
+            for field, names in (
+                ("function", repertoire.functions),
+                ("service", repertoire.services),
+            )
+            if names
+        ]
+        if named:
+            tables.append(f"On the rig `{rig}`, {', and '.join(named)}.\n")
+    return "\n".join(tables)
+
+
+def _kinds() -> str:
+    return _table(("kind", "apiVersion"), [(kind, f"`{KINDS[kind]}`") for kind in sorted(KINDS)])
+
+
+_TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "scenario": _scenario,
+    "entries": _entries,
+    "selectors": _selectors,
+    "faults": _faults,
+    "kinds": _kinds,
+}
+
+
+def _section(title: str, rules: Mapping[str, Any]) -> str:
+    required = rules.get("required", ())
+    rows = [
+        (f"`{name}`" + (" (required)" if name in required else ""), _value(field), _meaning(field))
+        for name, field in rules["properties"].items()
+    ]
+    more = rules.get("additionalProperties")
+    if isinstance(more, Mapping):
+        rows.append(("any other", _value(more), _meaning(more)))
+    description = rules.get("description", "")
+    about = f"{description}\n\n" if description else ""
+    return f"### {title}\n\n{about}{_table(('field', 'value', 'meaning'), rows)}"
+
+
+def _meaning(field: Mapping[str, Any]) -> str:
+    if "description" in field:
+        return str(field["description"])
+    target = schema("schema.json")["$defs"].get(str(field.get("$ref", "")).rpartition("/")[2], {})
+    return str(target.get("description", ""))
+
+
+def _value(rules: Mapping[str, Any]) -> str:
+    """Return in words what a field may hold."""
+    if "$ref" in rules:
+        return _REFERENCES[str(rules["$ref"]).rpartition("/")[2]]
+    if "const" in rules:
+        return f"`{rules['const']}`"
+    if "enum" in rules:
+        return _codes(map(str, rules["enum"]))
+    if rules.get("type") == "array":
+        limits = "".join(f", {limit}" for limit in _limits(rules))
+        return f"list of {_value(rules['items'])}{limits}"
+    more = rules.get("additionalProperties")
+    if rules.get("type") == "object" and isinstance(more, Mapping) and "properties" not in rules:
+        return f"mapping of names to {_value(more)}"
+    text = ", ".join([_TYPES[str(rules["type"])], *_limits(rules)])
+    return f"{text}: {rules['title']}" if "title" in rules else text
+
+
+def _limits(rules: Mapping[str, Any]) -> Sequence[str]:
+    return [
+        form.format(rules[name])
+        for name, form in _LIMITS.items()
+        if name in rules and rules[name] != _LARGEST
+    ]
+
+
+def _codes(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(
+        f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |\n"
+        for line in lines
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the tables of these pages; with `--check`, return 1 when one is out of date."""
+    pages = [Path(argument) for argument in arguments if argument != "--check"]
+    stale = [page for page in pages if render(page.read_text("utf-8")) != page.read_text("utf-8")]
+    for page in stale:
+        if "--check" not in arguments:
+            page.write_text(render(page.read_text("utf-8")), "utf-8")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""Draws workloads: with room for what stands in the cluster, but not for much more."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from plimsoll.domain.names import HOSTNAME, ZONE
+from plimsoll_testbed.storms.chance import chance
+from plimsoll_testbed.storms.model import Group
+from plimsoll_testbed.storms.workload import Workload
+
+FULL: Final = 0.7
+"""How full a cluster is at most when it starts."""
+GRACES: Final = (5, 30, 30, 60, 110, 180)
+RANKED: Final = 0.15
+"""The share of storms in which priorities differ."""
+HIGH: Final = 1000
+_KINDS: Final = (*["Deployment"] * 12, *["StatefulSet"] * 5, "ReplicaSet", "Job", "Pod")
+_SURGES: Final[tuple[tuple[int | str, int | str], ...]] = (
+    ("25%", "25%"),
+    (1, 0),
+    (0, 1),
+    ("50%", "50%"),
+    (2, 1),
+)
+_AGENT: Final = Workload(
+    kind="DaemonSet",
+    name="agent",
+    replicas=0,
+    cpu=50,
+    grace_seconds=30,
+    stop_seconds=3,
+    startup_seconds=2,
+)
+
+
+def draw_workloads(
+    rnd: random.Random, groups: Sequence[Group], *, small: bool
+) -> tuple[Workload, ...]:
+    """Draw what runs on these groups; it fits there."""
+    room = int(FULL * sum(group.size * (group.cpu // 500) for group in groups))
+    """In pods of half a core."""
+    drawn = [_AGENT] if chance(rnd, 0.5) else []
+    ranked = chance(rnd, RANKED)
+    for number in range(rnd.randint(1, 3) if small else rnd.randint(2, 7)):
+        pods = rnd.choice((1, 1, 2, 2, 3)) if small else rnd.choice((1, 2, 2, 3, 4, 6, 9))
+        halves = rnd.choice((1, 1, 2, 3))
+        pods = min(pods, room // halves)
+        if pods < 1:
+            break
+        workload = _workload(rnd, f"w{number}", pods, halves * 500 - 50)
+        if ranked:
+            workload = replace(workload, priority=rnd.choice((0, 0, HIGH)))
+        room -= workload.replicas * halves
+        drawn.append(workload)
+    return tuple(drawn)
+
+
+def _workload(rnd: random.Random, name: str, replicas: int, cpu: int) -> Workload:
+    kind = rnd.choice(_KINDS)
+    grace = rnd.choice(GRACES)
+    common: dict[str, Any] = {
+        "kind": kind,
+        "name": name,
+        "cpu": cpu,
+        "grace_seconds": grace,
+        "stop_seconds": rnd.choice((1, 3, 3, min(grace - 1, 20), grace - 1, grace + 10)),
+        "startup_seconds": rnd.choice((2, 5, 15, 15, 40)),
+    }
+    if kind in {"Job", "Pod"}:
+        count = 1 if kind == "Pod" else replicas
+        return Workload(replicas=count, run_seconds=rnd.choice((None, None, 120, 300)), **common)
+    common |= {"replicas": replicas, "budget": _budget(rnd, replicas), **_scatter(rnd, replicas)}
+    if kind == "StatefulSet":
+        return Workload(volumes=chance(rnd, 0.5), parallel=chance(rnd, 0.3), **common)
+    if kind == "ReplicaSet":
+        return Workload(**common)
+    surge, unavailable = rnd.choice(_SURGES)
+    bounds = _bounds(rnd, replicas)
+    return Workload(
+        strategy=rnd.choice(("RollingUpdate", "RollingUpdate", "RollingUpdate", "Recreate")),
+        max_surge=surge,
+        max_unavailable=unavailable,
+        autoscaled=bounds,
+        gitops=bounds is None and chance(rnd, 0.2),
+        **common,
+    )
+
+
+def _scatter(rnd: random.Random, replicas: int) -> dict[str, Any]:
+    """Draw where its pods want, or have, to be apart."""
+    plain: dict[str, Any] = {"spread": None}
+    soft = chance(rnd, 0.5)
+    spread = {"spread": HOSTNAME if replicas == 1 else ZONE, "soft": soft}
+    apart = {"apart": True, "soft": soft or replicas > 2}  # noqa: PLR2004 - small clusters have few nodes
+    return rnd.choice((*[plain] * 8, spread, spread, apart))
+
+
+def _bounds(rnd: random.Random, replicas: int) -> tuple[int, int] | None:
+    """Draw an autoscaler; with no metrics it holds its minimum."""
+    return rnd.choice((*[None] * 6, (replicas, replicas + 2), (1, replicas)))
+
+
+def _budget(rnd: random.Random, replicas: int) -> tuple[str, int | str] | None:
+    return rnd.choice(
+        (
+            None,
+            None,
+            None,
+            ("maxUnavailable", 1),
+            ("maxUnavailable", 0),
+            ("minAvailable", 1),
+            ("minAvailable", max(1, replicas - 1)),
+            ("minAvailable", "50%"),
+        )
+    )

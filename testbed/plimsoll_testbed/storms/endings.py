@@ -1,0 +1,139 @@
+"""What must hold when a storm is over: nothing is left changed, open, or to be done."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Step
+from plimsoll_testbed.rigs.simulated.aws import group_of
+from plimsoll_testbed.rigs.simulated.rig import Simulation
+from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.storms.hearing import Hearing, since
+
+_COUNTED = ("deployments", "replicasets", "statefulsets")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a storm ended, as far as it must not depend on who carried it out, and how often."""
+
+    replicas: tuple[tuple[str, int], ...]
+    desired: tuple[tuple[str, int], ...]
+    taints: tuple[tuple[str, bool, tuple[str, ...]], ...]
+    """Of nodes that live: name, cordoned, taints."""
+
+
+def ending_of(stage: HollowStage) -> Ending:
+    """Return how a storm ended."""
+    store = stage.cluster.store
+    lives = {m.node for m in stage.fleet.alive()}
+    return Ending(
+        replicas=tuple(
+            (f"{kind}/{obj['metadata']['name']}", obj["spec"]["replicas"])
+            for kind in ("deployments", "statefulsets")
+            for obj in store.all(kind)
+        ),
+        desired=tuple((name, group.desired) for name, group in stage.fleet.groups.items()),
+        taints=tuple(
+            (
+                node["metadata"]["name"],
+                bool(node["spec"].get("unschedulable")),
+                tuple(sorted(t["key"] + "=" + t.get("value", "") for t in _taints(node))),
+            )
+            for node in store.all("nodes")
+            if node["metadata"]["name"] in lives and INTERRUPTION in json.dumps(node)
+        ),
+    )
+
+
+def still_to_do(stage: HollowStage, seen: Observation, now: datetime) -> Sequence[Step]:
+    """Return what would be done next: nothing, where all is calm."""
+    gone = frozenset(m.id for m in stage.fleet.machine.values() if m.gone is not None)
+    groups = tuple(group_of(g) for g in stage.fleet.groups.values() if g.spec.kind != "static")
+    return plan_drain(seen.among(groups=groups, gone=gone), now).steps
+
+
+def endings_wrong(
+    simulation: Simulation, stage: HollowStage, seen: Observation, hearing: Hearing
+) -> Iterator[tuple[str, str]]:
+    """Yield what a storm must not leave behind."""
+    yield from _left_changed(stage, seen)
+    yield from _left_open(simulation, stage, seen, hearing)
+    yield from _reported(simulation, stage, hearing)
+
+
+def _left_changed(stage: HollowStage, seen: Observation) -> Iterator[tuple[str, str]]:
+    """Nothing is left changed where it is over; a recommendation may wait for room for ever."""
+    store = stage.cluster.store
+    waiting = {n.name for n in seen.nodes if n.interruption and n.interruption.phase == "open"}
+    unfinished = {
+        ref.name for ref, pods in seen.of_workload.items() if any(p.node in waiting for p in pods)
+    }
+    for kind in _COUNTED:
+        for obj in store.all(kind):
+            if TEMPORARY in _annotations(obj) and obj["metadata"]["name"] not in unfinished:
+                yield "left-changed", f"{kind} {obj['metadata']['name']} is still changed"
+    lives = {m.node for m in stage.fleet.alive()}
+    for pod in store.all("pods"):
+        stays = pod["spec"].get("nodeName") in lives and "deletionTimestamp" not in pod["metadata"]
+        if stays and DELETION_COST in _annotations(pod):
+            yield "left-changed", f"pod {pod['metadata']['name']} has a deletion cost"
+
+
+def _left_open(
+    simulation: Simulation, stage: HollowStage, seen: Observation, hearing: Hearing
+) -> Iterator[tuple[str, str]]:
+    """Every node that had notice is cordoned; one that is gone leaves nothing, heard of or not."""
+    now = simulation.clock.now()
+    known = {node.name: node for node in seen.nodes}
+    for machine in stage.fleet.machine.values():
+        row = simulation.measurement.nodes[machine.id]
+        node = known.get(machine.node)
+        if row.noticed is None or node is None:
+            continue
+        if machine.gone is None:
+            if not hearing.heard_of(machine.node):
+                continue  # every notice was lost, and the instance is there: nobody can know
+            record = node.interruption
+            if record is None or not node.unschedulable:
+                yield "not-cordoned", f"{node.name} had {row.kind} and lives on uncordoned"
+            elif record.deadline is not None and record.deadline < now and record.gone is None:
+                yield "left-open", f"{node.name} is past its deadline and open"
+        else:
+            yield "left-open", f"{node.name} is gone and its Node is still there"
+
+
+def _reported(
+    simulation: Simulation, stage: HollowStage, hearing: Hearing
+) -> Iterator[tuple[str, str]]:
+    """What was written on a Node and went has one report: not two names, and not none."""
+    simulation.responder.hand_in(simulation.measurement)
+    began = simulation.measurement.started
+    reports = Counter(name.partition("@")[0] for name in simulation.measurement.reports)
+    for machine in stage.fleet.machine.values():
+        number = reports[machine.id]
+        if number > 1:
+            yield "reported-twice", f"{machine.node} has {number} reports of one interruption"
+        cordoned, gone = simulation.measurement.nodes[machine.id].cordoned, machine.gone
+        if number or cordoned is None or gone is None:
+            continue
+        if hearing.writes_a_report(since(began, cordoned), since(began, gone)):
+            yield "not-reported", f"{machine.node} was cordoned and went, and no report says so"
+
+
+def _annotations(obj: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = obj["metadata"].get("annotations") or {}
+    return found
+
+
+def _taints(node: dict[str, Any]) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = node["spec"].get("taints") or []
+    return [t for t in found if "plimsoll" in t["key"]]

@@ -1,0 +1,42 @@
+"""Storms as files: what is played is read as any drill is, and what failed can be played again."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from plimsoll_testbed.scenario.script import Script, read_drill
+from plimsoll_testbed.storms.model import Storm
+
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def write_storm(storm: Storm, folder: Path, *, comment: str = "") -> Path:
+    """Write a storm into a folder, which is made; return the path of its scenario.
+
+    Args:
+        storm: the storm.
+        folder: holds this storm only.
+        comment: what to say at the top of the scenario.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, documents in storm.files().items():
+        head = "".join(f"# {line}\n" for line in comment.splitlines()) if name == MAIN else ""
+        text = yaml.dump_all(documents, Dumper=_DUMPER, sort_keys=False)
+        (folder / name).write_text(head + text, encoding="utf-8")
+    return folder / MAIN
+
+
+def read_storm(storm: Storm) -> Script:
+    """Return a storm's drill, read from files that are gone afterwards.
+
+    Raises:
+        BadScenario: a storm was drawn, or shrunk, that is no valid drill.
+    """
+    with tempfile.TemporaryDirectory(prefix="plimsoll-storm-") as folder:
+        return read_drill(write_storm(storm, Path(folder)))
+
+
+MAIN = "drill.yaml"

@@ -1,0 +1,200 @@
+"""The oracle: what a plan that knew everything could have saved, found by exact search.
+
+It answers for plain storms only: one batch of notices in one instant, each with its end, nothing
+broken, nothing scaled or rolled out by anybody (an autoscaler neither), all pods of one priority,
+and at most `FEW` pods that must go. What it assumes:
+
+* A pod can be told to stop at once, so whoever stops within the time left need not be killed.
+* A workload is kept above zero when one of its pods is Ready elsewhere before the last one must be
+  told to stop, and every pod is to have its whole grace period: that it may stop sooner is not
+  known to anybody.
+* A Deployment whose count is its own has its replacement first. All others have a pod leave first,
+  within their budget; a single pod of those cannot be kept, and is no loss of the plan.
+* New nodes come from on-demand groups that may grow; spot groups may be about to go as well.
+* The plan takes `HEARD` seconds to begin and `DONE` to end. Between that and the true latest moment
+  nothing is promised.
+
+So it never says of more than is possible that it is; it may say of less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.fit import Board
+from plimsoll.domain.future_nodes import Daemons, future_node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.rigs.simulated.aws import group_of
+from plimsoll_testbed.rigs.simulated.rig import Simulation
+from plimsoll_testbed.storms.model import CLUSTER, Storm
+from plimsoll_testbed.storms.timeline import Notices
+from plimsoll_testbed.storms.workload import SCALED, Workload
+
+FEW: Final = 6
+HEARD: Final = 5.0
+DONE: Final = 8.0
+_ENDS: Final = frozenset(
+    {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """The cluster in the instant of the notices."""
+
+    seen: Observation
+    at: datetime
+
+
+def knows(storm: Storm) -> bool:
+    """Whether the oracle answers for a storm, but for the number of pods."""
+    return (
+        len(storm.events) == 1
+        and isinstance(event := storm.events[0], Notices)
+        and event.notice in _ENDS
+        and not event.spread_seconds
+        and all(w.autoscaled is None and not w.priority for w in storm.workloads)
+    )
+
+
+def not_saved(
+    storm: Storm, before: Before, simulation: Simulation, report: Report
+) -> list[tuple[str, str]] | None:
+    """Return what could have been saved and was not; None where the oracle does not know."""
+    fleet = simulation.stages[CLUSTER].fleet
+    going = {m.node: m for m in fleet.machine.values() if m.notices}
+    doomed = [
+        pod for pod in before.seen.pods if pod.node in going and _workload(storm, pod) is not None
+    ]
+    ends = [m.ends for m in going.values() if m.ends is not None]
+    if not ends or len(doomed) > FEW:
+        return None
+    left = (min(ends) - before.at).total_seconds()
+    search = _Search(storm, before.seen, frozenset(going), doomed, left, simulation)
+    return [*_killed(storm, doomed, left, report), *search.at_zero(report)]
+
+
+def _workload(storm: Storm, pod: Pod) -> Workload | None:
+    """Return whose pod it is, by its label; daemons stay with their node."""
+    name = pod.labels.get("app")
+    return next((w for w in storm.workloads if w.name == name and w.kind != "DaemonSet"), None)
+
+
+def _killed(
+    storm: Storm, doomed: Sequence[Pod], left: float, report: Report
+) -> Iterator[tuple[str, str]]:
+    for row in report["workloads"]:
+        mine = [w for pod in doomed if (w := _workload(storm, pod)) and w.name == row["name"]]
+        lost = sum(min(w.stop_seconds, w.grace_seconds) > left - HEARD - DONE for w in mine)
+        felt = row["pods_killed"] + row["pods_cut_short"]
+        if felt > lost:
+            yield "oracle-killed", f"{felt} of {row['name']}, and {lost} could not be saved"
+
+
+class _Search:
+    """Places one replacement for each workload that would be at zero, in the best way there is."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the whole world of the question
+        self,
+        storm: Storm,
+        seen: Observation,
+        going: frozenset[str],
+        doomed: Sequence[Pod],
+        left: float,
+        simulation: Simulation,
+    ) -> None:
+        self._storm, self._left, self._going = storm, left, going
+        nodes = [replace(n, unschedulable=True) if n.name in going else n for n in seen.nodes]
+        self._board = Board(nodes, seen.pods, seen.claims)
+        self._fleet = simulation.stages[CLUSTER].fleet
+        self._seen = seen
+        self._doomed: dict[str, list[Pod]] = {w.name: [] for w in storm.workloads}
+        for pod in doomed:
+            workload = _workload(storm, pod)
+            if workload is not None:
+                self._doomed[workload.name].append(pod)
+        self._ready_after = self._add_new_nodes()
+
+    def at_zero(self, report: Report) -> Iterator[tuple[str, str]]:
+        """Yield where more workloads were at zero than had to be."""
+        rows = {row["name"]: row for row in report["workloads"]}
+        risky = [w for w in self._storm.workloads if w.kind in SCALED and self._at_risk(w)]
+        hit = [n for n, row in rows.items() if row["seconds_at_zero"] > 0 and row["ready_floor"]]
+        safe = {w.name for w in self._storm.workloads} - {w.name for w in risky}
+        for name in hit:
+            if name in safe:
+                yield "oracle-zero", f"{name} was at zero, though some of its pods stay"
+        hopeful = [w for w in risky if self._may_be_kept(w)]
+        kept = self._most(hopeful, self._board)
+        lost = [w.name for w in hopeful if w.name in hit]
+        if len(lost) > len(hopeful) - kept:
+            yield "oracle-zero", f"{lost} were at zero; {kept} of {len(hopeful)} could be kept"
+
+    def _at_risk(self, workload: Workload) -> bool:
+        pods = [p for p in self._seen.pods if _workload(self._storm, p) is workload]
+        return bool(pods) and all(p.node in self._going for p in pods)
+
+    def _surges(self, workload: Workload) -> bool:
+        if workload.kind == "ReplicaSet":
+            return True
+        rolls = workload.kind == "Deployment" and workload.strategy == "RollingUpdate"
+        return rolls and not workload.gitops
+
+    def _may_be_kept(self, workload: Workload) -> bool:
+        if self._surges(workload):
+            return True
+        allows = workload.budget is None or workload.budget == ("maxUnavailable", 1)
+        return workload.replicas > 1 and allows
+
+    def _most(self, workloads: Sequence[Workload], board: Board) -> int:
+        """Return how many of these can be kept at once."""
+        if not workloads:
+            return 0
+        first, rest = workloads[0], workloads[1:]
+        best = self._most(rest, board)
+        for pod, node in self._places(first, board):
+            if best == len(workloads):
+                break
+            twin = board.copy()
+            twin.remove(pod)
+            twin.place(pod, node)
+            best = max(best, 1 + self._most(rest, twin))
+        return best
+
+    def _places(self, workload: Workload, board: Board) -> Iterator[tuple[Pod, str]]:
+        takes = workload.startup_seconds + HEARD
+        if not self._surges(workload):
+            takes += workload.stop_seconds + DONE  # and a volume has to follow
+        must_leave = self._left - workload.grace_seconds - DONE
+        for doomed in self._doomed[workload.name]:
+            pod = replacement_of(doomed) if self._surges(workload) else doomed
+            for node in board.candidates(pod):
+                if self._ready_after.get(node.name, 0.0) + takes <= must_leave:
+                    yield pod, node.name
+            if self._surges(workload):
+                return  # one replacement is as good as another
+
+    def _add_new_nodes(self) -> dict[str, float]:
+        """Add every node that could be asked for; return after how many seconds each is there."""
+        daemons = Daemons(self._board)
+        after: dict[str, float] = {}
+        for spec in self._storm.groups:
+            group = group_of(self._fleet.groups[spec.name])
+            if spec.capacity != "on-demand" or spec.kind != "asg" or group.template is None:
+                continue
+            if any(name.rpartition("-")[0] == spec.name for name in self._going):
+                continue  # it launches again by itself, and may not have more
+            for number in range(min(FEW, spec.most - spec.size)):
+                zone = spec.zones[number % len(spec.zones)]
+                node = future_node(group, group.template, zone, f"new-{spec.name}-{number}")
+                self._board.add_node(node)
+                for daemon in daemons.on(node):
+                    self._board.place(daemon, node.name)
+                after[node.name] = spec.startup_seconds + HEARD
+        return after

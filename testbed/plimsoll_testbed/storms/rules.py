@@ -1,0 +1,244 @@
+"""What the responder may write, judged by the state of the cluster just before.
+
+Each rule returns its name and what is wrong. They ask the same pure functions for room (`Board`)
+as the planner does, since these are the scheduler's; all else they work out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.fit import Board
+from plimsoll.domain.names import TEMPORARY
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.measure.tally import Tally
+from plimsoll_testbed.model.hollow.store import Store
+from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.storms.hearing import Hearing, since
+from plimsoll_testbed.storms.workload import GITOPS
+from plimsoll_testbed.storms.writes import GENERATIONS, KINDS, Write
+
+type Wrong = tuple[str, str]
+HEARD: Final = timedelta(seconds=5)
+"""How soon it is known that an instance is past its deadline, when nothing is broken."""
+WRITTEN: Final = timedelta(seconds=60)
+"""How soon a notice is on its node, also when the API server was away meanwhile."""
+SILENT: Final = timedelta(seconds=75)
+"""How long an instance may be gone without a word until a sweep knows."""
+_NAMES_ITS_END: Final = frozenset(
+    {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
+)
+"""Notices that say when the instance goes; a lifecycle action does not say its hook's timeout."""
+_PUTS_OFF: Final = "health-scheduled-change"
+"""A later one about the same change puts it off. The rig lets the instance go at the first date."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What a write is judged by."""
+
+    stage: HollowStage
+    measurement: Measurement
+    hearing: Hearing
+    look: Callable[[], Observation]
+    """Looks at the cluster itself, not at what the responder last read of it."""
+
+
+def judged(write: Write, scene: Scene) -> list[Wrong]:
+    """Return what is wrong with a write, before it happens."""
+    plural = write.target.resource.plural
+    namespace = write.target.namespace or ""
+    if plural == "pods" and (write.target.subresource == "eviction" or write.method == "DELETE"):
+        seen = scene.look()
+        pod = next((p for p in seen.pods if (p.namespace, p.name) == (namespace, write.name)), None)
+        return [] if pod is None else list(_Leaving(write, scene, seen, pod).wrong())
+    if plural in KINDS and "replicas" in write.body.get("spec", {}):
+        key = (scene.stage.name, namespace, KINDS[plural], write.name)
+        tally = scene.measurement.tallies.get(key)
+        return [] if tally is None else list(_scaling(write, tally, scene.stage.cluster.store))
+    return []
+
+
+def _scaling(write: Write, tally: Tally, store: Store) -> Iterator[Wrong]:
+    """A count is never set below the owner's, nor above it without a note of what to restore.
+
+    Where somebody else holds it to what is declared, it is not raised at all.
+    """
+    replicas = write.body["spec"]["replicas"]
+    note = (write.body.get("metadata", {}).get("annotations") or {}).get(TEMPORARY)
+    what = f"{write.name} to {replicas}, and its owner declared {tally.replicas}"
+    if replicas < tally.replicas:
+        yield "scaled-below-declared", what
+    if replicas > tally.replicas and note is None:
+        yield "raised-without-note", what
+    if replicas > tally.replicas and (holder := _held(write, store)) is not None:
+        yield "raised-anothers", f"{what}, which {holder} holds"
+
+
+def _held(write: Write, store: Store) -> str | None:
+    """Return who holds the count of a workload to what is declared."""
+    plural, namespace = write.target.resource.plural, write.target.namespace or ""
+    for autoscaler in store.all("horizontalpodautoscalers"):
+        target = autoscaler["spec"]["scaleTargetRef"]
+        if (autoscaler["metadata"]["namespace"], target["kind"], target["name"]) == (
+            namespace,
+            KINDS[plural],
+            write.name,
+        ):
+            return "an autoscaler"
+    fields = store.must_get(plural, namespace, write.name)["metadata"].get("managedFields", ())
+    holders = {e["manager"] for e in fields if "f:replicas" in e["fieldsV1"].get("f:spec", {})}
+    return GITOPS if GITOPS in holders else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """An eviction, or a delete, of one pod."""
+
+    write: Write
+    scene: Scene
+    seen: Observation
+    pod: Pod
+
+    def wrong(self) -> Iterator[Wrong]:
+        pod, node = self.pod, self.seen.node.get(self.pod.node or "")
+        machine = None if pod.node is None else self.scene.stage.fleet.on_node(pod.node)
+        grace = self._grace()
+        if machine is None or node is None:
+            return  # it died with its instance
+        if grace == 0:
+            yield "forced-while-alive", f"{pod} of {node.name}, whose instance lives"
+        if node.interruption is None:
+            yield "left-healthy-node", f"{pod} of {node.name}, which has no record of going"
+        deadline = None if node.interruption is None else node.interruption.deadline
+        ends = self._announced(machine)
+        if ends is not None and (deadline is None or deadline > ends):
+            yield "deadline-too-late", f"{node.name} ends sooner than its record says"
+        if grace is not None and deadline is not None:
+            left = (deadline - self.write.now).total_seconds()
+            if grace < min(pod.grace_seconds, max(1, int(left))):
+                yield "cut-needlessly", f"{pod} gets {grace} s of {left:g} s left"
+        if not pod.serving:
+            return
+        late = deadline is not None and self.write.now >= deadline - timedelta(
+            seconds=pod.grace_seconds
+        )
+        if not late and not self._looks_are_old():
+            yield from self._early(node)
+
+    def _announced(self, machine: Machine) -> datetime | None:
+        """Return when an instance goes, where all that decides it was heard long enough ago."""
+        heard = self.write.now - WRITTEN - self.scene.hearing.slack
+        told = all(kind in _NAMES_ITS_END and at < heard for kind, at in machine.notices)
+        known = machine.notices and self.scene.hearing.heard_all_of(machine.node)
+        put_off = sum(kind == _PUTS_OFF for kind, _ in machine.notices) > 1
+        return machine.ends if told and known and not put_off else None
+
+    def _looks_are_old(self) -> bool:
+        zero = self.scene.measurement.started
+        return self.scene.hearing.looks_are_old(since(zero, self.write.now))
+
+    def _grace(self) -> int | None:
+        options = self.write.body.get("deleteOptions", self.write.body)
+        grace: int | None = options.get("gracePeriodSeconds")
+        return grace
+
+    def _early(self, node: Node) -> Iterator[Wrong]:
+        """Before its latest safe start a pod that serves leaves only where that costs nothing."""
+        pod, owner = self.pod, self.seen.owner(self.pod)
+        tally = None if owner is None else self._tally(owner)
+        if owner is None or tally is None or not tally.counted:
+            yield "early", f"{pod}, which may finish, or which nobody makes anew"
+            return
+        mates = [p for p in self.seen.of_workload.get(owner, ()) if self._serves(p)]
+        staying = [p for p in mates if self._stays(p)]
+        if len(staying) >= tally.replicas:
+            return
+        if len(mates) - 1 < tally.floor:
+            rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
+            yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {tally.floor}"
+        if not self._has_room():
+            yield "no-room", f"{pod} of {node.name} has no place to go to"
+
+    def _rolls_out(self, owner: Ref) -> bool:
+        """Whether its pods are of two generations: then its controller takes pods as well."""
+        pods = self.seen.of_workload.get(owner, ())
+        generations = {p.labels.get(key) for p in pods for key in GENERATIONS if key in p.labels}
+        return len(generations) > 1 or self.seen.workload[owner].rolling_out
+
+    def _tally(self, owner: Ref) -> Tally | None:
+        return self.scene.measurement.tallies.get(
+            (self.scene.stage.name, owner.namespace, owner.kind, owner.name)
+        )
+
+    def _serves(self, pod: Pod) -> bool:
+        """What the API server shows, but for deaths that are on record or that a sweep has seen."""
+        if not pod.serving or pod.node is None:
+            return False
+        if self.scene.stage.fleet.on_node(pod.node) is not None:
+            return True
+        node = self.seen.node.get(pod.node)
+        record = None if node is None else node.interruption
+        if record is not None and (record.gone is not None or self._past(record.deadline)):
+            return False
+        slack = self.scene.hearing.slack
+        return any(
+            machine.gone is not None and machine.gone > self.write.now - SILENT - slack
+            for machine in self.scene.stage.fleet.machine.values()
+            if machine.node == pod.node
+        )
+
+    def _past(self, deadline: datetime | None) -> bool:
+        return deadline is not None and deadline + HEARD + self.scene.hearing.slack < self.write.now
+
+    def _stays(self, pod: Pod) -> bool:
+        node = self.seen.node.get(pod.node or "")
+        return node is not None and node.interruption is None and not node.unschedulable
+
+    def _has_room(self) -> bool:
+        """Whether its replacement has a place now that takes nothing from others who wait.
+
+        kube-scheduler may deal the places in another way; that it can be done is what counts.
+        """
+        nodes = [
+            replace(n, unschedulable=True) if n.interruption is not None else n
+            for n in self.seen.nodes
+        ]
+        board = Board(nodes, self.seen.pods, self.seen.claims)
+        promised = sorted(self._promised(), key=lambda pod: -pod.priority)
+        alone = _dealt(board.copy(), promised)
+        board.remove(self.pod)
+        for node in board.candidates(self.pod):
+            twin = board.copy()
+            twin.place(self.pod, node.name)
+            if _dealt(twin, promised) >= alone:
+                return True
+        return False
+
+    def _promised(self) -> Iterator[Pod]:
+        """Yield who takes room before it: what is Pending, and what will be made for the leaving."""
+        yield from (p for p in self.seen.pods if p.pending)
+        for ref, workload in self.seen.workload.items():
+            pods = self.seen.of_workload.get(ref, ())
+            leaving = [p for p in pods if p.deleting is not None]
+            owed = workload.replicas - sum(p.deleting is None for p in pods)
+            yield from (replacement_of(p) for p in leaving[: max(0, owed)])
+
+
+def _dealt(board: Board, pods: Sequence[Pod]) -> int:
+    """Place as many pods as there is room for, and return how many."""
+    placed = 0
+    for pod in pods:
+        node = board.choose(pod)
+        if node is not None:
+            board.place(pod, node.name)
+            placed += 1
+    return placed

@@ -1,0 +1,181 @@
+"""A workload of a storm, as plain values, and the manifests that it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from plimsoll.domain.names import HOSTNAME
+from plimsoll_testbed.scenario.manifestchecks import RUN, STARTUP, STOP
+
+type Json = dict[str, Any]
+
+GITOPS: Final = "argocd-controller"
+"""The field manager of workloads whose count a GitOps tool owns."""
+ROLLED: Final = frozenset({"Deployment", "StatefulSet"})
+"""Kinds whose controller replaces the pods when the template changes."""
+SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
+"""Kinds whose count an owner may change."""
+_API: Final = {"Job": "batch/v1", "Pod": "v1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A workload, with its budget, its autoscaler and its volumes."""
+
+    kind: str
+    name: str
+    replicas: int
+    """For a Job how many pods it runs side by side; a bare Pod is one."""
+    cpu: int
+    grace_seconds: int
+    stop_seconds: int
+    startup_seconds: int
+    strategy: str = "RollingUpdate"
+    max_surge: int | str = "25%"
+    max_unavailable: int | str = "25%"
+    budget: tuple[str, int | str] | None = None
+    """A field of a PodDisruptionBudget, and its value."""
+    gitops: bool = False
+    volumes: bool = False
+    parallel: bool = False
+    spread: str | None = None
+    """The topology key over which its pods are spread."""
+    apart: bool = False
+    """No two of its pods on a node, by pod anti-affinity."""
+    soft: bool = False
+    """Whether spread and anti-affinity are mere wishes."""
+    autoscaled: tuple[int, int] | None = None
+    """The bounds of a HorizontalPodAutoscaler."""
+    priority: int = 0
+    run_seconds: int | None = None
+    """After how long its pods finish by themselves; None for never."""
+
+    def rendered(self, *, generation: int = 0) -> list[Json]:
+        """Return its objects, itself first; another generation is another pod template."""
+        objects = [self._object(generation)]
+        if self.budget is not None:
+            field, value = self.budget
+            spec: Json = {field: value, "selector": {"matchLabels": {"app": self.name}}}
+            objects.append(self._beside("policy/v1", "PodDisruptionBudget", spec))
+        if self.autoscaled is not None:
+            least, most = self.autoscaled
+            target = {"apiVersion": "apps/v1", "kind": self.kind, "name": self.name}
+            spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most}
+            objects.append(self._beside("autoscaling/v2", "HorizontalPodAutoscaler", spec))
+        return objects
+
+    def rolled(self, generation: int) -> Json:
+        """Return what its owner's tool sends for another pod template.
+
+        It does not know who manages which field, and leaves the count to an autoscaler.
+        """
+        sent = self._object(generation)
+        sent["metadata"].pop("managedFields", None)
+        if self.autoscaled is not None:
+            del sent["spec"]["replicas"]
+        return sent
+
+    def _beside(self, version: str, kind: str, spec: Json) -> Json:
+        return {"apiVersion": version, "kind": kind, "metadata": {"name": self.name}, "spec": spec}
+
+    def _object(self, generation: int) -> Json:
+        metadata: Json = {"name": self.name}
+        template = self._template(generation)
+        if self.kind == "Pod":
+            spec = template["spec"]
+            metadata |= template["metadata"]
+        else:
+            spec = {**self._spec(), "template": template}
+        if self.gitops:
+            metadata["managedFields"] = [
+                {
+                    "manager": GITOPS,
+                    "operation": "Update",
+                    "apiVersion": "apps/v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:spec": {"f:replicas": {}}},
+                }
+            ]
+        version = _API.get(self.kind, "apps/v1")
+        return {"apiVersion": version, "kind": self.kind, "metadata": metadata, "spec": spec}
+
+    def _spec(self) -> Json:
+        """Return the spec, but for the template."""
+        if self.kind == "Job":
+            return {"parallelism": self.replicas, "completions": self.replicas, "backoffLimit": 100}
+        spec: Json = {"selector": {"matchLabels": {"app": self.name}}}
+        if self.kind == "DaemonSet":
+            return spec
+        spec["replicas"] = self.replicas
+        if self.kind == "Deployment":
+            spec["strategy"] = {"type": self.strategy}
+            if self.strategy == "RollingUpdate":
+                spec["strategy"]["rollingUpdate"] = {
+                    "maxSurge": self.max_surge,
+                    "maxUnavailable": self.max_unavailable,
+                }
+        if self.kind == "StatefulSet":
+            spec["serviceName"] = self.name
+            spec["podManagementPolicy"] = "Parallel" if self.parallel else "OrderedReady"
+            if self.volumes:
+                claim = {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "10Gi"}},
+                }
+                spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim}]
+        return spec
+
+    def _template(self, generation: int) -> Json:
+        annotations = {STARTUP: f"{self.startup_seconds}s", STOP: f"{self.stop_seconds}s"}
+        if self.run_seconds is not None:
+            annotations[RUN] = f"{self.run_seconds}s"
+        if generation:
+            annotations["generation"] = str(generation)
+        pod: Json = {
+            "terminationGracePeriodSeconds": self.grace_seconds,
+            "containers": [
+                {
+                    "name": "main",
+                    "image": f"example/{self.name}",
+                    "resources": {"requests": {"cpu": f"{self.cpu}m"}},
+                }
+            ],
+        }
+        if self.kind == "Job":
+            pod["restartPolicy"] = "Never"
+        if self.priority:
+            pod["priorityClassName"] = priority_class(self.priority)["metadata"]["name"]
+        mine = {"matchLabels": {"app": self.name}}
+        if self.spread is not None:
+            pod["topologySpreadConstraints"] = [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": self.spread,
+                    "whenUnsatisfiable": "ScheduleAnyway" if self.soft else "DoNotSchedule",
+                    "labelSelector": mine,
+                }
+            ]
+        if self.apart:
+            pod["affinity"] = {"podAntiAffinity": self._apart(mine)}
+        return {
+            "metadata": {"labels": {"app": self.name}, "annotations": annotations},
+            "spec": pod,
+        }
+
+    def _apart(self, mine: Json) -> Json:
+        term = {"topologyKey": HOSTNAME, "labelSelector": mine}
+        if self.soft:
+            wish = {"weight": 100, "podAffinityTerm": term}
+            return {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}
+        return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def priority_class(value: int) -> Json:
+    """Return the class of a priority."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": f"priority-{value}"},
+        "value": value,
+    }
