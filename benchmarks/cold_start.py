@@ -97,7 +97,7 @@ def world(nodes: int) -> Iterator[World]:
         ministack.deploy(AcceptDrills="true", Size="small")
         stack = Stack(ministack, aws)
         stack.register("harbor", Access(url=server.url, token=server.token))
-        stack.sweep()
+        stack.resync()
         yield World(stack=ministack, server=server, machines=machines, patches=patches)
 
 

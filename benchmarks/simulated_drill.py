@@ -27,7 +27,7 @@ from rich.table import Table
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.registry import RESPONDERS
 from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.script import Script, read_drill
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 
 TARGET_SECONDS = {(100, 1_000): 10.0, (500, 5_000): 60.0}
 """What is aimed at, by nodes and pods."""
@@ -109,7 +109,7 @@ def workload(number: int, replicas: int) -> dict[str, object]:
     }
 
 
-def read(nodes: int = 100, pods: int = 1_000) -> Script:
+def read(nodes: int = 100, pods: int = 1_000) -> Drill:
     with tempfile.TemporaryDirectory() as folder:
         workloads = [workload(number, REPLICAS) for number in range(pods // REPLICAS)]
         (Path(folder) / "workloads.yaml").write_text(yaml.safe_dump_all(workloads))
@@ -151,7 +151,7 @@ def main() -> None:
     console.print(table)
 
 
-def profile(drill: Script, responder: str) -> None:
+def profile(drill: Drill, responder: str) -> None:
     profiler = cProfile.Profile()
     profiler.runcall(run, drill, responder=responder, seed=0)
     pstats.Stats(profiler).sort_stats("tottime").print_stats(30)

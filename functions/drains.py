@@ -1,6 +1,6 @@
-"""SQS `ticks` -> one slice of a cluster's drain.
+"""SQS `wake-ups` -> one reconcile of a cluster's drain.
 
-A tick says only which cluster may have work. Ticks come in series and in doubles, so one that
+A wake-up says only which cluster may have work. Wake-ups come in series and in doubles, so one that
 fails is left to its queue: others are on the way.
 """
 
@@ -14,8 +14,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plimsoll import bootstrap
 from plimsoll.observability import logger, metrics
 
-SLICE_SECONDS: Final = 19.0
-"""Short, so that killing a slice loses little."""
+RECONCILE_SECONDS: Final = 19.0
+"""Short, so that killing a reconcile loses little."""
 END_SECONDS: Final = 4.0
 """Kept back from the function's time for handing back the lease and writing the report."""
 
@@ -26,22 +26,22 @@ bootstrap.make_ready()
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Work a slice for each tick, and name those that must come back."""
+    """Work a reconcile for each wake-up, and name those that must come back."""
     failed = []
     for record in event["Records"]:
         try:
             _work(record["body"], context)
-        except Exception:  # noqa: BLE001 - whatever it is, the tick comes back
+        except Exception:  # noqa: BLE001 - whatever it is, the wake-up comes back
             # A partial failure is no error of the function, so it must be said here.
-            logger.exception("slice failed", extra={"sqs_message": record["messageId"]})
+            logger.exception("reconcile failed", extra={"sqs_message": record["messageId"]})
             failed.append(record)
     return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
 
 
 def _work(body: str, context: LambdaContext) -> None:
     seconds_left = context.get_remaining_time_in_millis() / 1000 - END_SECONDS
-    bootstrap.drains().slice(
+    bootstrap.drains().reconcile(
         json.loads(body)["cluster"],
         holder=context.aws_request_id,
-        seconds=min(SLICE_SECONDS, seconds_left),
+        seconds=min(RECONCILE_SECONDS, seconds_left),
     )

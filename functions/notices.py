@@ -1,4 +1,4 @@
-"""SQS `notices` -> cordon, taint and record; then the ticks that wake the drain.
+"""SQS `notices` -> cordon, taint and record; then the wake-ups that wake the drain.
 
 What may work later comes back within seconds, since a notice lives for two minutes; so does what was
 refused, because an API server that has just started refuses everybody (403) until it has read who
@@ -72,7 +72,7 @@ def _must_come_back(record: dict[str, Any], answer: object) -> bool:
             message_id=record["messageId"],
             attempts=attempts,
         )
-        metrics.add_metric(name=Metric.NOTICES_POISONED, unit="Count", value=1)
+        metrics.add_metric(name=Metric.NOTICES_DEAD_LETTERED, unit="Count", value=1)
         return False
     logger.warning("notice comes back", extra={"attempts": attempts}, exc_info=answer)
     bootstrap.notices_queue().come_back(record["receiptHandle"], seconds=_pause(answer, attempts))

@@ -1,6 +1,6 @@
 """Every minute: instances that go without an event, the node index, clusters to wake.
 
-A sweep that fails is not tried again: the next one is a minute away, and an alarm counts those
+A resync that fails is not tried again: the next one is a minute away, and an alarm counts those
 that end well.
 """
 
@@ -19,6 +19,6 @@ bootstrap.make_ready()
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> None:  # noqa: ARG001 - Lambda's own signature
-    """Run one sweep over every registered cluster."""
-    bootstrap.sweep().run()
-    metrics.add_metric(name=Metric.SWEEP_FINISHED, unit="Count", value=1)
+    """Run one resync over every registered cluster."""
+    bootstrap.resync().run()
+    metrics.add_metric(name=Metric.RESYNC_FINISHED, unit="Count", value=1)

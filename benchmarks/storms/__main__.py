@@ -65,7 +65,7 @@ def _read() -> argparse.Namespace:
         choices=SIZES,
         default="usual",
         help="of the deployed stack, on the cluster rig: how many batches of notices and how "
-        f"many ticks are handled at once, each by a process of about 100 MB ({', '.join(f'{n} {s}' for s, n in SIZES.items())})",
+        f"many wake-ups are handled at once, each by a process of about 100 MB ({', '.join(f'{n} {s}' for s, n in SIZES.items())})",
     )
     parser.add_argument(
         "--logs", type=Path, help="a folder in which the functions' log of each run is kept"

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from benchmarks.storms import bare
-from benchmarks.storms.cluster import LAST_CHANGES, Counting, Telling, open_room, watch_of
+from benchmarks.storms.cluster import LAST_CHANGES, Counting, Telling, open_headroom, watch_of
 from benchmarks.storms.outcome import Outcome, emptied, left
 from benchmarks.storms.scenario import CLUSTER, NOTICE_SECONDS, SPOT
 from benchmarks.storms.times import Times
@@ -22,22 +22,22 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
-from plimsoll_testbed.rigs.cluster.stage import COMMON_DRAIN
+from plimsoll_testbed.rigs.cluster.rig_cluster import COMMON_DRAIN
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
-from plimsoll_testbed.scenario.script import Script
+from plimsoll_testbed.scenario.drill import Drill
 
 LIMIT_SECONDS: Final = 300.0
 LOOK: Final = 0.25
 
 
-def bound(drill: Script, *, evict: bool) -> Outcome:
+def bound(drill: Drill, *, evict: bool) -> Outcome:
     """Return how a bare client does; it has five minutes."""
     with ExitStack() as exits:
         return _Bound(drill, evict=evict, exits=exits).measure()
 
 
 class _Bound:
-    def __init__(self, drill: Script, *, evict: bool, exits: ExitStack) -> None:
+    def __init__(self, drill: Drill, *, evict: bool, exits: ExitStack) -> None:
         self._evict = evict
         self._exits = exits
         self._began = time.monotonic()
@@ -54,10 +54,10 @@ class _Bound:
 
     def measure(self) -> Outcome:
         self._clusters.make_ready()
-        stage = self._clusters.stages[CLUSTER]
-        open_room(stage)
-        watch = self._exits.enter_context(watch_of(stage))
-        machines = [m for m in stage.fleet.alive() if m.group.name == SPOT]
+        rig_cluster = self._clusters.rig_clusters[CLUSTER]
+        open_headroom(rig_cluster)
+        watch = self._exits.enter_context(watch_of(rig_cluster))
+        machines = [m for m in rig_cluster.fleet.alive() if m.group.name == SPOT]
         names = [machine.node for machine in machines]
         way = self._clusters.open(CLUSTER, COMMON_DRAIN)
         client = self._exits.enter_context(bare.client(way, names, evict=self._evict))

@@ -17,21 +17,21 @@ from benchmarks.storms.times import Times
 from benchmarks.storms.watch import Watch, watching
 from benchmarks.storms.workers import Memory, sized
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.measure.ledgers import NodeLedger
 from plimsoll_testbed.measure.listening import Progress
-from plimsoll_testbed.measure.picture import Picture
+from plimsoll_testbed.measure.node_metrics import NodeMetrics
+from plimsoll_testbed.measure.snapshot import Snapshot
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
-from plimsoll_testbed.rigs.cluster.stage import ControlPlaneStage
+from plimsoll_testbed.rigs.cluster.rig_cluster import ControlPlaneRigCluster
 from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.simulated.timeline import Timeline
-from plimsoll_testbed.scenario.script import Script
+from plimsoll_testbed.scenario.drill import Drill
 
 TELL_SECONDS: Final = 5.0
 LAST_CHANGES: Final = 1.0
 """Until the watcher has heard what this process has."""
 LAST_LINES: Final = 22.0
-"""A function's lines reach the log when it has ended, and a slice of the drain may just have begun."""
+"""A function's lines reach the log when it has ended, and a reconcile of the drain may just have begun."""
 OPENERS: Final = 16
 TOLD: Final = ("error", "not settled")
 WIDTH: Final = 160
@@ -53,7 +53,7 @@ class Telling:
     def progress(self, progress: Progress) -> None:
         """Pass it over."""
 
-    def show(self, picture: Callable[[], Picture]) -> None:
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Pass it over."""
 
 
@@ -63,7 +63,7 @@ class Counting:
     def __init__(self) -> None:
         self._told = 0.0
 
-    def done(self, nodes: Sequence[NodeLedger]) -> bool:
+    def done(self, nodes: Sequence[NodeMetrics]) -> bool:
         """Return whether every node that has its notice is cordoned and empty."""
         noticed = [node for node in nodes if node.noticed is not None]
         cordoned = sum(node.cordoned is not None for node in noticed)
@@ -80,7 +80,7 @@ class Counting:
 class Storm(Emulation):
     """A drill that ends as soon as every node is empty, and judges nothing."""
 
-    def __init__(self, drill: Script, *, size: str, exits: ExitStack) -> None:
+    def __init__(self, drill: Drill, *, size: str, exits: ExitStack) -> None:
         telling = Telling()
         super().__init__(
             drill,
@@ -100,10 +100,10 @@ class Storm(Emulation):
         with self._step("made the cluster ready"):
             self._clusters.make_ready()
         stack, bus = self._set_up()
-        stage = self._clusters.stages[CLUSTER]
-        assert isinstance(stage, ControlPlaneStage)
-        open_room(stage)
-        watch = self._exits.enter_context(watch_of(stage))
+        rig_cluster = self._clusters.rig_clusters[CLUSTER]
+        assert isinstance(rig_cluster, ControlPlaneRigCluster)
+        open_headroom(rig_cluster)
+        watch = self._exits.enter_context(watch_of(rig_cluster))
         memory = self._exits.enter_context(Memory(stack.log.parent))
         self._telling.storming = True
         with self._time.lock:
@@ -140,26 +140,26 @@ class Storm(Emulation):
         return self._counting.done(list(self._measurement.nodes.values()))
 
 
-def storm(drill: Script, *, size: str, log: Path | None) -> Outcome:
+def storm(drill: Drill, *, size: str, log: Path | None) -> Outcome:
     """Return how Plimsoll does."""
     with ExitStack() as exits:
         return Storm(drill, size=size, exits=exits).measure(log)
 
 
-def watch_of(stage: ControlPlaneStage) -> AbstractContextManager[Watch]:
+def watch_of(rig_cluster: ControlPlaneRigCluster) -> AbstractContextManager[Watch]:
     """Watch a cluster that is set up."""
-    nodes = sum(1 for _ in stage.fleet.alive())
-    pods = sum(1 for _ in stage.all("pods"))
-    return watching(stage.plane, nodes=nodes, pods=pods)
+    nodes = sum(1 for _ in rig_cluster.fleet.alive())
+    pods = sum(1 for _ in rig_cluster.all("pods"))
+    return watching(rig_cluster.plane, nodes=nodes, pods=pods)
 
 
-def open_room(stage: ControlPlaneStage) -> None:
+def open_headroom(rig_cluster: ControlPlaneRigCluster) -> None:
     """Let the room take pods from now on.
 
     Raises:
         Refused: a node's taint could not be removed.
     """
-    api = stage.plane.transport(connections=OPENERS)
+    api = rig_cluster.plane.transport(connections=OPENERS)
 
     def open_node(node: str) -> None:
         answer = api.call(
@@ -171,6 +171,6 @@ def open_room(stage: ControlPlaneStage) -> None:
         if answer.status != _OK:
             raise Refused(f"PATCH node {node}: {answer.status} {answer.body}")
 
-    nodes = [machine.node for machine in stage.fleet.alive() if machine.group.name == ROOM]
+    nodes = [machine.node for machine in rig_cluster.fleet.alive() if machine.group.name == ROOM]
     with ThreadPoolExecutor(OPENERS) as threads:
         list(threads.map(open_node, nodes))

@@ -25,10 +25,10 @@ from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.emulated.stack import Stack
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.timeline import Timeline
 from plimsoll_testbed.rigs.warmup import warm_up
-from plimsoll_testbed.scenario.script import Script
+from plimsoll_testbed.scenario.drill import Drill
 
 
 class Storm(Emulation):
@@ -69,7 +69,7 @@ def measure(nodes: int, runs: int) -> Table:
     return table
 
 
-def _storm(drill: Script) -> Times:
+def _storm(drill: Drill) -> Times:
     with ExitStack() as exits:
         rig = Storm(drill, responder="plimsoll", seed=0, listener=Quiet(), exits=exits)
         report = rig.run()
@@ -84,23 +84,23 @@ def _storm(drill: Script) -> Times:
     )
 
 
-def _bound(drill: Script) -> Times:
+def _bound(drill: Drill) -> Times:
     """Let a bare client cordon the nodes of the same cluster over the same server."""
     wall, measurement = WallTime(SystemClock()), Measurement()
     [spec] = drill.scenario.clusters
-    stage = HollowStage(spec, seed=0, clock=wall.clock, measurement=measurement)
-    stage.set_up(drill.objects[spec.name])
+    rig_cluster = HollowRigCluster(spec, seed=0, clock=wall.clock, measurement=measurement)
+    rig_cluster.set_up(drill.objects[spec.name])
     warm_up(wall.clock, measurement.not_ready)
     seen: dict[str, float] = {}
-    stage.cluster.on_change(_watching(seen))
-    names = [machine.node for machine in stage.fleet.alive()]
+    rig_cluster.cluster.on_change(_watching(seen))
+    names = [machine.node for machine in rig_cluster.fleet.alive()]
     with (
         wall,
         HollowServer(
-            stage.cluster,
+            rig_cluster.cluster,
             lock=wall.lock,
             now=wall.catch_up,
-            changed=lambda: wall.clock.touch(stage.cluster),
+            changed=lambda: wall.clock.touch(rig_cluster.cluster),
         ) as server,
         bare.client(Access(url=server.url, token=server.token), names) as client,
     ):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll_testbed.scenario.script import Script, read_drill
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 
 PODS: Final = 10
 """On each spot node: no eleventh fits."""
@@ -26,14 +26,14 @@ SPARE: Final = 1.2
 _ZONES = ["us-east-1a", "us-east-1b", "us-east-1c"]
 
 
-def cordon_drill(nodes: int) -> Script:
+def cordon_drill(nodes: int) -> Drill:
     """Return a drill of spot nodes alone, which ends as soon as they are cordoned."""
     return _read(nodes, [_spot(nodes)], horizon="60s", pods={})
 
 
-def drain_drill(nodes: int) -> Script:
+def drain_drill(nodes: int) -> Drill:
     """Return a drill that goes on to the deadline, with on-demand room for all pods at hand."""
-    room = {
+    headroom = {
         "name": ROOM,
         "kind": "static",
         "capacity": "on-demand",
@@ -45,7 +45,7 @@ def drain_drill(nodes: int) -> Script:
     }
     return _read(
         nodes,
-        [_spot(nodes), room],
+        [_spot(nodes), headroom],
         horizon=f"{2 + NOTICE_SECONDS}s",
         pods={"startup": "5s", "stop": "3s"},
     )
@@ -70,9 +70,7 @@ def _spot(nodes: int) -> dict[str, Any]:
     }
 
 
-def _read(
-    nodes: int, groups: list[dict[str, Any]], *, horizon: str, pods: dict[str, str]
-) -> Script:
+def _read(nodes: int, groups: list[dict[str, Any]], *, horizon: str, pods: dict[str, str]) -> Drill:
     cluster = {"name": CLUSTER, "nodeGroups": groups, "manifests": ["workloads.yaml"], "pods": pods}
     scenario = {
         "apiVersion": "plimsoll.dev/v1",

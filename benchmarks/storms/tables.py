@@ -61,9 +61,9 @@ def _emptied(runs: Runs) -> Table:
     for name, outcomes in (("Plimsoll", runs.plimsoll), (_DRAIN, runs.drains)):
         cells = row([(run.times.nodes, run.in_time) for run in outcomes])
         table.add_row(name, *cells, _spread(outcomes, lambda run: run.left, "{:.0f}"))
-    room = f"room: {room_nodes(runs.nodes)} empty on-demand nodes for {ON_ROOM} pods each"
+    headroom = f"room: {room_nodes(runs.nodes)} empty on-demand nodes for {ON_ROOM} pods each"
     late = max((max(run.emptied, default=0.0) for run in runs.drains), default=0.0)
-    table.caption = f"{room}; the bound's slowest node took {late:.0f} s"
+    table.caption = f"{headroom}; the bound's slowest node took {late:.0f} s"
     return table
 
 

@@ -14,7 +14,7 @@ from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 
 SIZES: Final = {"small": 3, "usual": 10}
-"""The template's Size -> how many batches of notices, and how many ticks, are handled at once, each by
+"""The template's Size -> how many batches of notices, and how many wake-ups, are handled at once, each by
 a process. `large`, with 50, is left out: all would have to start at once, and that wants many cores."""
 LOOK: Final = 1.0
 _PROC: Final = Path("/proc")
@@ -112,7 +112,7 @@ class Memory(AbstractContextManager["Memory"]):
 
 def _function(rest: str) -> str:
     """Return whose process it is: after the mark stand the stack's name and the function's."""
-    return next((name for name in ("Notices", "Drains", "Sweep") if name in rest), "other").lower()
+    return next((name for name in ("Notices", "Drains", "Resync") if name in rest), "other").lower()
 
 
 def _field(status: str, name: str) -> int | None:

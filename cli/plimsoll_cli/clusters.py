@@ -11,7 +11,7 @@ import click
 from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
-from plimsoll_cli.departure import name_what_is_left, put_back
+from plimsoll_cli.environment import environment_of, warn
 from plimsoll_cli.options import (
     clock_text,
     console,
@@ -21,7 +21,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
-from plimsoll_cli.world import warn, world_of
+from plimsoll_cli.uninstall import name_what_is_left, put_back
 
 EXAMPLES: Final = """\b
 Examples:
@@ -91,8 +91,8 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     if endpoint is None and (ca is not None or secret is not None):
         raise click.UsageError("--ca and --secret go with --endpoint; an EKS cluster needs neither")
     certificate = None if ca is None else _certificate(ca)
-    world = world_of(ctx)
-    deployed = world.deployed(stack)
+    environment = environment_of(ctx)
+    deployed = environment.deployed(stack)
     cluster = Cluster(
         name=name,
         kind=ClusterKind.EKS if endpoint is None else ClusterKind.ENDPOINT,
@@ -100,7 +100,7 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
         endpoint=endpoint,
         ca=certificate,
         secret=secret,
-        added=world.clock.now(),
+        added=environment.clock.now(),
     )
     if endpoint is not None:
         check_endpoint(cluster)
@@ -127,7 +127,7 @@ def list_(
     stack: str,
 ) -> None:
     """List the registered clusters."""
-    deployed = world_of(ctx).deployed(stack)
+    deployed = environment_of(ctx).deployed(stack)
     found = deployed.registry.list()
     if as_json:
         print_json(
@@ -168,7 +168,7 @@ def set_(
     stack: str,
 ) -> None:
     """Set whether Plimsoll writes to the cluster NAME."""
-    deployed = world_of(ctx).deployed(stack)
+    deployed = environment_of(ctx).deployed(stack)
     cluster = registered(deployed, name)
     wanted = Mode(mode)
     if cluster.mode is wanted:
@@ -214,12 +214,12 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     if dry_run and force:
         raise click.UsageError("--force puts nothing back, so there is nothing to try: give one")
-    world = world_of(ctx)
-    deployed = world.deployed(stack)
+    environment = environment_of(ctx)
+    deployed = environment.deployed(stack)
     cluster = registered(deployed, name)
     if force:
         name_what_is_left(deployed, cluster)
-    elif not put_back(world, deployed, cluster, dry_run=dry_run, yes=yes):
+    elif not put_back(environment, deployed, cluster, dry_run=dry_run, yes=yes):
         ctx.exit(1)
     if dry_run:
         click.echo(f"Nothing was written, and {name} is registered as before.")

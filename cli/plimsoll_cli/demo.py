@@ -18,13 +18,13 @@ from rich.text import Text
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_cli import INTERRUPTED
+from plimsoll_testbed.measure.findings import findings
 from plimsoll_testbed.measure.report import Report, as_text
-from plimsoll_testbed.measure.verdict import findings
 from plimsoll_testbed.output.live import view
 from plimsoll_testbed.output.screen import Other
 from plimsoll_testbed.output.tables import comparison_table
 from plimsoll_testbed.rigs.registry import RIGS, rig_of
-from plimsoll_testbed.scenario.script import Script, read_drill
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 
 EXAMPLE: Final = Path("examples", "all-spot-at-once.yaml")
 SIMULATED: Final = "simulated"
@@ -68,18 +68,18 @@ def demo(file: Path | None, rig: str, keep: Path | None) -> None:
     Without FILE every spot instance of a small shop gets its notice in the same second. The same
     drill is simulated with a common drain and with nobody who reacts.
     """
-    script = read_drill(_file(file))
+    drill = read_drill(_file(file))
     play = rig_of(rig)
     if keep is not None:
         _make(keep)
     console = Console(stderr=True, highlight=False)
-    title = f"{script.scenario.name} · {rig} · plimsoll"
+    title = f"{drill.scenario.name} · {rig} · plimsoll"
     try:
-        simulated = _simulate(script, rig, console)
+        simulated = _simulate(drill, rig, console)
         others = [_other(simulated["drain"]), _other(simulated["none"])]
         with view(console, title, others=others, pace=PACE if rig == SIMULATED else 0) as shown:
             shown.step(f"setting up the rig {rig}")
-            report = play(script, responder="plimsoll", seed=script.scenario.seed, listener=shown)
+            report = play(drill, responder="plimsoll", seed=drill.scenario.seed, listener=shown)
     except KeyboardInterrupt:
         click.echo("interrupted: everything that the demo had started is stopped", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
@@ -88,16 +88,16 @@ def demo(file: Path | None, rig: str, keep: Path | None) -> None:
     _conclude(report, simulated)
 
 
-def _simulate(script: Script, rig: str, console: Console) -> dict[str, Report]:
+def _simulate(drill: Drill, rig: str, console: Console) -> dict[str, Report]:
     """Play the simulated drills: by responder, those that are not watched."""
     play = rig_of(SIMULATED)
     began = time.monotonic()
     reports = {}
-    with view(console, script.scenario.name) as shown:
+    with view(console, drill.scenario.name) as shown:
         for responder in ("drain", "none", *(["plimsoll"] if rig != SIMULATED else [])):
             shown.step(f"simulating {responder}")
             at = time.monotonic()
-            reports[responder] = play(script, responder=responder, seed=script.scenario.seed)
+            reports[responder] = play(drill, responder=responder, seed=drill.scenario.seed)
             took = time.monotonic() - at
             shown.say(time.monotonic() - began, f"simulated {responder} ({took:.1f} s)")
     return reports

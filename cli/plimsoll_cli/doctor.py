@@ -16,8 +16,8 @@ from rich.table import Table
 
 from plimsoll.domain.checkup import Finding, State
 from plimsoll.services.doctor import Doctor
+from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import console, json_option, print_json, registered, stack_option
-from plimsoll_cli.world import world_of
 
 EXAMPLES: Final = """\b
 Examples:
@@ -31,7 +31,7 @@ Exit status:
   2  the stack cannot be asked, or something that matters could not be read
 """
 
-MUST_MEND: Final = 1
+MUST_FIX: Final = 1
 NOT_ASKED: Final = 2
 
 MARKS: Final[Mapping[State, str]] = {
@@ -68,8 +68,8 @@ def doctor(
     function. Changes to the cluster are tried in a dry run, and none is kept. All else is only
     read. To ask about rights in an EKS cluster you must be an administrator of it.
     """
-    world = world_of(ctx)
-    deployed = world.deployed(stack)
+    environment = environment_of(ctx)
+    deployed = environment.deployed(stack)
     found = Doctor(
         stack=deployed.facts,
         index=deployed.index,
@@ -77,7 +77,7 @@ def doctor(
         clusters=deployed.clusters,
         groups=deployed.groups,
         instruments=deployed.instruments,
-        clock=world.clock,
+        clock=environment.clock,
         version=version("plimsoll"),
     ).look(registered(deployed, cluster), word=f"doctor-{uuid4()}", wait_seconds=wait)
     if as_json:
@@ -86,7 +86,7 @@ def doctor(
         _show(found)
     states = {finding.state for finding in found}
     if State.MEND in states:
-        ctx.exit(MUST_MEND)
+        ctx.exit(MUST_FIX)
     if State.UNASKED in states:
         ctx.exit(NOT_ASKED)
 

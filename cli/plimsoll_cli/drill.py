@@ -21,15 +21,15 @@ from rich.text import Text
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll_cli import Failure
 from plimsoll_cli.targets import check_target, write_target
-from plimsoll_testbed.measure.history import History, Noting, Recorder
+from plimsoll_testbed.measure.history import History, Recorder, RecordingListener
 from plimsoll_testbed.measure.listening import Listener, Progress, Quiet
-from plimsoll_testbed.measure.picture import Picture
 from plimsoll_testbed.measure.report import Report, as_text, as_texts, exit_status
+from plimsoll_testbed.measure.snapshot import Snapshot
 from plimsoll_testbed.output.page.document import page
 from plimsoll_testbed.output.page.runs import Run
 from plimsoll_testbed.output.tables import comparison_table, workloads_table
 from plimsoll_testbed.rigs.registry import RESPONDERS, RIGS, Rig, rig_of
-from plimsoll_testbed.scenario.script import Script, read_drill
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 
 STDOUT = "-"
 WIDTH = 140
@@ -105,12 +105,12 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
         check_target("--html", html)
     responders = _responders(responder, compare)
     play = rig_of(rig)
-    script = read_drill(file)
-    chosen = script.scenario.seed if seed is None else seed
+    drill = read_drill(file)
+    chosen = drill.scenario.seed if seed is None else seed
     with _listening(verbose=verbose) as listener:
         runs = [
             _played(
-                play, rig, script, responder=who, seed=chosen, listener=listener, keep=bool(html)
+                play, rig, drill, responder=who, seed=chosen, listener=listener, keep=bool(html)
             )
             for who in responders
         ]
@@ -121,7 +121,7 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     elif json_to is not None:
         write_target("--json", json_to, text)
     if html is not None:
-        write_target("--html", html, page(runs, description=script.scenario.description))
+        write_target("--html", html, page(runs, description=drill.scenario.description))
     console = _console(stderr=json_to == STDOUT)
     if len(reports) > 1:
         console.print(comparison_table(reports, narrow=console.width < WIDTH))
@@ -150,7 +150,7 @@ def _responders(responder: str | None, compare: str | None) -> Sequence[str]:
 def _played(  # noqa: PLR0913 - what a drill is played with
     play: Rig,
     rig: str,
-    script: Script,
+    drill: Drill,
     *,
     responder: str,
     seed: int,
@@ -160,9 +160,9 @@ def _played(  # noqa: PLR0913 - what a drill is played with
     """Play; a bug ends with its traceback, and not with Python's own status 1."""
     history = History()
     recorder = history if keep else Recorder()
-    heard = Noting(listener, history) if keep else listener
+    heard = RecordingListener(listener, history) if keep else listener
     try:
-        report = play(script, responder=responder, seed=seed, listener=heard, recorder=recorder)
+        report = play(drill, responder=responder, seed=seed, listener=heard, recorder=recorder)
     except PlimsollError:
         raise
     except Exception as error:
@@ -223,7 +223,7 @@ class _Bar:
         if self._verbose:
             self._console.print(Text(f"{seconds:9.3f}  {what}"), soft_wrap=True)
 
-    def show(self, picture: Callable[[], Picture]) -> None:
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Pass it over: a bar is all there is."""
 
 

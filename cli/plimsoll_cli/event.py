@@ -22,10 +22,11 @@ from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import BODY_LIMIT
 from plimsoll.domain.plan import Plan
-from plimsoll.services.ownership import Owner, Ownership
+from plimsoll.services.locator import InstanceLocator, Owner
 from plimsoll.services.ports import ClusterApi, NodeGroups
-from plimsoll.services.preview import Answer, Foresight, Preview
+from plimsoll.services.preview import DryRunResult, NoticeOutcome, Preview
 from plimsoll.services.rehearsal import Rehearsal
+from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (
     Choice,
     clock_text,
@@ -37,7 +38,6 @@ from plimsoll_cli.options import (
     table,
     unregistered,
 )
-from plimsoll_cli.world import Deployed, Said, World, world_of
 
 STDIN: Final = "-"
 _INSTANCE: Final = re.compile("i-[0-9a-f]{8,17}")
@@ -80,7 +80,7 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
     and by its tags. With --kubeconfig or --context no stack and no AWS account are needed, and
     node groups are not known: the plan then uses the room that there is.
     """
-    world = world_of(ctx)
+    environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
     if instance is not None and _INSTANCE.fullmatch(instance) is None:
         raise BadInput(
@@ -88,18 +88,20 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
         )
     changes: dict[str, Any] = {"instance": instance} if instance else {}
     if now:
-        changes["time"] = world.clock.now()
-    notices = [replace(n, **changes) if isinstance(n, About) else n for n in _notices(file, world)]
-    foresight = _preview(world, choice).of(notices)
+        changes["time"] = environment.clock.now()
+    notices = [
+        replace(n, **changes) if isinstance(n, About) else n for n in _notices(file, environment)
+    ]
+    foresight = _preview(environment, choice).of(notices)
     if as_json:
         print_json(_as_json(file, foresight))
     else:
         _show(console(), foresight)
 
 
-def _notices(file: str, world: World) -> tuple[Notice, ...]:
+def _notices(file: str, environment: Environment) -> tuple[Notice, ...]:
     try:
-        notices = parse(_body(file), received=world.clock.now(), drills=True)
+        notices = parse(_body(file), received=environment.clock.now(), drills=True)
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from error
     for notice in notices:
@@ -122,43 +124,46 @@ def _body(file: str) -> bytes:
         raise BadInput(f"it cannot be read: {error.strerror or error}") from error
 
 
-def _preview(world: World, choice: Choice) -> Preview:
+def _preview(environment: Environment, choice: Choice) -> Preview:
     if choice.by_kubeconfig:
-        cluster, api = unregistered(world, choice)
+        cluster, api = unregistered(environment, choice)
         return Preview(
-            rehearsal=_rehearsal(world, None),
-            clock=world.clock,
-            locate=partial(_all_in, world, None, cluster),
+            rehearsal=_rehearsal(environment, None),
+            clock=environment.clock,
+            locate=partial(_all_in, environment, None, cluster),
             open=lambda _: (cluster, api),
         )
-    deployed = world.deployed(choice.stack)
+    deployed = environment.deployed(choice.stack)
     named = None if choice.cluster is None else registered(deployed, choice.cluster)
 
     def opened(name: str) -> tuple[Cluster, ClusterApi] | None:
         cluster = deployed.registry.get(name)
         return None if cluster is None else (cluster, deployed.clusters.open(cluster))
 
-    ownership = Ownership(
+    ownership = InstanceLocator(
         registry=deployed.registry,
         index=deployed.index,
         instances=deployed.instances,
-        clock=world.clock,
+        clock=environment.clock,
         telemetry=Said(),
     )
     return Preview(
-        rehearsal=_rehearsal(world, deployed),
-        clock=world.clock,
-        locate=ownership.of if named is None else partial(_all_in, world, deployed, named),
+        rehearsal=_rehearsal(environment, deployed),
+        clock=environment.clock,
+        locate=ownership.of if named is None else partial(_all_in, environment, deployed, named),
         open=opened,
     )
 
 
 def _all_in(
-    world: World, deployed: Deployed | None, cluster: Cluster, notices: Sequence[InstanceNotice]
+    environment: Environment,
+    deployed: Deployed | None,
+    cluster: Cluster,
+    notices: Sequence[InstanceNotice],
 ) -> Mapping[str, Owner]:
     """Look for every instance in the cluster that was named; the index only helps."""
     indexed = _indexed(deployed, cluster, notices)
-    nowhere = partial(IndexEntry, cluster=cluster.name, node="", seen=world.clock.now())
+    nowhere = partial(IndexEntry, cluster=cluster.name, node="", seen=environment.clock.now())
     return {n.instance: indexed.get(n.instance) or nowhere(instance=n.instance) for n in notices}
 
 
@@ -175,11 +180,11 @@ def _indexed(
     return {i: entry for i, entry in found.items() if entry.cluster == cluster.name}
 
 
-def _rehearsal(world: World, deployed: Deployed | None) -> Rehearsal:
+def _rehearsal(environment: Environment, deployed: Deployed | None) -> Rehearsal:
     return Rehearsal(
         groups=_no_groups if deployed is None else deployed.groups,
         reports=MemoryReports(),  # a preview is no interruption: it leaves no report
-        clock=world.clock,
+        clock=environment.clock,
         telemetry=Said(),
     )
 
@@ -199,7 +204,7 @@ class _NoGroups:
         """Refuse: a preview writes nothing."""
         raise Refused("a preview writes nothing")
 
-    def renew(self, instance: str) -> None:  # noqa: ARG002 - the port's
+    def terminate(self, instance: str) -> None:  # noqa: ARG002 - the port's
         """Refuse: a preview writes nothing."""
         raise Refused("a preview writes nothing")
 
@@ -208,7 +213,7 @@ def _no_groups(_cluster: Cluster) -> NodeGroups:
     return _NoGroups()
 
 
-def _show(out: Console, foresight: Foresight) -> None:
+def _show(out: Console, foresight: DryRunResult) -> None:
     for answer in foresight.answers:
         out.print(f"{_subject(answer)}: {answer.reason}", soft_wrap=True)
     for cluster, plan in foresight.plans:
@@ -218,7 +223,7 @@ def _show(out: Console, foresight: Foresight) -> None:
         out.print("Nothing would be done.")
 
 
-def _subject(answer: Answer) -> str:
+def _subject(answer: NoticeOutcome) -> str:
     subject = f"{answer.notice.kind}, {clock_text(answer.notice.time)}"
     instance = getattr(answer.notice, "instance", None)
     if instance is not None:
@@ -247,7 +252,7 @@ def _show_plan(out: Console, cluster: Cluster, plan: Plan) -> None:
         out.print(f"\nNode {report.node} must be empty by {clock_text(report.deadline)}.")
 
 
-def _as_json(file: str, foresight: Foresight) -> Mapping[str, Any]:
+def _as_json(file: str, foresight: DryRunResult) -> Mapping[str, Any]:
     return {
         "event": file,
         "notices": [

@@ -16,7 +16,7 @@ from rich.table import Table
 from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import BadInput
 from plimsoll.services.ports import ClusterApi
-from plimsoll_cli.world import Deployed, World
+from plimsoll_cli.environment import Deployed, Environment
 
 WIDTH: Final = 160
 """Columns where the output is no terminal."""
@@ -93,10 +93,12 @@ def registered(deployed: Deployed, name: str) -> Cluster:
     return found
 
 
-def unregistered(world: World, choice: Choice) -> tuple[Cluster, ClusterApi]:
+def unregistered(environment: Environment, choice: Choice) -> tuple[Cluster, ClusterApi]:
     """Return the cluster of a kubeconfig, which may be registered nowhere."""
-    name, api = world.by_kubeconfig(choice.kubeconfig, choice.context)
-    cluster = Cluster(name=name, kind=ClusterKind.ENDPOINT, region="", added=world.clock.now())
+    name, api = environment.by_kubeconfig(choice.kubeconfig, choice.context)
+    cluster = Cluster(
+        name=name, kind=ClusterKind.ENDPOINT, region="", added=environment.clock.now()
+    )
     return cluster, api
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.reports import Report
+from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.options import (
     clock_text,
     console,
@@ -24,7 +25,6 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
-from plimsoll_cli.world import Deployed, warn, world_of
 
 EXAMPLES: Final = """\b
 Examples:
@@ -83,7 +83,7 @@ def reports(
     """
     if ctx.invoked_subcommand is not None:
         return
-    found = _newest(world_of(ctx).deployed(stack), cluster, limit)[:limit]
+    found = _newest(environment_of(ctx).deployed(stack), cluster, limit)[:limit]
     if as_json:
         print_json({"reports": [_as_json(report) for report in found]})
     elif not found:
@@ -110,7 +110,7 @@ def show(
     ID is an instance id, or the whole id of the interruption (INSTANCE@LAUNCH TIME). An instance
     that was stopped and started again may have several.
     """
-    deployed = world_of(ctx).deployed(stack)
+    deployed = environment_of(ctx).deployed(stack)
     found = [
         report
         for report in _newest(deployed, cluster, SEARCHED)

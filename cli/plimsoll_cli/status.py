@@ -12,6 +12,7 @@ from rich.console import Console
 
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.status import ZONES, Status, ZoneNotice, status_of, zones_of
+from plimsoll_cli.environment import Environment, environment_of, warn
 from plimsoll_cli.options import (
     Choice,
     clock_text,
@@ -23,7 +24,6 @@ from plimsoll_cli.options import (
     table,
     unregistered,
 )
-from plimsoll_cli.world import World, warn, world_of
 
 EXAMPLES: Final = """\b
 Examples:
@@ -55,10 +55,10 @@ def status(  # noqa: PLR0913, PLR0917 - the options of the command
     All registered clusters, or the one that is named. Interruptions are read from the Nodes and
     changes from the workloads; only notices about zones come out of the stack's reports.
     """
-    world = world_of(ctx)
+    environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
-    found, zones, failed = _read(world, choice)
-    now = world.clock.now()
+    found, zones, failed = _read(environment, choice)
+    now = environment.clock.now()
     if as_json:
         print_json(
             {
@@ -75,13 +75,13 @@ def status(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 def _read(
-    world: World, choice: Choice
+    environment: Environment, choice: Choice
 ) -> tuple[Sequence[Status], Sequence[ZoneNotice], Mapping[str, str]]:
     """Read all that can be read; one cluster that does not answer does not hide the others."""
     if choice.by_kubeconfig:
-        _, api = unregistered(world, choice)
+        _, api = unregistered(environment, choice)
         return [status_of(api.observe())], (), {}
-    deployed = world.deployed(choice.stack)
+    deployed = environment.deployed(choice.stack)
     if choice.cluster is not None:
         wanted = [registered(deployed, choice.cluster)]
     else:

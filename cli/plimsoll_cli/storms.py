@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from plimsoll_testbed.storms import Storm, Verdict, draw_storm, play_storm, shrink, write_storm
+from plimsoll_testbed.storms import Storm, StormResult, draw_storm, play_storm, shrink, write_storm
 
 EXAMPLES: Final = """\b
 Examples:
@@ -85,7 +85,7 @@ def storms(count: int, seed: int, jobs: int, twice_every: int, keep: Path | None
     out.print(Text("every rule was kept", style="green"))
 
 
-def _played(seeds: range, jobs: int, twice_every: int) -> Iterator[Verdict]:
+def _played(seeds: range, jobs: int, twice_every: int) -> Iterator[StormResult]:
     play = partial(_play, twice_every=twice_every)
     if jobs == 1:
         yield from map(play, seeds)
@@ -94,7 +94,7 @@ def _played(seeds: range, jobs: int, twice_every: int) -> Iterator[Verdict]:
         yield from pool.map(play, seeds, chunksize=4)
 
 
-def _play(seed: int, *, twice_every: int) -> Verdict:
+def _play(seed: int, *, twice_every: int) -> StormResult:
     return play_storm(draw_storm(seed), twice=_is_twice(seed, twice_every))
 
 
@@ -102,7 +102,7 @@ def _is_twice(seed: int, twice_every: int) -> bool:
     return twice_every > 0 and seed % twice_every == 0
 
 
-def _tell(out: Console, verdict: Verdict, rule: str, keep: Path | None, *, twice: bool) -> None:
+def _tell(out: Console, verdict: StormResult, rule: str, keep: Path | None, *, twice: bool) -> None:
     storm = draw_storm(verdict.seed)
     first = next(v for v in verdict.violations if v.rule == rule)
     said = f"seed {storm.seed} broke {rule} at {first.seconds:g} s: {first.what}"

@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Self
 
 from plimsoll.adapters.kubernetes.client import ClientTransport
-from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
 from plimsoll_testbed.model.hollow.manifests import path_of
-from plimsoll_testbed.model.hollow.world import PodStopped
+from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.support.hollows import MERGE, a_node
 
@@ -56,7 +56,7 @@ class Ground(AbstractContextManager["Ground"]):
         self._nodes += named
         return named
 
-    def call(self, method: str, path: str, body: Any = None, content_type: str = "") -> Answer:
+    def call(self, method: str, path: str, body: Any = None, content_type: str = "") -> Response:
         kind = content_type or ("application/json" if body is not None else None)
         return self.api.call(method, path, body=body, content_type=kind)
 
@@ -89,7 +89,7 @@ class Ground(AbstractContextManager["Ground"]):
     def serving(self, app: str | None = None) -> list[Json]:
         return [p for p in self.pods(app) if is_ready(p) and not is_deleting(p)]
 
-    def delete(self, pod: str, **options: Any) -> Answer:
+    def delete(self, pod: str, **options: Any) -> Response:
         return self.call("DELETE", f"{self.pods_path}/{pod}", options or None)
 
     def cordon(self, node: str) -> None:

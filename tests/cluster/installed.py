@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll.adapters.kubernetes import Answer
+from plimsoll.adapters.kubernetes import Response
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.contract.rights import CLUSTER
@@ -21,7 +21,7 @@ def install(plane: ControlPlane) -> None:
     until(lambda: "'plimsoll-lease'" in said(a_lease(plane, "somebody-elses")))
 
 
-def a_lease(plane: ControlPlane, name: str) -> Answer:
+def a_lease(plane: ControlPlane, name: str) -> Response:
     """Try to make a Lease in our namespace."""
     return plane.transport("plimsoll").call(
         "POST",
@@ -32,7 +32,7 @@ def a_lease(plane: ControlPlane, name: str) -> Answer:
     )
 
 
-def said(answer: Answer) -> str:
+def said(answer: Response) -> str:
     body: Any = answer.body
     return str(body.get("message", "")) if isinstance(body, dict) else str(body)
 

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.kubernetes.probe import KubernetesProbe
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
@@ -57,7 +57,7 @@ class Queues:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         answer = self.inner.call(method, path, query=query, body=body, content_type=content_type)
         schema, level = (
             answer.headers[f"x-kubernetes-pf-{what}-uid"]
@@ -135,12 +135,12 @@ def cordon(ground: Ground, wire: Transport) -> float:
     name = f"{ground.name}-a"
     instance = ground.get(f"/api/v1/nodes/{name}")["spec"]["providerID"].rpartition("/")[2]
     notice = NoticeRecord(kind="spot-interruption", time=SystemClock().now(), id="event")
-    going = Interruption(instance=instance, launched=None, node=name, notices=(notice,))
+    interrupted = Interruption(instance=instance, launched=None, node=name, notices=(notice,))
     begin = time.monotonic()
     node = api.find_node(instance, name)
     assert node is not None
     with suppress(Conflict):  # the node controller was quicker: an answer as any other
-        api.cordon(node, going)
+        api.cordon(node, interrupted)
     assert node.name in {seen.name for seen in api.nodes()}
     return time.monotonic() - begin
 

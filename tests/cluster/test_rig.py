@@ -11,10 +11,10 @@ from typing import override
 import pytest
 
 from plimsoll_testbed.measure.listening import Quiet
-from plimsoll_testbed.measure.picture import Picture
 from plimsoll_testbed.measure.report import Report, exit_status
+from plimsoll_testbed.measure.snapshot import Snapshot
 from plimsoll_testbed.rigs.cluster import rig
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.examples import FOLDER, unexpected
 from tests.support.processes import alive
 
@@ -28,15 +28,15 @@ class Audience(Quiet):
     """Hears a drill, and looks at it."""
 
     said: list[str] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
+    pictures: list[Snapshot] = field(default_factory=list)
 
     @override
     def say(self, seconds: float, what: str) -> None:
         self.said.append(what)
 
     @override
-    def show(self, picture) -> None:
-        self.pictures.append(picture())
+    def show(self, snapshot) -> None:
+        self.pictures.append(snapshot())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +128,8 @@ def test_what_can_be_seen_of_a_drill_is_what_the_api_shows(one_node):
     assert next(node for node in last.nodes if node.name == "spot-m5-1").state == "gone"
     assert any(
         node.name == "spot-m5-1" and node.cordoned
-        for picture in one_node.audience.pictures
-        for node in picture.nodes
+        for snapshot in one_node.audience.pictures
+        for node in snapshot.nodes
     )
 
 

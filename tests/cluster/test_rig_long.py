@@ -17,8 +17,8 @@ import pytest
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated import rig as simulated
 from plimsoll_testbed.rigs.warmup import NeverReadyError
-from plimsoll_testbed.scenario.repertoire import unsupported
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.capabilities import unsupported
+from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.storms.draw import draw_storm
 from plimsoll_testbed.storms.files import write_storm
 from tests.support.examples import FOLDER, VERDICTS, unexpected

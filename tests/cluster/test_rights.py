@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from plimsoll.adapters.kubernetes import Answer, Transport
+from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.checkup import Queue, Verdict
+from plimsoll.domain.checkup import Queue, TrialResult
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, SURGE
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, said, until
-from tests.support.cli_world import a_world, run
+from tests.support.cli_environment import an_environment, run
 from tests.support.hollows import STRATEGIC, a_deployment, a_stateful_set
 
 pytestmark = pytest.mark.cluster
@@ -127,11 +127,11 @@ def scaler_of(ground: Ground) -> str:
     return f"/apis/autoscaling/v2/namespaces/{ground.name}/horizontalpodautoscalers/web"
 
 
-def patch(api: Transport, path: str, body: Json, **query: str) -> Answer:
+def patch(api: Transport, path: str, body: Json, **query: str) -> Response:
     return api.call("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
 
 
-def held(answer: Answer, policy: str, field_: str) -> None:
+def held(answer: Response, policy: str, field_: str) -> None:
     """Assert that a policy of ours refused a change, by name and with the cure."""
     assert answer.status == 403, answer.body
     assert f"'plimsoll-{policy}'" in said(answer)
@@ -252,7 +252,7 @@ def test_a_selector_nobody_may_change(shop: Ground, ours: Transport):
     "body",
     [
         pytest.param(
-            {"spec": {"replicas": 2}, "metadata": {"annotations": {TEMPORARY: "x"}}},
+            {"spec": {"replicas": 2}, "metadata": {"annotations": {SURGE: "x"}}},
             id="raised, with its note",
         ),
         pytest.param(
@@ -414,7 +414,7 @@ def test_of_an_autoscaler_only_the_least_count_and_our_note_could_be_changed(
 
 
 def test_the_least_count_of_an_autoscaler_with_its_note_passes(shop: Ground, all_rights: Transport):
-    body = {"spec": {"minReplicas": 2}, "metadata": {"annotations": {TEMPORARY: "x"}}}
+    body = {"spec": {"minReplicas": 2}, "metadata": {"annotations": {SURGE: "x"}}}
     assert patch(all_rights, scaler_of(shop), body, dryRun="All").status == 200
 
 
@@ -492,7 +492,7 @@ def test_what_no_rule_grants_is_refused(shop: Ground, guarded: ControlPlane, ask
     refused(answer)
 
 
-def refused(answer: Answer) -> None:
+def refused(answer: Response) -> None:
     assert answer.status == 403, answer.body
     assert 'User "plimsoll" cannot ' in said(answer)
 
@@ -600,17 +600,17 @@ def test_the_doctor_sees_that_all_is_applied(shop: Ground, probe: KubernetesProb
         "StatefulSet",
         "Pod",
     }
-    assert {t.verdict for t in trials if not t.ours} == {Verdict.BY_OUR_POLICY}
-    assert {t.verdict for t in trials if t.ours} == {Verdict.PASSED}
+    assert {t.verdict for t in trials if not t.ours} == {TrialResult.BY_OUR_POLICY}
+    assert {t.verdict for t in trials if t.ours} == {TrialResult.PASSED}
     queue = probe.queue()
     assert queue == Queue(uid=queue.used, used=queue.used, dangling=False)
     assert queue.uid is not None
 
 
 def test_the_command_says_so(shop: Ground, guarded: ControlPlane):
-    world, _ = a_world(registered=False)
-    world.transports["harbor"] = guarded.transport("plimsoll")
-    world.registry.add(
+    environment, _ = an_environment(registered=False)
+    environment.transports["harbor"] = guarded.transport("plimsoll")
+    environment.registry.add(
         Cluster(
             name="harbor",
             kind=ClusterKind.ENDPOINT,
@@ -618,10 +618,12 @@ def test_the_command_says_so(shop: Ground, guarded: ControlPlane):
             region="us-east-1",
             endpoint=guarded.url,
             secret="plimsoll/harbor",
-            added=world.clock.now(),
+            added=environment.clock.now(),
         )
     )
-    told = json.loads(run(world, "doctor", "--cluster", "harbor", "--json").stdout)["findings"]
+    told = json.loads(run(environment, "doctor", "--cluster", "harbor", "--json").stdout)[
+        "findings"
+    ]
     found = {finding["check"]: finding for finding in told}
     assert "v1.36" in found["cluster"]["says"]
     for check in ("cluster", "rights", "fields", "queue"):
@@ -633,7 +635,7 @@ def test_the_doctor_sees_a_policy_that_is_not_bound(shop: Ground, probe: Kuberne
     assert shop.api.call("DELETE", path).status == 200
 
     def free() -> set[str]:
-        trials = [t for t in probe.trials() if not t.ours and t.verdict is Verdict.PASSED]
+        trials = [t for t in probe.trials() if not t.ours and t.verdict is TrialResult.PASSED]
         return {t.about.partition(" ")[0] for t in trials}
 
     try:

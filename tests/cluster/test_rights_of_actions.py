@@ -22,44 +22,44 @@ from plimsoll.domain.actions import (
     ClearCost,
     CompleteLifecycle,
     Cordon,
-    Discard,
     Evict,
-    GiveBack,
+    FinishSurge,
+    ForceDelete,
     Grow,
     OutOfService,
     Record,
-    Release,
-    Renew,
     Restart,
     Scale,
+    TerminateInstance,
+    Uncordon,
 )
-from plimsoll.domain.actions.give_back import CHEAPEST
+from plimsoll.domain.actions.finish_surge import CHEAPEST
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.temporary import TemporaryReplicas
+from plimsoll.domain.surge_replicas import SurgeReplicas
 from plimsoll.domain.workloads import Workload
-from plimsoll.services.executor import ActualHands, Executor, Outcome
+from plimsoll.services.executor import Executor, LiveWriters, Outcome
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.support.builders import a_group
 from tests.support.hollows import a_budget, a_deployment, a_stateful_set
-from tests.support.worlds import Aws, Telemetry
+from tests.support.workload_sets import Aws, Telemetry
 
 pytestmark = pytest.mark.cluster
 
 type Json = dict[str, Any]
 
 WHY = "a test says so"
-RAISED = TemporaryReplicas(restore=2, set_to=3)
+RAISED = SurgeReplicas(restore=2, set_to=3)
 
 
 @dataclass
-class Scene:
+class Situation:
     """A small cluster under way, and our hands on it."""
 
     ground: Ground
@@ -110,8 +110,8 @@ class Scene:
 
     def carry_out(self, action: Callable[[], Action]) -> None:
         """Let the executor do it, from a fresh look where a controller was quicker."""
-        hands = ActualHands(cluster=self.api, capacity=self.aws)
-        executor = Executor(hands=hands, workers=self.workers, telemetry=Telemetry())
+        writers = LiveWriters(cluster=self.api, capacity=self.aws)
+        executor = Executor(writers=writers, workers=self.workers, telemetry=Telemetry())
 
         def attempt() -> Outcome | None:
             plan = Plan(steps=(Step(action=action(), nodes=frozenset()),))
@@ -138,12 +138,12 @@ def workers() -> Iterator[ThreadWorkers]:
 
 
 @pytest.fixture
-def scene(guarded: ControlPlane, ground: Ground, workers: ThreadWorkers) -> Scene:
+def scene(guarded: ControlPlane, ground: Ground, workers: ThreadWorkers) -> Situation:
     ground.nodes("a")
     api = KubernetesCluster(
         guarded.transport("plimsoll"), ground.name, SystemClock(), workers=workers
     )
-    return Scene(ground, api, workers)
+    return Situation(ground, api, workers)
 
 
 type Make = Callable[[], Action]
@@ -152,57 +152,57 @@ type Look = Callable[[], bool]
 """Whether the action had its effect."""
 
 
-def cordon(scene: Scene) -> tuple[Make, Look]:
+def cordon(scene: Situation) -> tuple[Make, Look]:
     def action() -> Action:
         return Cordon(node=scene.node, interruption=scene.interruption(), reason=WHY)
 
     return action, lambda: scene.node.unschedulable and scene.node.interruption is not None
 
 
-def release(scene: Scene) -> tuple[Make, Look]:
+def release(scene: Situation) -> tuple[Make, Look]:
     scene.carry_out(cordon(scene)[0])
     # The node controller adds a taint of its own to what is cordoned; it must not spoil ours.
     scene.ground.until(lambda: len(scene.node.taints) == 2)
 
     def action() -> Action:
-        return Release(node=scene.node, reason=WHY)
+        return Uncordon(node=scene.node, reason=WHY)
 
     return action, lambda: not scene.node.unschedulable and scene.node.interruption is None
 
 
-def record(scene: Scene) -> tuple[Make, Look]:
+def record(scene: Situation) -> tuple[Make, Look]:
     def action() -> Action:
         return Record(node=scene.node, interruption=scene.interruption(), reason=WHY)
 
     return action, lambda: INTERRUPTION in scene.stored_node()["metadata"]["annotations"]
 
 
-def out_of_service(scene: Scene) -> tuple[Make, Look]:
+def out_of_service(scene: Situation) -> tuple[Make, Look]:
     def action() -> Action:
         return OutOfService(node=scene.node, reason=WHY)
 
     return action, lambda: OUT_OF_SERVICE in scene.node.taints
 
 
-def complete(scene: Scene) -> tuple[Make, Look]:
-    going = scene.interruption("hook")
+def complete(scene: Situation) -> tuple[Make, Look]:
+    interrupted = scene.interruption("hook")
 
     def action() -> Action:
-        return CompleteLifecycle(node=scene.node, interruption=going, reason=WHY)
+        return CompleteLifecycle(node=scene.node, interruption=interrupted, reason=WHY)
 
-    return action, lambda: bool(scene.aws.completed) and scene.node.interruption == going
+    return action, lambda: bool(scene.aws.completed) and scene.node.interruption == interrupted
 
 
-def renew(scene: Scene) -> tuple[Make, Look]:
-    going = scene.interruption()
+def terminate(scene: Situation) -> tuple[Make, Look]:
+    interrupted = scene.interruption()
 
     def action() -> Action:
-        return Renew(node=scene.node, interruption=going, reason=WHY)
+        return TerminateInstance(node=scene.node, interruption=interrupted, reason=WHY)
 
-    return action, lambda: bool(scene.aws.renewed) and scene.node.interruption == going
+    return action, lambda: bool(scene.aws.renewed) and scene.node.interruption == interrupted
 
 
-def grow(scene: Scene) -> tuple[Make, Look]:
+def grow(scene: Situation) -> tuple[Make, Look]:
     scene.aws.groups = [a_group("base")]
 
     def action() -> Action:
@@ -211,7 +211,7 @@ def grow(scene: Scene) -> tuple[Make, Look]:
     return action, lambda: bool(scene.aws.asked)
 
 
-def scale(scene: Scene, kind: str = "Deployment") -> tuple[Make, Look]:
+def scale(scene: Situation, kind: str = "Deployment") -> tuple[Make, Look]:
     scene.run_web(kind)
 
     def action() -> Action:
@@ -219,12 +219,12 @@ def scale(scene: Scene, kind: str = "Deployment") -> tuple[Make, Look]:
 
     def raised() -> bool:
         seen = scene.workload(kind)
-        return seen.replicas == 3 and seen.annotations[TEMPORARY] == RAISED.to_record()
+        return seen.replicas == 3 and seen.annotations[SURGE] == RAISED.to_record()
 
     return action, raised
 
 
-def restart(scene: Scene) -> tuple[Make, Look]:
+def restart(scene: Situation) -> tuple[Make, Look]:
     scene.run_web()
 
     def action() -> Action:
@@ -234,26 +234,28 @@ def restart(scene: Scene) -> tuple[Make, Look]:
     return action, lambda: not old & {p["metadata"]["uid"] for p in scene.ground.serving("web")}
 
 
-def give_back(scene: Scene) -> tuple[Make, Look]:
+def finish_surge(scene: Situation) -> tuple[Make, Look]:
     scene.carry_out(scale(scene)[0])
     scene.ground.until(lambda: len(scene.ground.serving("web")) == 3)
-    doomed = scene.pod
+    evictable = scene.pod
 
     def action() -> Action:
-        return GiveBack(workload=scene.workload(), replicas=2, doomed=(doomed,), reason=WHY)
+        return FinishSurge(
+            workload=scene.workload(), replicas=2, evictable=(evictable,), reason=WHY
+        )
 
     def gone() -> bool:
         left = scene.workload()
         return (
             left.replicas == 2
-            and TEMPORARY not in left.annotations
-            and scene.stored_pod(doomed.name) is None
+            and SURGE not in left.annotations
+            and scene.stored_pod(evictable.name) is None
         )
 
     return action, gone
 
 
-def clear_cost(scene: Scene) -> tuple[Make, Look]:
+def clear_cost(scene: Situation) -> tuple[Make, Look]:
     scene.run_web()
     scene.api.set_deletion_cost(scene.pod, CHEAPEST)
 
@@ -263,36 +265,38 @@ def clear_cost(scene: Scene) -> tuple[Make, Look]:
     return action, lambda: DELETION_COST not in scene.pod.annotations
 
 
-def evict(scene: Scene, **how: Any) -> tuple[Make, Look]:
+def evict(scene: Situation, **how: Any) -> tuple[Make, Look]:
     scene.run_web()
-    doomed = scene.pod
+    evictable = scene.pod
 
     def action() -> Action:
-        return Evict(pod=doomed, reason=WHY, **how)
+        return Evict(pod=evictable, reason=WHY, **how)
 
-    return action, lambda: scene.stored_pod(doomed.name) is None
+    return action, lambda: scene.stored_pod(evictable.name) is None
 
 
-def discard(scene: Scene) -> tuple[Make, Look]:
+def force_delete(scene: Situation) -> tuple[Make, Look]:
     scene.run_web()
-    doomed = scene.pod
-    return lambda: Discard(pod=doomed, reason=WHY), lambda: scene.stored_pod(doomed.name) is None
+    evictable = scene.pod
+    return lambda: ForceDelete(
+        pod=evictable, reason=WHY
+    ), lambda: scene.stored_pod(evictable.name) is None
 
 
-SCENES: dict[type, Callable[[Scene], tuple[Make, Look]]] = {
+SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     Cordon: cordon,
-    Release: release,
+    Uncordon: release,
     Record: record,
     OutOfService: out_of_service,
     CompleteLifecycle: complete,
-    Renew: renew,
+    TerminateInstance: terminate,
     Grow: grow,
     Scale: scale,
     Restart: restart,
-    GiveBack: give_back,
+    FinishSurge: finish_surge,
     ClearCost: clear_cost,
     Evict: evict,
-    Discard: discard,
+    ForceDelete: force_delete,
 }
 
 
@@ -301,20 +305,20 @@ def test_every_action_is_tried() -> None:
 
 
 @pytest.mark.parametrize("kind", SCENES, ids=lambda kind: kind.__name__)
-def test_what_the_product_does_is_let_through(scene: Scene, kind: type) -> None:
+def test_what_the_product_does_is_let_through(scene: Situation, kind: type) -> None:
     action, done = SCENES[kind](scene)
     scene.carry_out(action)
     scene.ground.until(done)
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet"])
-def test_every_kind_of_workload_can_be_raised(scene: Scene, kind: str) -> None:
+def test_every_kind_of_workload_can_be_raised(scene: Situation, kind: str) -> None:
     action, raised = scale(scene, kind)
     scene.carry_out(action)
     scene.ground.until(raised)
 
 
-def test_a_budget_can_be_overruled_with_less_grace(scene: Scene) -> None:
+def test_a_budget_can_be_overruled_with_less_grace(scene: Situation) -> None:
     scene.ground.apply(a_budget("web", "web", minAvailable=2))
     action, gone = evict(scene, overrule=True, grace_seconds=1)
     budget = Ref("PodDisruptionBudget", scene.ground.name, "web")
@@ -328,7 +332,7 @@ def test_a_budget_can_be_overruled_with_less_grace(scene: Scene) -> None:
     scene.ground.until(gone)
 
 
-def test_a_taint_of_others_survives_a_cordon_and_its_end(scene: Scene) -> None:
+def test_a_taint_of_others_survives_a_cordon_and_its_end(scene: Situation) -> None:
     """Also one that evicts, whose time the API server adds and we do not write back."""
     theirs = {"key": "theirs", "value": "1", "effect": "NoExecute"}
     path = f"/api/v1/nodes/{scene.node.name}"
@@ -338,7 +342,7 @@ def test_a_taint_of_others_survives_a_cordon_and_its_end(scene: Scene) -> None:
     )
     assert answer.status == 200
     scene.carry_out(cordon(scene)[0])
-    scene.carry_out(lambda: Release(node=scene.node, reason=WHY))
+    scene.carry_out(lambda: Uncordon(node=scene.node, reason=WHY))
     left = [t for t in scene.stored_node()["spec"]["taints"] if t["key"] == "theirs"]
     assert [without_time(t) for t in left] == [theirs]
 
@@ -347,7 +351,7 @@ def without_time(taint: Json) -> Json:
     return {key: value for key, value in taint.items() if key != "timeAdded"}
 
 
-def test_the_lease_is_made_renewed_and_given_back(scene: Scene) -> None:
+def test_the_lease_is_made_renewed_and_given_back(scene: Situation) -> None:
     api = scene.api
     assert api.acquire("one", 20)
     assert api.acquire("one", 20)
@@ -357,7 +361,7 @@ def test_the_lease_is_made_renewed_and_given_back(scene: Scene) -> None:
     api.release_lease("two")
 
 
-def test_all_that_a_plan_needs_is_read(scene: Scene) -> None:
+def test_all_that_a_plan_needs_is_read(scene: Situation) -> None:
     scene.run_web()
     assert scene.api.find_node(scene.node.instance or "", None) is not None
     assert scene.workload().replicas == 2

@@ -14,7 +14,7 @@ from botocore.session import Session as BotocoreSession
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
@@ -138,9 +138,9 @@ class Recorder:
     inner: Transport
     rights: Rights = field(default_factory=Rights)
     asked: list[tuple[str, str, Mapping[str, str], object]] = field(default_factory=list)
-    instead: list[Answer | None] = field(default_factory=list)
+    instead: list[Response | None] = field(default_factory=list)
     """The next answers; None lets the cluster answer."""
-    at: dict[str, Answer] = field(default_factory=dict)
+    at: dict[str, Response] = field(default_factory=dict)
     """What to answer at a path, always."""
 
     def call(
@@ -151,7 +151,7 @@ class Recorder:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         self.asked.append((method, path, dict(query or {}), body))
         answer = self.instead.pop(0) if self.instead else self.at.get(path)
         if answer is not None:
@@ -163,7 +163,7 @@ class Recorder:
 
 
 @dataclass
-class World:
+class ContractRig:
     """A cluster as our adapter sees it, and as it is."""
 
     api: KubernetesCluster
@@ -233,9 +233,9 @@ class FixedToken:
 
 
 @pytest.fixture(params=["in process", "over HTTP"])
-def world(
+def rig(
     request: pytest.FixtureRequest, hollow: HollowCluster, workers: ThreadWorkers
-) -> Iterator[World]:
+) -> Iterator[ContractRig]:
     """One small cluster, reached in process or by the official client over HTTP."""
     clock, warnings = FakeClock(T0), list[str]()
     with ExitStack() as opened:
@@ -251,4 +251,4 @@ def world(
             transport = ClientTransport(server.url, token=FixedToken(server.token))
         wire = Recorder(transport)
         api = KubernetesCluster(wire, "shop", clock, workers=workers, warn=warnings.append)
-        yield World(api, hollow, wire, clock, warnings)
+        yield ContractRig(api, hollow, wire, clock, warnings)

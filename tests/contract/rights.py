@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from plimsoll.adapters.kubernetes import Answer
+from plimsoll.adapters.kubernetes import Response
 
 CLUSTER = Path(__file__).parents[2] / "infra" / "cluster"
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -102,10 +102,10 @@ class Rights:
     granted: list[Grant] = field(default_factory=grants)
     used: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def refuse(self, method: str, path: str) -> Answer | None:
+    def refuse(self, method: str, path: str) -> Response | None:
         asked = Asked.of(method, path)
         self.used.add(asked.right)
         if any(grant.covers(asked) for grant in self.granted):
             return None
         body: Mapping[str, Any] = {"kind": "Status", "reason": "Forbidden", "message": str(asked)}
-        return Answer(status=403, body=body)
+        return Response(status=403, body=body)

@@ -16,7 +16,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.canary_bus import EventBus
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.eks_access import EksAccessEntries
-from plimsoll.adapters.nodegroups.marks import AwsGroupMarks
+from plimsoll.adapters.nodegroups.group_settings import AwsGroupSettings
 from plimsoll.adapters.quotas import CODE, AwsQuotas
 from plimsoll.adapters.stack import describe, roles
 from plimsoll.domain.checkup import Quota
@@ -92,7 +92,7 @@ def test_the_marks_of_auto_scaling_groups_are_their_tags_and_suspended_processes
     )
     client.suspend_processes(AutoScalingGroupName="base", ScalingProcesses=["Launch"])
     groups = [a_group("base"), a_group("managed", kind="eks-nodegroup"), a_group("gone")]
-    found = AwsGroupMarks(aws, SystemClock()).read(groups)
+    found = AwsGroupSettings(aws, SystemClock()).read(groups)
     assert set(found) == {"base"}
     assert found["base"].tags["team"] == "web"
     assert found["base"].suspended == {"Launch"}

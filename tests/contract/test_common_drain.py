@@ -110,10 +110,10 @@ def eventually(holds: Any, seconds: float = 5) -> None:
 
 def hearing(bus: Bus, server: HollowServer) -> CommonDrain:
     machine = SimpleNamespace(node="a", gone=None)
-    stage = SimpleNamespace(fleet=SimpleNamespace(machine={"i-0123456789abcdef0": machine}))
+    rig_cluster = SimpleNamespace(fleet=SimpleNamespace(machine={"i-0123456789abcdef0": machine}))
     return CommonDrain(
         bus,  # type: ignore[arg-type] # what it uses of the emulator
-        {"harbor": stage},  # type: ignore[dict-item] # what it uses of a stage
+        {"harbor": rig_cluster},  # type: ignore[dict-item] # what it uses of a stage
         {"harbor": Access(url=server.url, token=server.token)},
         SystemClock(),
     )

@@ -56,7 +56,7 @@ def test_an_instance_is_described_with_its_launch_time_and_cluster(
 def test_nothing_is_asked_for_nobody(moto_aws: Aws, ec2: Ec2Instances) -> None:
     asked = Answers(moto_aws, "ec2", "DescribeInstances", None)
     assert ec2.describe([]) == {}
-    assert ec2.going([]) == []
+    assert ec2.interrupted([]) == []
     assert asked.calls == 0
 
 
@@ -76,7 +76,7 @@ def test_many_instances_are_asked_for_a_hundred_at_a_time(moto_aws: Aws, ec2: Ec
 
 
 def test_an_instance_that_runs_is_not_going(moto_aws: Aws, ec2: Ec2Instances) -> None:
-    assert ec2.going([*run(moto_aws), UNKNOWN]) == []
+    assert ec2.interrupted([*run(moto_aws), UNKNOWN]) == []
 
 
 @pytest.mark.parametrize(("verb", "state"), [("terminate", "terminated"), ("stop", "stopped")])
@@ -85,11 +85,11 @@ def test_an_instance_that_ends_is_told_as_its_change_of_state(
 ) -> None:
     (id_,) = run(moto_aws)
     getattr(moto_aws.ec2, f"{verb}_instances")(InstanceIds=[id_])
-    (notice,) = ec2.going([id_])
+    (notice,) = ec2.interrupted([id_])
     assert isinstance(notice, StateChange)
     assert (notice.instance, notice.state, notice.region) == (id_, state, REGION)
     assert abs(notice.time - datetime.now(UTC)) < timedelta(minutes=1)
-    assert ec2.going([id_]) == [notice]
+    assert ec2.interrupted([id_]) == [notice]
 
 
 def test_a_change_of_state_without_a_time_is_now(moto_aws: Aws, ec2: Ec2Instances) -> None:
@@ -102,7 +102,7 @@ def test_a_change_of_state_without_a_time_is_now(moto_aws: Aws, ec2: Ec2Instance
     answer = {"Reservations": [{"OwnerId": "1", "Instances": [instance]}]}
     Answers(moto_aws, "ec2", "DescribeInstances", answer)
     Answers(moto_aws, "ec2", "DescribeInstanceStatus", {"InstanceStatuses": []})
-    (notice,) = ec2.going([UNKNOWN])
+    (notice,) = ec2.interrupted([UNKNOWN])
     assert isinstance(notice, StateChange)
     assert (notice.time, notice.state) == (NOW, "shutting-down")
 
@@ -147,11 +147,11 @@ def test_a_spot_request_that_is_marked_is_an_interruption(
         "DescribeSpotInstanceRequests",
         request(id_, code, InstanceInterruptionBehavior=behaviour),
     )
-    (notice,) = ec2.going([id_])
+    (notice,) = ec2.interrupted([id_])
     assert isinstance(notice, SpotInterruption)
     assert (notice.instance, notice.action) == (id_, action)
     assert notice.time == NOW - timedelta(seconds=10)
-    assert ec2.going([id_]) == [notice]
+    assert ec2.interrupted([id_]) == [notice]
 
 
 @pytest.mark.parametrize(
@@ -160,13 +160,13 @@ def test_a_spot_request_that_is_marked_is_an_interruption(
 def test_any_other_spot_request_is_none(moto_aws: Aws, ec2: Ec2Instances, code: str) -> None:
     id_ = spot(moto_aws)
     Answers(moto_aws, "ec2", "DescribeSpotInstanceRequests", request(id_, code))
-    assert ec2.going([id_]) == []
+    assert ec2.interrupted([id_]) == []
 
 
 def test_spot_requests_are_asked_for_spot_instances_only(moto_aws: Aws, ec2: Ec2Instances) -> None:
     asked = Answers(moto_aws, "ec2", "DescribeSpotInstanceRequests", None)
     bought, lent = run(moto_aws)[0], spot(moto_aws)
-    ec2.going([bought, lent])
+    ec2.interrupted([bought, lent])
     assert [a["Filters"] for a in asked.asked] == [[{"Name": "instance-id", "Values": [lent]}]]
 
 
@@ -195,14 +195,14 @@ def test_a_scheduled_event_is_a_scheduled_change(
 ) -> None:
     (id_,) = run(moto_aws)
     Answers(moto_aws, "ec2", "DescribeInstanceStatus", status(id_, Code=code))
-    (notice,) = ec2.going([id_])
+    (notice,) = ec2.interrupted([id_])
     assert isinstance(notice, HealthScheduledChange)
     assert (notice.instance, notice.change, notice.closed) == (id_, change, False)
     assert notice.ends == NOW + timedelta(days=3)
     launched = ec2.describe([id_])[id_].launched
     midnight = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
     assert notice.time == max(launched or midnight, midnight)
-    assert ec2.going([id_]) == [notice]
+    assert ec2.interrupted([id_]) == [notice]
 
 
 @pytest.mark.parametrize("said", ["[Completed] as planned", "[Canceled] after all"])
@@ -211,7 +211,7 @@ def test_a_scheduled_event_that_is_over_says_so_under_its_name(
 ) -> None:
     (id_,) = run(moto_aws)
     Answers(moto_aws, "ec2", "DescribeInstanceStatus", status(id_, Description=said))
-    (notice,) = ec2.going([id_])
+    (notice,) = ec2.interrupted([id_])
     assert isinstance(notice, HealthScheduledChange)
     assert (notice.closed, notice.arn, notice.ends) == (True, "instance-event-1", None)
 

@@ -61,10 +61,10 @@ def running(api: Any, count: int) -> list[Any]:
 
     def ready() -> list[Any]:
         pods = core.list_namespaced_pod("default", label_selector="app=web").items
-        going = [
+        interrupted = [
             p for p in pods if p.status.phase == "Running" and not p.metadata.deletion_timestamp
         ]
-        return going if len(going) == count else []
+        return interrupted if len(interrupted) == count else []
 
     return list(eventually(ready))
 

@@ -16,7 +16,7 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.model.hollow.settings import Settings
 from tests.support.builders import node_json
-from tests.support.cli_world import EVENTS, SPOT
+from tests.support.cli_environment import EVENTS, SPOT
 
 
 @pytest.fixture

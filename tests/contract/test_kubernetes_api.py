@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.adapters.kubernetes import Answer, KubernetesCluster
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.domain import names
 from plimsoll.domain.errors import (
     Blocked,
@@ -23,9 +23,9 @@ from plimsoll.domain.errors import (
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.temporary import TemporaryReplicas
+from plimsoll.domain.surge_replicas import SurgeReplicas
 
-from .conftest import T0, World, machine
+from .conftest import T0, ContractRig, machine
 
 type Json = dict[str, Any]
 
@@ -74,33 +74,33 @@ def budget(name: str, app: str, **spec: Any) -> Json:
 
 
 @pytest.fixture
-def shop(world: World) -> World:
+def shop(rig: ContractRig) -> ContractRig:
     """Two nodes, a Deployment of two, and the namespaces."""
     for name in ("shop", names.NAMESPACE):
-        world.apply({"kind": "Namespace", "metadata": {"name": name}})
+        rig.apply({"kind": "Namespace", "metadata": {"name": name}})
     for name in ("a", "b"):
-        world.join(machine(name))
-    world.apply(workload("Deployment", "web"))
-    world.wait(120)
-    return world
+        rig.join(machine(name))
+    rig.apply(workload("Deployment", "web"))
+    rig.wait(120)
+    return rig
 
 
-def node(world: World, name: str = "a") -> Node:
-    return next(n for n in world.api.nodes() if n.name == name)
+def node(rig: ContractRig, name: str = "a") -> Node:
+    return next(n for n in rig.api.nodes() if n.name == name)
 
 
-def pods(world: World, app: str = "web") -> list[Pod]:
-    return [p for p in world.api.observe().pods if p.labels.get("app") == app]
+def pods(rig: ContractRig, app: str = "web") -> list[Pod]:
+    return [p for p in rig.api.observe().pods if p.labels.get("app") == app]
 
 
-def stored(world: World, path: str) -> Json:
-    return world.get(path)
+def stored(rig: ContractRig, path: str) -> Json:
+    return rig.get(path)
 
 
 # Reading
 
 
-def test_a_node_is_found_by_where_the_index_saw_it_in_one_request(shop: World) -> None:
+def test_a_node_is_found_by_where_the_index_saw_it_in_one_request(shop: ContractRig) -> None:
     shop.wire.asked.clear()
     found = shop.api.find_node("i-0000000000000000a", "a")
     assert found is not None
@@ -109,17 +109,17 @@ def test_a_node_is_found_by_where_the_index_saw_it_in_one_request(shop: World) -
 
 
 @pytest.mark.parametrize("name", [None, "gone", "b"])
-def test_a_node_is_found_when_the_index_is_wrong(shop: World, name: str | None) -> None:
+def test_a_node_is_found_when_the_index_is_wrong(shop: ContractRig, name: str | None) -> None:
     found = shop.api.find_node("i-0000000000000000a", name)
     assert found is not None
     assert found.name == "a"
 
 
-def test_an_instance_without_a_node_is_none(shop: World) -> None:
+def test_an_instance_without_a_node_is_none(shop: ContractRig) -> None:
     assert shop.api.find_node("i-00000000000000fff", "a") is None
 
 
-def test_an_observation_holds_what_a_plan_needs(shop: World) -> None:
+def test_an_observation_holds_what_a_plan_needs(shop: ContractRig) -> None:
     shop.apply(
         budget("web", "web", minAvailable=1),
         workload("StatefulSet", "db", 1, serviceName="db"),
@@ -173,7 +173,7 @@ def test_an_observation_holds_what_a_plan_needs(shop: World) -> None:
         }
         for volume, attached in (("pv-1", True), ("pv-2", False))
     ]
-    shop.wire.at["/apis/storage.k8s.io/v1/volumeattachments"] = Answer(
+    shop.wire.at["/apis/storage.k8s.io/v1/volumeattachments"] = Response(
         status=200, body={"items": attachments}
     )
     seen = shop.api.observe()
@@ -191,13 +191,13 @@ def test_an_observation_holds_what_a_plan_needs(shop: World) -> None:
     assert shop.warnings == []
 
 
-def test_a_replica_set_of_its_own_is_a_workload_and_an_owned_one_is_not(shop: World) -> None:
+def test_a_replica_set_of_its_own_is_a_workload_and_an_owned_one_is_not(shop: ContractRig) -> None:
     shop.apply(workload("ReplicaSet", "alone"))
     kinds = {r.kind: r.name for r in shop.api.observe().workload}
     assert kinds == {"Deployment": "web", "ReplicaSet": "alone"}
 
 
-def test_the_newest_revision_is_named_after_a_rollout(shop: World) -> None:
+def test_the_newest_revision_is_named_after_a_rollout(shop: ContractRig) -> None:
     before = shop.api.observe().revisions[WEB]
     shop.apply(workload("Deployment", "web", template=template("web", priority=1)))
     shop.wait(120)
@@ -206,7 +206,7 @@ def test_the_newest_revision_is_named_after_a_rollout(shop: World) -> None:
     assert {p.owner.name for p in seen.of_workload[WEB] if p.owner} == {seen.revisions[WEB]}
 
 
-def test_finished_pods_are_not_even_asked_for(shop: World) -> None:
+def test_finished_pods_are_not_even_asked_for(shop: ContractRig) -> None:
     shop.wire.asked.clear()
     shop.api.observe()
     queries = [query for _, path, query, _ in shop.wire.asked if path == "/api/v1/pods"]
@@ -215,7 +215,7 @@ def test_finished_pods_are_not_even_asked_for(shop: World) -> None:
     ]
 
 
-def test_lists_come_in_pages(shop: World) -> None:
+def test_lists_come_in_pages(shop: ContractRig) -> None:
     for i in range(1_001):
         shop.apply(
             {
@@ -231,28 +231,28 @@ def test_lists_come_in_pages(shop: World) -> None:
     assert [q.get("continue") is not None for q in asked] == [False, True, True]
 
 
-def test_a_list_that_expires_half_way_is_read_again(shop: World) -> None:
-    page = Answer(status=200, body={"items": [], "metadata": {"continue": "x"}})
-    shop.wire.instead = [page, Answer(status=410, body={"reason": "Expired"})]
+def test_a_list_that_expires_half_way_is_read_again(shop: ContractRig) -> None:
+    page = Response(status=200, body={"items": [], "metadata": {"continue": "x"}})
+    shop.wire.instead = [page, Response(status=410, body={"reason": "Expired"})]
     assert len(shop.api.nodes()) == 2
 
 
-def test_a_list_that_expires_twice_is_temporary(shop: World) -> None:
-    shop.wire.instead = [Answer(status=410), Answer(status=410)]
+def test_a_list_that_expires_twice_is_temporary(shop: ContractRig) -> None:
+    shop.wire.instead = [Response(status=410), Response(status=410)]
     with pytest.raises(Temporary, match="expired twice"):
         shop.api.nodes()
 
 
-def test_what_has_not_changed_is_parsed_once(shop: World) -> None:
+def test_what_has_not_changed_is_parsed_once(shop: ContractRig) -> None:
     first, second = node(shop), node(shop)
     assert second is first
     shop.api.record(first, INTERRUPTION)
     assert node(shop).interruption == INTERRUPTION
 
 
-def test_an_odd_object_is_left_out_and_told(shop: World) -> None:
+def test_an_odd_object_is_left_out_and_told(shop: ContractRig) -> None:
     odd = {"metadata": {"name": "odd", "uid": "1", "resourceVersion": "1"}, "spec": {"taints": 7}}
-    shop.wire.instead = [Answer(status=200, body={"items": [odd]})]
+    shop.wire.instead = [Response(status=200, body={"items": [odd]})]
     assert list(shop.api.nodes()) == []
     assert len(shop.warnings) == 1
     assert "odd" in shop.warnings[0]
@@ -261,7 +261,7 @@ def test_an_odd_object_is_left_out_and_told(shop: World) -> None:
 # Nodes
 
 
-def test_cordon_taint_and_record_are_one_patch(shop: World) -> None:
+def test_cordon_taint_and_record_are_one_patch(shop: ContractRig) -> None:
     before = node(shop)
     shop.wire.asked.clear()
     shop.api.cordon(before, INTERRUPTION)
@@ -272,7 +272,7 @@ def test_cordon_taint_and_record_are_one_patch(shop: World) -> None:
     assert after.interruption == INTERRUPTION
 
 
-def test_cordon_keeps_the_taints_of_others_and_replaces_its_own(shop: World) -> None:
+def test_cordon_keeps_the_taints_of_others_and_replaces_its_own(shop: ContractRig) -> None:
     other = Taint(key="dedicated", value="shop", effect="NoExecute")
     shop.apply(
         {
@@ -298,13 +298,13 @@ def test_cordon_keeps_the_taints_of_others_and_replaces_its_own(shop: World) -> 
     [
         lambda api, old: api.cordon(old, INTERRUPTION),
         lambda api, old: api.record(old, INTERRUPTION),
-        lambda api, old: api.release(old),
+        lambda api, old: api.uncordon(old),
         lambda api, old: api.out_of_service(old),
     ],
-    ids=["cordon", "record", "release", "out_of_service"],
+    ids=["cordon", "record", "uncordon", "out_of_service"],
 )
 def test_a_node_that_changed_since_it_was_read_is_a_conflict(
-    shop: World, write: Callable[[KubernetesCluster, Node], None]
+    shop: ContractRig, write: Callable[[KubernetesCluster, Node], None]
 ) -> None:
     old = node(shop)
     shop.apply({"kind": "Node", "metadata": {"name": "a", "labels": {"new": "label"}}})
@@ -314,18 +314,18 @@ def test_a_node_that_changed_since_it_was_read_is_a_conflict(
     assert not node(shop).taints
 
 
-def test_release_takes_off_what_cordon_put_on(shop: World) -> None:
+def test_release_takes_off_what_cordon_put_on(shop: ContractRig) -> None:
     before = node(shop)
     shop.api.cordon(before, INTERRUPTION)
     shop.wait(5)
-    shop.api.release(node(shop))
+    shop.api.uncordon(node(shop))
     shop.wait(5)
     after = node(shop)
     assert (after.unschedulable, after.taints, after.interruption) == (False, (), None)
     assert after.annotations == before.annotations
 
 
-def test_out_of_service_is_a_taint_of_its_own(shop: World) -> None:
+def test_out_of_service_is_a_taint_of_its_own(shop: ContractRig) -> None:
     shop.api.cordon(node(shop), INTERRUPTION)
     shop.wait(5)
     shop.api.out_of_service(node(shop))
@@ -334,7 +334,7 @@ def test_out_of_service_is_a_taint_of_its_own(shop: World) -> None:
     assert names.INTERRUPTION in keys
 
 
-def test_a_node_that_is_gone_is_not_found(shop: World) -> None:
+def test_a_node_that_is_gone_is_not_found(shop: ContractRig) -> None:
     gone = Node(
         name="gone",
         uid="1",
@@ -350,22 +350,22 @@ def test_a_node_that_is_gone_is_not_found(shop: World) -> None:
 # Workloads and pods
 
 
-def test_scale_and_its_note_are_one_patch(shop: World) -> None:
-    note = TemporaryReplicas(restore=2, set_to=3).to_record()
+def test_scale_and_its_note_are_one_patch(shop: ContractRig) -> None:
+    note = SurgeReplicas(restore=2, set_to=3).to_record()
     shop.wire.asked.clear()
     web = shop.api.observe().workload[WEB]
     shop.wire.asked.clear()
     shop.api.scale(web, 3, note)
     assert len(shop.wire.asked) == 1
     web = shop.api.observe().workload[WEB]
-    assert (web.replicas, web.annotations[names.TEMPORARY]) == (3, note)
+    assert (web.replicas, web.annotations[names.SURGE]) == (3, note)
     shop.api.scale(web, 2, None)
     web = shop.api.observe().workload[WEB]
     assert web.replicas == 2
-    assert names.TEMPORARY not in web.annotations
+    assert names.SURGE not in web.annotations
 
 
-def test_a_workload_that_changed_since_it_was_read_is_a_conflict(shop: World) -> None:
+def test_a_workload_that_changed_since_it_was_read_is_a_conflict(shop: ContractRig) -> None:
     web = shop.api.observe().workload[WEB]
     shop.apply({**workload("Deployment", "web", 4)})
     with pytest.raises(Conflict):
@@ -374,7 +374,7 @@ def test_a_workload_that_changed_since_it_was_read_is_a_conflict(shop: World) ->
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet"])
-def test_every_kind_of_workload_can_be_scaled(shop: World, kind: str) -> None:
+def test_every_kind_of_workload_can_be_scaled(shop: ContractRig, kind: str) -> None:
     shop.apply(workload(kind, "other"))
     found = shop.api.observe().workload[Ref(kind, "shop", "other")]
     shop.api.scale(found, 3, "x")
@@ -382,7 +382,7 @@ def test_every_kind_of_workload_can_be_scaled(shop: World, kind: str) -> None:
 
 
 def test_a_rolling_restart_makes_every_pod_anew_and_is_a_conflict_the_second_time(
-    shop: World,
+    shop: ContractRig,
 ) -> None:
     web = shop.api.observe().workload[WEB]
     before = {p.uid for p in pods(shop)}
@@ -395,7 +395,7 @@ def test_a_rolling_restart_makes_every_pod_anew_and_is_a_conflict_the_second_tim
     assert not shop.api.observe().workload[WEB].rolling_out
 
 
-def test_a_deletion_cost_is_set_and_removed(shop: World) -> None:
+def test_a_deletion_cost_is_set_and_removed(shop: ContractRig) -> None:
     pod = pods(shop)[0]
     shop.api.set_deletion_cost(pod, -100)
     assert pods(shop)[0].annotations[names.DELETION_COST] == "-100"
@@ -403,7 +403,7 @@ def test_a_deletion_cost_is_set_and_removed(shop: World) -> None:
     assert names.DELETION_COST not in pods(shop)[0].annotations
 
 
-def test_a_pod_of_the_same_name_is_not_touched_for_another(shop: World) -> None:
+def test_a_pod_of_the_same_name_is_not_touched_for_another(shop: ContractRig) -> None:
     shop.apply(workload("StatefulSet", "db", 1, serviceName="db"))
     shop.wait(60)
     (old,) = pods(shop, "db")
@@ -420,39 +420,39 @@ def test_a_pod_of_the_same_name_is_not_touched_for_another(shop: World) -> None:
     assert [p.uid for p in pods(shop, "db") if p.deleting is None] == [new.uid]
 
 
-def test_an_evicted_pod_keeps_its_own_grace_period(shop: World) -> None:
+def test_an_evicted_pod_keeps_its_own_grace_period(shop: ContractRig) -> None:
     pod = pods(shop)[0]
     shop.api.evict(pod)
-    (going,) = (p for p in pods(shop) if p.deleting is not None)
-    assert going.uid == pod.uid
-    assert going.deleting == shop.clock.now() + timedelta(seconds=30)
+    (interrupted,) = (p for p in pods(shop) if p.deleting is not None)
+    assert interrupted.uid == pod.uid
+    assert interrupted.deleting == shop.clock.now() + timedelta(seconds=30)
 
 
-def test_an_evicted_pod_is_given_the_time_that_is_left(shop: World) -> None:
+def test_an_evicted_pod_is_given_the_time_that_is_left(shop: ContractRig) -> None:
     shop.api.evict(pods(shop)[0], 7)
-    (going,) = (p for p in pods(shop) if p.deleting is not None)
-    assert going.deleting == shop.clock.now() + timedelta(seconds=7)
+    (interrupted,) = (p for p in pods(shop) if p.deleting is not None)
+    assert interrupted.deleting == shop.clock.now() + timedelta(seconds=7)
 
 
-def test_a_budget_blocks_an_eviction_and_not_a_delete(shop: World) -> None:
+def test_a_budget_blocks_an_eviction_and_not_a_delete(shop: ContractRig) -> None:
     shop.apply(budget("web", "web", maxUnavailable=0))
     shop.wait(30)
     pod = pods(shop)[0]
     with pytest.raises(Blocked, match=f"create pods/eviction shop/{pod.name}"):
         shop.api.evict(pod)
     shop.api.delete(pod, 3)
-    (going,) = (p for p in pods(shop) if p.deleting is not None)
-    assert going.uid == pod.uid
+    (interrupted,) = (p for p in pods(shop) if p.deleting is not None)
+    assert interrupted.uid == pod.uid
 
 
-def test_two_budgets_on_a_pod_are_refused_by_name(shop: World) -> None:
+def test_two_budgets_on_a_pod_are_refused_by_name(shop: ContractRig) -> None:
     shop.apply(budget("one", "web", maxUnavailable=1), budget("two", "web", maxUnavailable=1))
     shop.wait(30)
     with pytest.raises(Refused, match="two PodDisruptionBudgets"):
         shop.api.evict(pods(shop)[0])
 
 
-def test_a_pod_that_is_gone_is_not_found(shop: World) -> None:
+def test_a_pod_that_is_gone_is_not_found(shop: ContractRig) -> None:
     pod = pods(shop)[0]
     shop.api.delete(pod, 0)
     shop.wait(60)
@@ -464,13 +464,13 @@ def test_a_pod_that_is_gone_is_not_found(shop: World) -> None:
 # The Lease
 
 
-def lease(world: World) -> Json:
+def lease(rig: ContractRig) -> Json:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.LEASE}"
-    spec: Json = stored(world, path)["spec"]
+    spec: Json = stored(rig, path)["spec"]
     return spec
 
 
-def test_the_lease_is_taken_by_one_and_kept_from_the_other(shop: World) -> None:
+def test_the_lease_is_taken_by_one_and_kept_from_the_other(shop: ContractRig) -> None:
     assert shop.api.acquire("one", 20)
     assert not shop.api.acquire("two", 20)
     spec = lease(shop)
@@ -478,7 +478,7 @@ def test_the_lease_is_taken_by_one_and_kept_from_the_other(shop: World) -> None:
     assert re.fullmatch(r"2026-03-01T12:\d\d:\d\d\.\d{6}Z", spec["renewTime"])
 
 
-def test_the_holder_renews_its_lease(shop: World) -> None:
+def test_the_holder_renews_its_lease(shop: ContractRig) -> None:
     shop.api.acquire("one", 20)
     first = lease(shop)
     shop.wait(15)
@@ -491,7 +491,7 @@ def test_the_holder_renews_its_lease(shop: World) -> None:
     assert renewed["leaseTransitions"] == first["leaseTransitions"]
 
 
-def test_a_lease_that_ran_out_is_taken_over(shop: World) -> None:
+def test_a_lease_that_ran_out_is_taken_over(shop: ContractRig) -> None:
     shop.api.acquire("one", 20)
     shop.wait(20)
     assert shop.api.acquire("two", 20)
@@ -499,7 +499,7 @@ def test_a_lease_that_ran_out_is_taken_over(shop: World) -> None:
     assert not shop.api.acquire("one", 20)
 
 
-def test_a_lease_that_was_given_back_is_free_at_once(shop: World) -> None:
+def test_a_lease_that_was_given_back_is_free_at_once(shop: ContractRig) -> None:
     shop.api.acquire("one", 20)
     shop.api.release_lease("two")
     assert not shop.api.acquire("two", 20)
@@ -507,14 +507,14 @@ def test_a_lease_that_was_given_back_is_free_at_once(shop: World) -> None:
     assert shop.api.acquire("two", 20)
 
 
-def test_giving_back_what_never_was_is_nothing(shop: World) -> None:
+def test_giving_back_what_never_was_is_nothing(shop: ContractRig) -> None:
     shop.api.release_lease("one")
 
     assert shop.api.acquire("two", 20)
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_of_two_who_reach_for_the_lease_one_gets_it(shop: World, *, exists: bool) -> None:
+def test_of_two_who_reach_for_the_lease_one_gets_it(shop: ContractRig, *, exists: bool) -> None:
     if exists:
         shop.api.acquire("zero", 1)
         shop.wait(2)
@@ -523,7 +523,7 @@ def test_of_two_who_reach_for_the_lease_one_gets_it(shop: World, *, exists: bool
     class Race:
         """Lets somebody else be quicker between our read and our write."""
 
-        def call(self, method: str, path: str, **more: Any) -> Answer:
+        def call(self, method: str, path: str, **more: Any) -> Response:
             answer = inner.call(method, path, **more)
             if method == "GET":
                 shop.wire.inner = inner
@@ -535,17 +535,17 @@ def test_of_two_who_reach_for_the_lease_one_gets_it(shop: World, *, exists: bool
     assert lease(shop)["holderIdentity"] == "quicker"
 
 
-def test_a_cluster_without_our_namespace_says_how_to_make_it(world: World) -> None:
+def test_a_cluster_without_our_namespace_says_how_to_make_it(rig: ContractRig) -> None:
     with pytest.raises(Refused, match="infra/cluster"):
-        world.api.acquire("one", 20)
+        rig.api.acquire("one", 20)
 
 
 # Refusals that a hollow cluster does not make
 
 
-def status(code: int, reason: str = "", **details: Any) -> Answer:
+def status(code: int, reason: str = "", **details: Any) -> Response:
     body = {"kind": "Status", "reason": reason, "message": f"{reason}.", "details": details}
-    return Answer(status=code, body=body)
+    return Response(status=code, body=body)
 
 
 @pytest.mark.parametrize(
@@ -554,19 +554,19 @@ def status(code: int, reason: str = "", **details: Any) -> Answer:
         (status(429, "TooManyRequests", retryAfterSeconds=7), Throttled),
         (status(403, "Forbidden"), Refused),
         (status(503, "ServiceUnavailable"), Temporary),
-        (Answer(status=502, body="<html>Bad Gateway"), Temporary),
-        (Answer(status=200, body="<html>a captive portal"), Temporary),
+        (Response(status=502, body="<html>Bad Gateway"), Temporary),
+        (Response(status=200, body="<html>a captive portal"), Temporary),
     ],
 )
 def test_any_refusal_of_a_list_ends_the_look(
-    shop: World, answer: Answer, error: type[PlimsollError]
+    shop: ContractRig, answer: Response, error: type[PlimsollError]
 ) -> None:
     shop.wire.instead = [answer]
     with pytest.raises(error):
         shop.api.observe()
 
 
-def test_an_api_server_that_is_away_is_temporary(shop: World) -> None:
+def test_an_api_server_that_is_away_is_temporary(shop: ContractRig) -> None:
     shop.hollow.take_api_away(now=shop.clock.now())
     with pytest.raises(Temporary):
         shop.api.nodes()

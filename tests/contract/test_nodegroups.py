@@ -113,7 +113,7 @@ def test_groups_are_read_page_by_page(moto_aws: Aws, groups: AwsNodeGroups) -> N
 def test_a_group_says_its_sizes_zones_and_instances(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     asg(moto_aws, DesiredCapacity=3, MinSize=1)
     group = only(groups)
-    assert (group.desired, group.min_size, group.max_size, group.room) == (3, 1, 10, 7)
+    assert (group.desired, group.min_size, group.max_size, group.headroom) == (3, 1, 10, 7)
     assert group.zones == (f"{REGION}a", f"{REGION}b")
     assert len(group.instances) == 3
     assert group.instance_types == ("m5.large",)
@@ -195,7 +195,7 @@ def test_a_launch_template_is_read_once_in_a_while(
 def test_a_group_that_may_not_launch_is_full(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     asg(moto_aws, DesiredCapacity=2)
     moto_aws.autoscaling.suspend_processes(AutoScalingGroupName="web", ScalingProcesses=["Launch"])
-    assert only(groups).room == 0
+    assert only(groups).headroom == 0
 
 
 # What a new node will be like
@@ -592,7 +592,7 @@ def test_a_renewed_instance_is_replaced_by_its_group(moto_aws: Aws, groups: AwsN
     before = only(groups).instances
     gone = min(before)
 
-    groups.renew(gone)
+    groups.terminate(gone)
 
     after = only(groups).instances
     assert gone not in after
@@ -604,4 +604,4 @@ def test_an_instance_of_no_group_cannot_be_renewed(moto_aws: Aws, groups: AwsNod
     Answers(moto_aws, "autoscaling", "TerminateInstanceInAutoScalingGroup", unknown)
 
     with pytest.raises(NotFound, match="No managed instance"):
-        groups.renew("i-0123456789abcdef0")
+        groups.terminate("i-0123456789abcdef0")

@@ -1,6 +1,6 @@
 """The rights that a cluster gives us are those of the calls that are made: none less, none more.
 
-The whole contract suite of the Kubernetes adapter runs under them (see `conftest.World`).
+The whole contract suite of the Kubernetes adapter runs under them (see `conftest.ContractRig`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain import names
 from plimsoll.domain.errors import Refused
 
-from .conftest import World, machine
+from .conftest import ContractRig, machine
 from .rights import CLUSTER, documents, everything, grants, resources
 from .test_kubernetes_api import INTERRUPTION, WEB, node, pods, workload
 
@@ -37,42 +37,42 @@ def test_nothing_is_granted_twice_and_nothing_by_star() -> None:
     assert "*" not in {part for grant in found for part in grant}
 
 
-def test_everything_the_table_lists_is_really_asked(world: World) -> None:
+def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     for name in ("shop", names.NAMESPACE):
-        world.apply({"kind": "Namespace", "metadata": {"name": name}})
-    world.join(machine("a"))
+        rig.apply({"kind": "Namespace", "metadata": {"name": name}})
+    rig.join(machine("a"))
     kinds = ("Deployment", "ReplicaSet", "StatefulSet")
     for kind in kinds:
-        world.apply(workload(kind, "web" if kind == "Deployment" else kind.lower(), 3))
-    world.wait(60)
-    api = world.api
+        rig.apply(workload(kind, "web" if kind == "Deployment" else kind.lower(), 3))
+    rig.wait(60)
+    api = rig.api
     assert api.acquire("one", 20)
     assert api.acquire("one", 20)
     api.release_lease("one")
     assert api.find_node("i-0000000000000000a", "a") is not None
-    api.cordon(node(world), INTERRUPTION)
-    world.wait(1)
-    api.record(node(world), INTERRUPTION)
-    api.out_of_service(node(world))
-    world.wait(1)
+    api.cordon(node(rig), INTERRUPTION)
+    rig.wait(1)
+    api.record(node(rig), INTERRUPTION)
+    api.out_of_service(node(rig))
+    rig.wait(1)
     for workload_ in api.observe().workload.values():
         api.scale(workload_, 4, "x")
-    first, second, *_ = pods(world)
+    first, second, *_ = pods(rig)
     api.set_deletion_cost(first, 1)
     api.evict(first)
     api.delete(second)
-    api.release(node(world))
-    KubernetesProbe(world.wire, "shop", SerialWorkers()).queue()
-    assert world.rights.used == {(verb, group, resource) for verb, group, resource, *_ in TABLE}
+    api.uncordon(node(rig))
+    KubernetesProbe(rig.wire, "shop", SerialWorkers()).queue()
+    assert rig.rights.used == {(verb, group, resource) for verb, group, resource, *_ in TABLE}
 
 
-def test_a_missing_right_is_named_with_its_cure(world: World) -> None:
-    world.apply({"kind": "Namespace", "metadata": {"name": "shop"}})
-    world.apply(workload("Deployment", "web"))
-    web = world.api.observe().workload[WEB]
-    world.rights.granted = [g for g in world.rights.granted if g.verb != "patch"]
+def test_a_missing_right_is_named_with_its_cure(rig: ContractRig) -> None:
+    rig.apply({"kind": "Namespace", "metadata": {"name": "shop"}})
+    rig.apply(workload("Deployment", "web"))
+    web = rig.api.observe().workload[WEB]
+    rig.rights.granted = [g for g in rig.rights.granted if g.verb != "patch"]
     with pytest.raises(Refused, match=r"patch apps/deployments in cluster shop.*infra/cluster"):
-        world.api.scale(web, 3, None)
+        rig.api.scale(web, 3, None)
 
 
 def test_roles_are_bound_to_the_group_and_to_nobody_else() -> None:
@@ -138,8 +138,8 @@ def test_the_policies_name_what_the_code_writes() -> None:
     for policy in ("nodes", "workloads", "pods", "autoscalers"):
         assert f"matches('{ours.pattern}')" in said[f"plimsoll-{policy}"].replace("''", "'")
     assert ours.match(names.INTERRUPTION)
-    assert ours.match(names.TEMPORARY)
-    assert not ours.match(f"not{names.TEMPORARY}")
+    assert ours.match(names.SURGE)
+    assert not ours.match(f"not{names.SURGE}")
 
 
 def test_our_queue_is_for_our_group() -> None:

@@ -16,12 +16,12 @@ from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoRe
 from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item
 from plimsoll.adapters.dynamodb.nodes import ROUNDS
 from plimsoll.adapters.dynamodb.schema import TABLES
-from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports, MemoryTicks
-from plimsoll.adapters.sqs import SqsTicks
+from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports, MemoryWakeUps
+from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.reports import Report
-from plimsoll.services.ports import NodeIndex, Registry, Reports, Ticks
+from plimsoll.services.ports import NodeIndex, Registry, Reports, WakeUps
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT
 
 from .conftest import Answers
@@ -53,19 +53,19 @@ class Stores:
     registry: Registry
     index: NodeIndex
     reports: Reports
-    ticks: Ticks
+    wake_ups: WakeUps
     sent: Callable[[], Sequence[str]]
     """Bodies of the messages that a reader of the queue sees now."""
 
 
 def in_memory() -> Stores:
-    ticks = MemoryTicks()
+    wake_ups = MemoryWakeUps()
     return Stores(
         MemoryRegistry(),
         MemoryNodeIndex(),
         MemoryReports(),
-        ticks,
-        lambda: [f'{{"cluster": "{cluster}"}}' for cluster, delay in ticks.sent if delay == 0],
+        wake_ups,
+        lambda: [f'{{"cluster": "{cluster}"}}' for cluster, delay in wake_ups.sent if delay == 0],
     )
 
 
@@ -73,7 +73,7 @@ def in_aws(aws: Aws) -> Stores:
     run = uuid4().hex[:8]
     for name, table in TABLES.items():
         aws.dynamodb.create_table(**table.create(f"{name}-{run}"))
-    queue = aws.sqs.create_queue(QueueName=f"ticks-{run}")["QueueUrl"]
+    queue = aws.sqs.create_queue(QueueName=f"wake-ups-{run}")["QueueUrl"]
 
     def sent() -> list[str]:
         bodies: list[str] = []
@@ -87,7 +87,7 @@ def in_aws(aws: Aws) -> Stores:
         DynamoRegistry(aws, f"ClustersTable-{run}"),
         DynamoNodeIndex(aws, f"NodesTable-{run}"),
         DynamoReports(aws, f"ReportsTable-{run}"),
-        SqsTicks(aws, queue),
+        SqsWakeUps(aws, queue),
         sent,
     )
 
@@ -223,12 +223,12 @@ def test_reports_are_listed_by_cluster_newest_first_and_no_more_than_asked(store
 
 
 def test_a_tick_for_each_delay_names_its_cluster(stores: Stores) -> None:
-    stores.ticks.send("shop", [0] * 12)
+    stores.wake_ups.send("shop", [0] * 12)
     assert [*stores.sent()] == ['{"cluster": "shop"}'] * 12
 
 
 def test_no_delay_is_no_tick(stores: Stores) -> None:
-    stores.ticks.send("shop", [])
+    stores.wake_ups.send("shop", [])
     assert list(stores.sent()) == []
 
 
@@ -280,8 +280,8 @@ def test_ticks_that_the_queue_did_not_take_are_temporary(moto_aws: Aws) -> None:
     stores = in_aws(moto_aws)
     failed = {"Failed": [{"Id": "0", "Code": "InternalError", "SenderFault": False}]}
     Answers(moto_aws, "sqs", "SendMessageBatch", failed)
-    with pytest.raises(Temporary, match="1 of 2 ticks for cluster shop"):
-        stores.ticks.send("shop", [0, 10])
+    with pytest.raises(Temporary, match="1 of 2 wake-ups for cluster shop"):
+        stores.wake_ups.send("shop", [0, 10])
 
 
 @pytest.mark.parametrize(

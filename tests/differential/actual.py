@@ -9,7 +9,7 @@ from plimsoll_testbed.model.hollow.conditions import condition
 from plimsoll_testbed.model.hollow.controllers.kubelet import STOP
 from tests.differential.bench import FOREVER
 from tests.differential.scenario import Json, Request
-from tests.differential.sides import Answer, Seen
+from tests.differential.sides import Response, Seen
 from tests.differential.watched import ControlPlane
 
 _QUIET = 1.6
@@ -30,7 +30,7 @@ class ActualSide:
         if made.status != 201:
             raise RuntimeError(f"namespace {scenario}: {made.body['message']}")
 
-    def request(self, request: Request) -> Answer:
+    def request(self, request: Request) -> Response:
         answer = self._plane.send(request)
         self._plane.touch(self._scenario)
         return answer

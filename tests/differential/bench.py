@@ -47,11 +47,11 @@ class Bench:
         """Let a node join; its name bears that of the scenario. Return it."""
         full = f"{self.name}-{name}"
         labels = {OF: self.name, HOST: full, ZONE: f"zone-{zone}", **more.pop("labels", {})}
-        room = {"cpu": cpu, "memory": "16Gi", "pods": pods, **more.pop("room", {})}
+        headroom = {"cpu": cpu, "memory": "16Gi", "pods": pods, **more.pop("room", {})}
         node: Json = {
             "metadata": {"name": full, "labels": labels},
             "spec": more,
-            "status": {"allocatable": room, "capacity": room},
+            "status": {"allocatable": headroom, "capacity": headroom},
         }
         self.post("/api/v1/nodes", node)
         return full

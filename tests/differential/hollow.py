@@ -9,7 +9,7 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Choice, Settings
 from plimsoll_testbed.model.hollow.store import Change
 from tests.differential.scenario import Json, Request
-from tests.differential.sides import SEEN, USER, Answer, Seen
+from tests.differential.sides import SEEN, USER, Response, Seen
 
 _START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 _QUIET = timedelta(seconds=4)
@@ -30,10 +30,10 @@ class HollowSide:
         namespace: Json = {"kind": "Namespace", "metadata": {"name": scenario}}
         self.cluster.apply([namespace], now=self.now)
 
-    def request(self, request: Request) -> Answer:
+    def request(self, request: Request) -> Response:
         if (request.method, request.path) == ("POST", "/api/v1/nodes"):
             self.cluster.join(request.body, now=self.now)
-            return Answer(status=201, body=request.body)
+            return Response(status=201, body=request.body)
         answer = self.cluster.handle(
             request.method,
             request.path,
@@ -43,7 +43,7 @@ class HollowSide:
             now=self.now,
             user=USER,
         )
-        return Answer(status=answer.status, body=answer.body, headers=answer.headers)
+        return Response(status=answer.status, body=answer.body, headers=answer.headers)
 
     def settle(self, seconds: float) -> None:
         end = self.now + timedelta(seconds=seconds)

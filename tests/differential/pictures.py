@@ -20,7 +20,7 @@ from tests.differential.bench import CAPACITY, ZONE
 from tests.differential.past import Past, maker
 from tests.differential.placements import Placements
 from tests.differential.scenario import Request, Scenario
-from tests.differential.sides import MARK, Answer, Seen, Side
+from tests.differential.sides import MARK, Response, Seen, Side
 
 _SAME: Mapping[str, str] = dict.fromkeys(
     ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated"), "under way"
@@ -29,7 +29,7 @@ _SAME: Mapping[str, str] = dict.fromkeys(
 MANAGERS = "managers of replicas"
 """What `show` calls the field managers of `spec.replicas`."""
 
-type Picture = Mapping[str, Any]
+type Snapshot = Mapping[str, Any]
 
 _NAMED = {"StatefulSet", None}
 _COUNTS: Mapping[str, tuple[str, ...]] = {
@@ -73,16 +73,18 @@ class Painter:
         self._placements.keep()
         self._past.keep()
 
-    def paint(self, answers: Sequence[tuple[Request, Answer]], changes: Sequence[Seen]) -> Picture:
+    def paint(
+        self, answers: Sequence[tuple[Request, Response]], changes: Sequence[Seen]
+    ) -> Snapshot:
         """Return what there is now, and what was answered and seen on the way."""
         side = self._side
         pods = side.objects("pods")
         sets = {s["metadata"]["uid"]: s for s in side.objects("replicasets")}
         nodes = {n["metadata"]["name"]: n for n in side.objects("nodes")}
-        picture: dict[str, Any] = {}
+        snapshot: dict[str, Any] = {}
         for number, (request, answer) in enumerate(answers):
-            picture |= {f"answer {number}: {k}": v for k, v in _answered(request, answer).items()}
-        picture |= _pods(pods, sets, nodes)
+            snapshot |= {f"answer {number}: {k}": v for k, v in _answered(request, answer).items()}
+        snapshot |= _pods(pods, sets, nodes)
         shared = _sharing(side.objects("poddisruptionbudgets"), pods)
         tainted = any(look(node, "spec", "taints") for node in nodes.values())
         for kind in _COUNTS:
@@ -93,26 +95,26 @@ class Painter:
                     continue  # its status follows taints when something else wakes its controller
                 if kind == "PodDisruptionBudget" and obj["metadata"]["name"] in shared:
                     continue  # its controller follows one of the budgets of a pod, whichever
-                picture[f"{kind} {obj['metadata']['name']}"] = _workload(kind, obj)
+                snapshot[f"{kind} {obj['metadata']['name']}"] = _workload(kind, obj)
         for scaler in side.objects("horizontalpodautoscalers"):
             target = scaler["spec"]["scaleTargetRef"]
             found = side.objects(BY_KIND[target["kind"]].plural)
             here = [o for o in found if o["metadata"]["name"] == target["name"]]
-            picture[f"HorizontalPodAutoscaler {scaler['metadata']['name']}"] = [
+            snapshot[f"HorizontalPodAutoscaler {scaler['metadata']['name']}"] = [
                 o["spec"]["replicas"] for o in here
             ]
         for claim in side.objects("persistentvolumeclaims"):
             name = claim["metadata"]["name"]
-            picture[f"PersistentVolumeClaim {name}"] = look(claim, "status", "phase")
+            snapshot[f"PersistentVolumeClaim {name}"] = look(claim, "status", "phase")
         for name, node in nodes.items():
-            picture[f"Node {name}"] = _node(node)
-        picture |= self._past.look(changes, sets, side.objects("deployments"), side.instant)
+            snapshot[f"Node {name}"] = _node(node)
+        snapshot |= self._past.look(changes, sets, side.objects("deployments"), side.instant)
         claims = side.objects("persistentvolumeclaims")
-        picture |= self._placements.look(list(nodes.values()), pods, claims, changes)
-        return picture
+        snapshot |= self._placements.look(list(nodes.values()), pods, claims, changes)
+        return snapshot
 
 
-def _answered(request: Request, answer: Answer) -> dict[str, Any]:
+def _answered(request: Request, answer: Response) -> dict[str, Any]:
     body = answer.body if isinstance(answer.body, dict) else {}
     found: dict[str, Any] = {"code": answer.status}
     if answer.status >= 400:
@@ -149,25 +151,25 @@ def _shown(value: Any, path: Sequence[str]) -> Any:
 def _pods(
     pods: Sequence[Json], sets: Mapping[str, Json], nodes: Mapping[str, Json]
 ) -> dict[str, Any]:
-    picture: dict[str, Any] = {}
+    snapshot: dict[str, Any] = {}
     groups: defaultdict[str, list[Json]] = defaultdict(list)
     for pod in pods:
         kind, name = maker(pod, sets)
         if kind in _NAMED:
             own = pod["metadata"]["name"]
-            picture[f"pod {own}"] = _standing(pod)
-            picture[f"pod {own}: node"] = look(pod, "spec", "nodeName")
+            snapshot[f"pod {own}"] = _standing(pod)
+            snapshot[f"pod {own}: node"] = look(pod, "spec", "nodeName")
         if kind is not None:
             groups[f"pods of {kind} {name}"].append(pod)
     for group, members in groups.items():
-        picture[group] = _counted(_standing(pod) for pod in members)
+        snapshot[group] = _counted(_standing(pod) for pod in members)
         where = [nodes.get(look(pod, "spec", "nodeName", default="")) for pod in members]
-        picture[f"{group}: nodes"] = _counted(n["metadata"]["name"] for n in where if n)
+        snapshot[f"{group}: nodes"] = _counted(n["metadata"]["name"] for n in where if n)
         for key in (ZONE, CAPACITY):
             domains = Counter(n["metadata"]["labels"].get(key, "") for n in where if n)
-            picture[f"{group}: by {key}"] = dict(sorted(domains.items()))
-            picture[f"{group}: counts by {key}"] = sorted(domains.values())
-    return picture
+            snapshot[f"{group}: by {key}"] = dict(sorted(domains.items()))
+            snapshot[f"{group}: counts by {key}"] = sorted(domains.values())
+    return snapshot
 
 
 def _sharing(budgets: Sequence[Json], pods: Sequence[Json]) -> set[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.objects import parse_node, parse_pod
 from plimsoll.domain.pods import Pod
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished
@@ -46,12 +46,12 @@ class Placements:
             return {}
         standing = [p for p in pods if look(p, "spec", "nodeName") and not is_finished(p)]
         waiting = [p for p in pods if not look(p, "spec", "nodeName") and not is_finished(p)]
-        board = Board(map(parse_node, nodes), [])
+        snapshot = ClusterSnapshot(map(parse_node, nodes), [])
         fresh: list[Pod] = []
         for obj in standing:
             pod = parse_pod(obj)
-            if self._stood.get(pod.uid) == pod.node or pod.node not in board.nodes:
-                self._place(board, pod)
+            if self._stood.get(pod.uid) == pod.node or pod.node not in snapshot.nodes:
+                self._place(snapshot, pod)
             else:
                 fresh.append(pod)
         self._stand = {p["metadata"]["uid"]: p["spec"]["nodeName"] for p in standing}
@@ -59,33 +59,34 @@ class Placements:
             seen.resource == "pods" and (seen.type == "DELETED" or is_deleting(seen.object))
             for seen in changes
         )
-        wrong = [] if left else _misplaced(board, fresh)
+        wrong = [] if left else _misplaced(snapshot, fresh)
         for pod in fresh:
-            self._place(board, pod)
+            self._place(snapshot, pod)
         idle = [
             pod["metadata"]["name"]
             for pod in waiting
-            if not look(pod, "status", "nominatedNodeName") and board.candidates(parse_pod(pod))
+            if not look(pod, "status", "nominatedNodeName") and snapshot.candidates(parse_pod(pod))
         ]
         return {MISPLACED: wrong, IDLE: len(idle)}
 
     @staticmethod
-    def _place(board: Board, pod: Pod) -> None:
-        if pod.node is not None and pod.node in board.nodes:
-            board.place(pod, pod.node)
+    def _place(snapshot: ClusterSnapshot, pod: Pod) -> None:
+        if pod.node is not None and pod.node in snapshot.nodes:
+            snapshot.place(pod, pod.node)
 
 
-def _misplaced(board: Board, pods: Sequence[Pod]) -> list[str]:
+def _misplaced(snapshot: ClusterSnapshot, pods: Sequence[Pod]) -> list[str]:
     """Place the pods in any order in which each fits when its turn comes; return who never does."""
     left = list(pods)
     while left:
         fitting = next(
-            (p for p in left if p.node and board.why_not(p, board.nodes[p.node]) is None), None
+            (p for p in left if p.node and snapshot.why_not(p, snapshot.nodes[p.node]) is None),
+            None,
         )
         if fitting is None:
             return sorted(
-                f"{p.node}: {board.why_not(p, board.nodes[p.node])}" for p in left if p.node
+                f"{p.node}: {snapshot.why_not(p, snapshot.nodes[p.node])}" for p in left if p.node
             )
         left.remove(fitting)
-        board.place(fitting, fitting.node or "")
+        snapshot.place(fitting, fitting.node or "")
     return []

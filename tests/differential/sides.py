@@ -31,7 +31,7 @@ SEEN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """What the API server answered."""
 
     status: int
@@ -57,7 +57,7 @@ class Side(Protocol):
     instant: float
     """Seconds within which two writes count as one: how far controllers lag behind each other."""
 
-    def request(self, request: Request) -> Answer:
+    def request(self, request: Request) -> Response:
         """Send a request in which no placeholder is left."""
 
     def settle(self, seconds: float) -> None:
@@ -70,7 +70,7 @@ class Side(Protocol):
         """Return what changed since this was last asked, in the order of the versions."""
 
 
-def send(side: Side, requests: Iterable[Request]) -> list[tuple[Request, Answer]]:
+def send(side: Side, requests: Iterable[Request]) -> list[tuple[Request, Response]]:
     """Send requests. What their placeholders stand for is looked up before the first of them."""
     ready = [_resolved(side, request) for request in requests]
     return [(request, side.request(request)) for request in ready]

@@ -90,18 +90,18 @@ def test_the_hollow_cluster_agrees_with_itself_whatever_its_seed():
     for number, step in enumerate(scenario.steps):
         answers = send(side, step.requests)
         side.settle(step.seconds)
-        picture = painter.paint(answers, side.changes())
+        snapshot = painter.paint(answers, side.changes())
         painter.keep()
-        assert differences(number, wanted, picture) == []
+        assert differences(number, wanted, snapshot) == []
 
 
 def test_a_cluster_that_does_something_else_is_found_out():
     wanted = expected(two_deployments("other"))
-    picture = {**wanted.steps[1], "pods of Deployment web": ["2 x Running, ready, image one"]}
-    (found,) = differences(1, wanted, picture)
+    snapshot = {**wanted.steps[1], "pods of Deployment web": ["2 x Running, ready, image one"]}
+    (found,) = differences(1, wanted, snapshot)
     assert (found.step, found.what) == (1, "pods of Deployment web")
-    del picture["pods of Deployment web"]
-    (found,) = differences(1, wanted, picture)
+    del snapshot["pods of Deployment web"]
+    (found,) = differences(1, wanted, snapshot)
     assert str(found).endswith("real nothing")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from plimsoll_testbed.model.hollow.settings import Choice
 from tests.differential.actual import ActualSide
 from tests.differential.hollow import HollowSide
-from tests.differential.pictures import Painter, Picture
+from tests.differential.pictures import Painter, Snapshot
 from tests.differential.placements import IDLE, LAWS
 from tests.differential.scenario import Scenario
 from tests.differential.sides import send
@@ -60,7 +60,7 @@ class Difference:
 class Expectation:
     """What the hollow cluster shows after each step whatever its scheduler chose."""
 
-    steps: tuple[Picture, ...]
+    steps: tuple[Snapshot, ...]
     chance: tuple[frozenset[str], ...]
     """What came out differently for different choices, and is not compared."""
 
@@ -70,10 +70,10 @@ def expected(scenario: Scenario) -> Expectation:
     runs = [_hollow(scenario, choice, seed) for choice, seed in _CHOICES]
     steps, chance = [], []
     for pictures in zip(*runs, strict=True):
-        names = {name for picture in pictures for name in picture}
+        names = {name for snapshot in pictures for name in snapshot}
         held = {}
         for name in names:
-            values = [picture.get(name, ABSENT) for picture in pictures]
+            values = [snapshot.get(name, ABSENT) for snapshot in pictures]
             if name in LAWS:  # they hold whatever was chosen: one that broke them is shown
                 held[name] = next(filter(None, values), values[0])
             elif all(value == values[0] for value in values):
@@ -83,7 +83,7 @@ def expected(scenario: Scenario) -> Expectation:
     return Expectation(steps=tuple(steps), chance=tuple(chance))
 
 
-def _hollow(scenario: Scenario, choice: Choice, seed: int) -> Sequence[Picture]:
+def _hollow(scenario: Scenario, choice: Choice, seed: int) -> Sequence[Snapshot]:
     side = HollowSide(scenario.name, choice, seed)
     painter = Painter(scenario, side)
     pictures = []
@@ -108,9 +108,9 @@ def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
             changes = list(side.changes())
             begun = time.monotonic()
             while True:
-                picture = painter.paint(answers, changes)
-                differ = differences(number, wanted, picture)
-                busy = picture.get(IDLE) or side.moving()
+                snapshot = painter.paint(answers, changes)
+                differ = differences(number, wanted, snapshot)
+                busy = snapshot.get(IDLE) or side.moving()
                 patience = _LONG_PATIENCE if busy else _PATIENCE
                 if not differ or time.monotonic() - begun > patience:
                     break
@@ -123,7 +123,7 @@ def compared(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
     return found
 
 
-def differences(step: int, expected: Expectation, found: Picture) -> list[Difference]:
+def differences(step: int, expected: Expectation, found: Snapshot) -> list[Difference]:
     """Return where a picture is not what was expected after a step."""
     wanted = expected.steps[step]
     names = (set(wanted) | set(found)) - expected.chance[step]

@@ -15,7 +15,7 @@ import urllib3
 
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL, Resource
 from tests.differential.scenario import JSON, Json, Request
-from tests.differential.sides import OF, SEEN, USER, Answer, Seen
+from tests.differential.sides import OF, SEEN, USER, Response, Seen
 
 _HANGING = 15.0
 
@@ -60,7 +60,7 @@ class ControlPlane:
             watcher.join()
         self._pool.clear()
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: Request) -> Response:
         """Send one request and read its answer whole."""
         path = quote(request.path, safe="/:")
         query = f"?{urlencode(request.query)}" if request.query else ""
@@ -71,7 +71,9 @@ class ControlPlane:
             headers={**self._token, "Content-Type": request.content_type},
             timeout=30,
         )
-        return Answer(status=found.status, body=json.loads(found.data), headers=dict(found.headers))
+        return Response(
+            status=found.status, body=json.loads(found.data), headers=dict(found.headers)
+        )
 
     def touch(self, scenario: str) -> None:
         """Begin a new wait for silence."""

@@ -20,7 +20,7 @@ from plimsoll_testbed.measure.report import Report, exit_status
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.emulated import rig as emulated
 from plimsoll_testbed.rigs.simulated import rig as simulated
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.processes import alive
 
 pytestmark = pytest.mark.emulator

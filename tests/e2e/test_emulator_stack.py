@@ -133,12 +133,12 @@ def test_the_sweep_of_no_clusters_ends_well(stack):
         FunctionName=stack.outputs["SweepFunction"], Payload=b"{}"
     )
     assert "FunctionError" not in answer, stack.complaints()
-    assert within(5, lambda: "SweepFinished" in stack.log.read_text())
+    assert within(5, lambda: "ResyncFinished" in stack.log.read_text())
 
 
 def test_a_tick_for_nobody_is_nothing_to_do(stack):
     stack.client("sqs").send_message(
-        QueueUrl=stack.outputs["TicksQueue"], MessageBody=json.dumps({"cluster": "nobody"})
+        QueueUrl=stack.outputs["WakeUpsQueue"], MessageBody=json.dumps({"cluster": "nobody"})
     )
-    message = "tick for a cluster that is not registered"
+    message = "wake-up for a cluster that is not registered"
     assert within(15, lambda: logged(stack, message)), stack.complaints()

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.examples import FOLDER, VERDICTS, unexpected
 
 
@@ -21,8 +21,8 @@ def drills() -> list[str]:
 
 @cache
 def played(name: str, responder: str) -> Report:
-    script = read_drill(FOLDER / f"{name}.yaml")
-    return run(script, responder=responder, seed=script.scenario.seed)
+    drill = read_drill(FOLDER / f"{name}.yaml")
+    return run(drill, responder=responder, seed=drill.scenario.seed)
 
 
 def test_every_example_has_its_verdict_here():

@@ -28,7 +28,7 @@ from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from tests.package.install_page import PLIMSOLL, SAM, beginning, call_of, chosen
 from tests.package.template import ROOT
-from tests.support.cli_world import SPOT, StillClock, shop
+from tests.support.cli_environment import SPOT, StillClock, shop
 
 pytestmark = pytest.mark.emulator
 
@@ -138,7 +138,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 def register(rig: Rig) -> None:
-    """Give the stack a token, register the cluster, and let the sweep see its nodes."""
+    """Give the stack a token, register the cluster, and let the resync see its nodes."""
     secret = call_of(of_the_page("aws", "secretsmanager", "create-secret")).parameters
     rig.stack.client("secretsmanager").create_secret(
         **{**secret, "SecretString": f"{rig.server.token}\n"}

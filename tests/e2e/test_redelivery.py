@@ -1,7 +1,7 @@
 """The outcome of a drill is the same under any redelivery, and when any run is killed at any call.
 
 A small drill with one workload of each difficult kind is played again and again: with every notice
-and every tick doubled and out of order, and with one run killed after its n-th call, for calls
+and every wake-up doubled and out of order, and with one run killed after its n-th call, for calls
 spread over the whole drill and for every call that writes.
 """
 
@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
 from plimsoll.domain.objects import parse_time
 from plimsoll.services.drains import FIRST_LEASE_SECONDS
 from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.rigs.simulated.rig import Mischief, Simulation
+from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation
-from plimsoll_testbed.scenario.script import Script, read_drill
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 
 HERE = Path(__file__).parent / "redelivery"
 SPREAD = 24
@@ -33,7 +33,7 @@ SPREAD = 24
 
 
 @cache
-def drill() -> Script:
+def drill() -> Drill:
     return read_drill(HERE / "drill.yaml")
 
 
@@ -51,7 +51,7 @@ class Ending:
     leftovers: tuple[str, ...]
 
 
-def play(mischief: Mischief) -> Ending:
+def play(mischief: FaultHooks) -> Ending:
     simulation = Simulation(drill(), responder="plimsoll", seed=0, mischief=mischief)
     try:
         return ending(simulation, simulation.run())
@@ -60,7 +60,7 @@ def play(mischief: Mischief) -> Ending:
 
 
 def ending(simulation: Simulation, report: Report) -> Ending:
-    store = simulation.stages["harbor"].cluster.store
+    store = simulation.rig_clusters["harbor"].cluster.store
     replicas = tuple(
         (
             f"{kind}/{obj['metadata']['name']}",
@@ -86,11 +86,11 @@ def ending(simulation: Simulation, report: Report) -> Ending:
 
 def leftovers(simulation: Simulation) -> Iterator[str]:
     """Yield what a finished drill must not leave behind."""
-    store = simulation.stages["harbor"].cluster.store
-    gone = {m.node for m in simulation.stages["harbor"].fleet.machine.values() if m.gone}
+    store = simulation.rig_clusters["harbor"].cluster.store
+    gone = {m.node for m in simulation.rig_clusters["harbor"].fleet.machine.values() if m.gone}
     for kind in ("deployments", "statefulsets", "replicasets"):
         for obj in store.all(kind):
-            if TEMPORARY in notes_on(obj):
+            if SURGE in notes_on(obj):
                 yield f"{kind} {obj['metadata']['name']} is still changed"
     for pod in store.all("pods"):
         if pod["spec"].get("nodeName") not in gone and DELETION_COST in notes_on(pod):
@@ -124,13 +124,13 @@ def calls() -> tuple[str, ...]:
         if invocation.name in {"notices", "drains", "sweep"}:
             made.append(f"{invocation.name}: {invocation.last_call}")
 
-    play(Mischief(on_call=note))
+    play(FaultHooks(on_call=note))
     return tuple(made)
 
 
 @cache
 def undisturbed() -> Ending:
-    return play(Mischief())
+    return play(FaultHooks())
 
 
 def writes(call: str) -> bool:
@@ -165,7 +165,7 @@ class Killer:
 def killed_after(number: int) -> Ending:
     """Play the drill with one run killed after its n-th call."""
     killer = Killer(number)
-    found = play(Mischief(on_call=killer))
+    found = play(FaultHooks(on_call=killer))
     assert killer.victim is not None
     assert killer.victim.finished
     return found
@@ -185,7 +185,7 @@ def test_the_undisturbed_drill_ends_well():
 
 
 def test_every_message_doubled_and_out_of_order_gives_the_same_outcome():
-    assert play(Mischief(doubled=True)) == undisturbed()
+    assert play(FaultHooks(doubled=True)) == undisturbed()
 
 
 def test_a_run_killed_after_any_one_call_gives_the_same_outcome():

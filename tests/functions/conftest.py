@@ -42,7 +42,7 @@ class FakeService:
             raise crash
         return answers
 
-    def slice(self, cluster, holder, seconds):
+    def reconcile(self, cluster, holder, seconds):
         self.asked.append((cluster, holder, seconds))
         self._fail(cluster)
         return 1

@@ -1,4 +1,4 @@
-"""SQS `ticks` in, one slice of a cluster's drain."""
+"""SQS `wake-ups` in, one reconcile of a cluster's drain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functions import drains
 from plimsoll.domain.errors import Temporary
 from tests.functions.conftest import batch
 
-TICK = json.dumps({"cluster": "harbor"})
+WAKE_UP = json.dumps({"cluster": "harbor"})
 
 
 def failed(answer):
@@ -17,26 +17,26 @@ def failed(answer):
 
 def test_a_tick_works_one_slice_under_the_name_of_the_invocation(service, context):
     context.milliseconds_left = 30_000
-    assert failed(drains.handler(batch(TICK), context)) == []
-    assert service.asked == [("harbor", context.aws_request_id, drains.SLICE_SECONDS)]
+    assert failed(drains.handler(batch(WAKE_UP), context)) == []
+    assert service.asked == [("harbor", context.aws_request_id, drains.RECONCILE_SECONDS)]
 
 
 def test_a_slice_never_outlasts_its_invocation(service, context):
     context.milliseconds_left = 10_000
-    drains.handler(batch(TICK), context)
+    drains.handler(batch(WAKE_UP), context)
     [(_, _, seconds)] = service.asked
     assert seconds == 10 - drains.END_SECONDS
 
 
 def test_a_tick_that_fails_is_left_to_its_queue_and_says_why(service, context, log):
     service.answers = {"harbor": Temporary("the cluster does not answer")}
-    assert failed(drains.handler(batch(TICK), context)) == ["message-0"]
+    assert failed(drains.handler(batch(WAKE_UP), context)) == ["message-0"]
     [line] = log()
-    assert line["message"] == "slice failed"
+    assert line["message"] == "reconcile failed"
     assert "the cluster does not answer" in line["exception"]
 
 
 def test_a_tick_that_is_no_tick_fails_alone(service, context):
-    answer = drains.handler(batch("no JSON", "{}", "[]", TICK), context)
+    answer = drains.handler(batch("no JSON", "{}", "[]", WAKE_UP), context)
     assert failed(answer) == ["message-0", "message-1", "message-2"]
     assert len(service.asked) == 1

@@ -70,7 +70,7 @@ def test_poison_is_set_aside_with_its_reason_and_counted(service, queue, context
     service.answers = {"poison": BadInput("not JSON: line 1")}
     assert failed(notices.handler(batch("good", "poison"), context)) == []
     assert queue.aside == [("poison", "BadInput: not JSON: line 1", "message-1", 1)]
-    assert embedded_metrics(capsys.readouterr().out)["NoticesPoisoned"] == [1.0]
+    assert embedded_metrics(capsys.readouterr().out)["NoticesDeadLettered"] == [1.0]
     aside = [line for line in log() if line["message"] == "notice set aside"]
     assert [line["sqs_message"] for line in aside] == ["message-1"]
 

@@ -1,4 +1,4 @@
-"""A schedule in, one sweep."""
+"""A schedule in, one resync."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SCHEDULED = {"detail-type": "Scheduled Event", "source": "aws.events", "detail":
 def test_a_sweep_that_ends_well_is_counted(service, context, capsys):
     sweep.handler(SCHEDULED, context)
     assert service.asked == ["run"]
-    assert embedded_metrics(capsys.readouterr().out)["SweepFinished"] == [1.0]
+    assert embedded_metrics(capsys.readouterr().out)["ResyncFinished"] == [1.0]
 
 
 def test_a_sweep_that_fails_is_an_error_of_the_function_and_not_counted(service, context, capsys):
     service.answers = {"run": Temporary("not swept: harbor")}
     with pytest.raises(Temporary):
         sweep.handler(SCHEDULED, context)
-    assert "SweepFinished" not in embedded_metrics(capsys.readouterr().out)
+    assert "ResyncFinished" not in embedded_metrics(capsys.readouterr().out)

@@ -13,7 +13,7 @@ import pytest
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import exit_status
 from plimsoll_testbed.rigs.localstack import rig
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.processes import alive
 
 pytestmark = pytest.mark.localstack

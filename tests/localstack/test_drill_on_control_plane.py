@@ -10,7 +10,7 @@ from plimsoll_testbed.measure.report import exit_status
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.emulated.rig import play
 from plimsoll_testbed.rigs.localstack.localstack import LocalStack
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 
 pytestmark = [pytest.mark.localstack, pytest.mark.cluster]
 

@@ -21,7 +21,7 @@ def test_a_role_may_do_what_its_policies_do_not_allow(localstack):
     name = localstack.outputs["SweepFunction"]
     role = localstack.client("lambda").get_function(FunctionName=name)["Configuration"]["Role"]
     key = localstack.client("sts").assume_role(RoleArn=role, RoleSessionName="trial")["Credentials"]
-    sweep = boto3.client(
+    resync = boto3.client(
         "sqs",
         endpoint_url=localstack.url,
         region_name=REGION,
@@ -29,8 +29,8 @@ def test_a_role_may_do_what_its_policies_do_not_allow(localstack):
         aws_secret_access_key=key["SecretAccessKey"],
         aws_session_token=key["SessionToken"],
     )
-    forbidden = sweep.send_message(
-        QueueUrl=localstack.outputs["TicksDeadQueue"], MessageBody="the sweep may not write here"
+    forbidden = resync.send_message(
+        QueueUrl=localstack.outputs["WakeUpsDeadQueue"], MessageBody="the resync may not write here"
     )
     assert forbidden["ResponseMetadata"]["HTTPStatusCode"] == 200
 

@@ -37,14 +37,19 @@ class Command:
         return shlex.split(self.text)
 
 
-def fences() -> list[tuple[str, str]]:
+def anti_affinity_index() -> list[tuple[str, str]]:
     """Return the page's blocks of code: (language, text)."""
     return _FENCE.findall(PAGE.read_text(encoding="utf-8"))
 
 
 def commands() -> list[Command]:
     """Return the commands in the order of the page."""
-    lines = [line for language, text in fences() if language == "sh" for line in _joined(text)]
+    lines = [
+        line
+        for language, text in anti_affinity_index()
+        if language == "sh"
+        for line in _joined(text)
+    ]
     return [Command(line) for line in lines]
 
 

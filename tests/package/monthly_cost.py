@@ -18,8 +18,8 @@ import click
 
 from plimsoll.adapters.secrets import KEPT
 from plimsoll.observability import Metric
-from plimsoll.services.notices import URGENT_TICKS
-from plimsoll.services.sweep import REFRESH
+from plimsoll.services.notices import URGENT_WAKE_UPS
+from plimsoll.services.resync import REFRESH
 from tests.package.template import ROOT, functions, resources
 
 PAGE: Final = ROOT / "docs" / "install.md"
@@ -30,7 +30,7 @@ SQS_CALLS: Final = 3
 """Of one message: sent, received, deleted."""
 LONG_POLL_SECONDS: Final = 20
 REPORTS_READ: Final = 50
-"""How many reports of a cluster a sweep looks at."""
+"""How many reports of a cluster a resync looks at."""
 READ_KB: Final = 4
 KEY_MINUTES: Final = 5
 """For how long DynamoDB keeps the key of a table before it asks KMS again."""
@@ -61,7 +61,7 @@ class Stack:
 
     gigabytes: Mapping[str, float]
     """By the name of the function."""
-    sweep_minutes: float
+    resync_minutes: float
     canary_minutes: float
     polled_queues: int
     tables: int
@@ -78,7 +78,7 @@ class Stack:
         [canary] = resources("AWS::Scheduler::Schedule").values()
         return cls(
             gigabytes={n: f["Properties"]["MemorySize"] / 1024 for n, f in functions().items()},
-            sweep_minutes=_minutes(events["SweepFunction", "Schedule"]["Schedule"]),
+            resync_minutes=_minutes(events["SweepFunction", "Schedule"]["Schedule"]),
             canary_minutes=_minutes(canary["Properties"]["ScheduleExpression"]),
             polled_queues=sum(kind == "SQS" for _, kind in events),
             tables=len(resources("AWS::DynamoDB::Table")),
@@ -98,27 +98,27 @@ def monthly(
 ) -> dict[str, float]:
     """Return the dollars of a month by what they are for, the total last."""
     hours = use["hours in a month"]
-    sweeps = hours * 60 / stack.sweep_minutes
+    resyncs = hours * 60 / stack.resync_minutes
     canaries = hours * 60 / stack.canary_minutes
     drained = clusters * use["interruptions in a cluster"]
     notices = drained * use["notices of an interruption"]
-    ticks = drained * len(URGENT_TICKS)
+    wake_ups = drained * len(URGENT_WAKE_UPS)
 
     def lambdas(function: str, invocations: float, seconds: float) -> float:
         time = seconds * stack.gigabytes[function] * price["Lambda time, arm64"]
         return time + invocations * price["Lambda request"] / MILLION
 
     asked = hours * 3600 / LONG_POLL_SECONDS * use["pollers of a queue"] * stack.polled_queues
-    reads, writes = _units(clusters, sweeps, drained, use, hours)
+    reads, writes = _units(clusters, resyncs, drained, use, hours)
     keys = stack.tables * hours * 60 / KEY_MINUTES
-    invocations = sweeps + canaries + notices + ticks
+    invocations = resyncs + canaries + notices + wake_ups
     logs = invocations * use["kB of logs of an invocation"] + drained * use["kB of logs of a drain"]
     lines = {
         "sweeps": lambdas(
             "SweepFunction",
-            sweeps,
-            sweeps
-            * (use["seconds of a sweep"] + clusters * use["seconds of a sweep for a cluster"]),
+            resyncs,
+            resyncs
+            * (use["seconds of a resync"] + clusters * use["seconds of a resync for a cluster"]),
         ),
         "notices and canaries": lambdas(
             "NoticesFunction",
@@ -126,9 +126,11 @@ def monthly(
             (notices + canaries) * use["seconds of a batch of notices"],
         )
         + canaries * (price["event put by ourselves"] + price["scheduled invocation"]) / MILLION,
-        "drains": lambdas("DrainsFunction", ticks, drained * use["seconds of slices in a drain"]),
+        "drains": lambdas(
+            "DrainsFunction", wake_ups, drained * use["seconds of reconciles in a drain"]
+        ),
         "asking empty queues": asked * price["SQS request"] / MILLION,
-        "messages": (notices + ticks + canaries) * SQS_CALLS * price["SQS request"] / MILLION,
+        "messages": (notices + wake_ups + canaries) * SQS_CALLS * price["SQS request"] / MILLION,
         "tables and their keys": (reads * price["DynamoDB read"] + writes * price["DynamoDB write"])
         / MILLION
         + keys * price["KMS request"] / TEN_THOUSAND,
@@ -139,16 +141,16 @@ def monthly(
 
 
 def _units(
-    clusters: int, sweeps: float, drained: float, use: Mapping[str, float], hours: float
+    clusters: int, resyncs: float, drained: float, use: Mapping[str, float], hours: float
 ) -> tuple[float, float]:
     """Return the read and write request units: an eventually consistent read is half a unit."""
     nodes, kb = use["nodes in a cluster"], use["kB of a report"]
     rewritten = clusters * nodes * hours * 60 / (REFRESH.total_seconds() / 60)
-    looked = clusters * sweeps * (nodes + REPORTS_READ * kb / READ_KB) / 2
+    looked = clusters * resyncs * (nodes + REPORTS_READ * kb / READ_KB) / 2
     merges = drained * use["writes of a report in a drain"]
     in_table_and_index = 2
     return (
-        sweeps + looked + rewritten / 2 + merges,
+        resyncs + looked + rewritten / 2 + merges,
         rewritten + merges * kb * in_table_and_index,
     )
 

@@ -19,7 +19,7 @@ import yaml
 from plimsoll.adapters.kubernetes.probe import GROUP
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.reports import Report
-from plimsoll.services.notices import URGENT_TICKS
+from plimsoll.services.notices import URGENT_WAKE_UPS
 from tests.package import monthly_cost
 from tests.package.install_page import (
     PAGE,
@@ -27,14 +27,21 @@ from tests.package.install_page import (
     SAM,
     Command,
     WrongCommandError,
+    anti_affinity_index,
     beginning,
     call_of,
     commands,
-    fences,
 )
 from tests.package.template import ROOT, resources, template
 from tests.support.builders import NOON
-from tests.support.cli_world import MemoryWorld, a_cluster, a_world, entry, interrupt, run
+from tests.support.cli_environment import (
+    MemoryEnvironment,
+    a_cluster,
+    an_environment,
+    entry,
+    interrupt,
+    run,
+)
 
 INSTANCE: Final = "i-0123456789abcdef0"
 """The one that the page names; it is that of the node `spot-1` too."""
@@ -70,7 +77,7 @@ def params(found: list[Command]) -> list[Any]:
 
 
 def test_every_block_on_the_page_is_of_commands():
-    assert {language for language, _ in fences()} == {"sh"}
+    assert {language for language, _ in anti_affinity_index()} == {"sh"}
     assert len(commands()) > 40
 
 
@@ -103,12 +110,12 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def what_happens_meanwhile(world: MemoryWorld, words: str) -> None:
-    """Between the commands of the page the sweep runs, and the experiment's notice comes."""
+def what_happens_meanwhile(environment: MemoryEnvironment, words: str) -> None:
+    """Between the commands of the page the resync runs, and the experiment's notice comes."""
     if words == "clusters list":
-        world.index.put([entry()])
+        environment.index.put([entry()])
     elif words == "reports --cluster harbor":
-        world.reports.merge(
+        environment.reports.merge(
             Report(
                 interruption=f"{INSTANCE}@unknown",
                 cluster="harbor",
@@ -120,16 +127,16 @@ def what_happens_meanwhile(world: MemoryWorld, words: str) -> None:
             )
         )
     elif words == "clusters remove harbor --dry-run":
-        interrupt(world, kind="rebalance-recommendation", seconds=None)
+        interrupt(environment, kind="rebalance-recommendation", seconds=None)
 
 
 def test_the_commands_of_the_page_lead_from_nothing_to_acting_and_out_again(checkout: Path):
-    world, counting = a_world(registered=False)
+    environment, counting = an_environment(registered=False)
     modes = []
     for command in beginning(PLIMSOLL):
         words = " ".join(command.words[1:])
-        what_happens_meanwhile(world, words)
-        result = run(world, *command.words[1:], input=ANSWERS.get(words))
+        what_happens_meanwhile(environment, words)
+        result = run(environment, *command.words[1:], input=ANSWERS.get(words))
         doctor = words.startswith("doctor")  # may find something to mend in a cluster of two nodes
         assert result.exit_code in ({0, 1} if doctor else {0}), f"{command.text}\n{result.output}"
         if doctor:
@@ -139,14 +146,14 @@ def test_the_commands_of_the_page_lead_from_nothing_to_acting_and_out_again(chec
             assert "node spot-1 of harbor" in result.stdout
         if words.startswith("reports"):
             assert INSTANCE in result.stdout
-        harbor = world.registry.get("harbor")
+        harbor = environment.registry.get("harbor")
         modes.append(None if harbor is None else harbor.mode)
         if Mode.ACT not in modes:
             assert counting.writes == [], f"{command.text} wrote to a cluster that is observed"
     assert list(dict.fromkeys(modes)) == [Mode.OBSERVE, Mode.ACT, None]
-    [node] = [n for n in world.open(a_cluster()).nodes() if n.name == "spot-1"]
+    [node] = [n for n in environment.open(a_cluster()).nodes() if n.name == "spot-1"]
     assert not node.unschedulable
-    assert [cluster.name for cluster in world.registry.list()] == ["lab"]
+    assert [cluster.name for cluster in environment.registry.list()] == ["lab"]
 
 
 # --- AWS ------------------------------------------------------------------------------------------
@@ -251,11 +258,11 @@ def test_the_page_has_every_size():
 
 
 def test_the_quotas_that_reserving_needs_are_those_of_the_sizes():
-    kept_free_by_lambda, the_sweep = 100, 1
+    kept_free_by_lambda, the_resync = 100, 1
     page = PAGE.read_text(encoding="utf-8")
     for name, size in template()["Mappings"]["Concurrency"].items():
         if name != "small":
-            needed = kept_free_by_lambda + 2 * size["Each"] + the_sweep
+            needed = kept_free_by_lambda + 2 * size["Each"] + the_resync
             assert re.search(rf"\b{needed} with `{name}`", page)
 
 
@@ -330,7 +337,7 @@ def test_every_price_and_every_use_on_the_page_counts():
 def test_a_sweep_twice_as_often_costs_twice_as_much():
     price, use = monthly_cost.numbers("price"), monthly_cost.numbers("use")
     stack = monthly_cost.Stack.of_the_template()
-    twice = replace(stack, sweep_minutes=stack.sweep_minutes / 2)
+    twice = replace(stack, resync_minutes=stack.resync_minutes / 2)
     once = monthly_cost.monthly(10, price, use, stack)
     often = monthly_cost.monthly(10, price, use, twice)
     assert often["sweeps"] == pytest.approx(2 * once["sweeps"])
@@ -338,9 +345,9 @@ def test_a_sweep_twice_as_often_costs_twice_as_much():
 
 
 def test_the_costs_of_drains_are_those_worked_out_by_hand():
-    """60 drains of 180 s with 1769 MB, and fifteen ticks each."""
+    """60 drains of 180 s with 1769 MB, and fifteen wake-ups each."""
     price, use = monthly_cost.numbers("price"), monthly_cost.numbers("use")
     cost = monthly_cost.monthly(1, price, use, monthly_cost.Stack.of_the_template())
-    assert len(URGENT_TICKS) == 15
+    assert len(URGENT_WAKE_UPS) == 15
     by_hand = 60 * 180 * 1769 / 1024 * 0.0000133334 + 60 * 15 * 0.20 / 1e6
     assert cost["drains"] == pytest.approx(by_hand)

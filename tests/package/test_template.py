@@ -122,7 +122,7 @@ EVENTS = {
     path.stem: json.loads(path.read_text()) for path in (ROOT / "tests/events").glob("*.json")
 }
 ON_THE_BUS = {name: event for name, event in EVENTS.items() if "detail-type" in event}
-LEFT_TO_THE_SWEEP = {"state-change-running"}
+LEFT_TO_THE_RESYNC = {"state-change-running"}
 NEVER_A_DRILL = {"canary"}
 
 
@@ -133,7 +133,7 @@ def test_exactly_one_rule_takes_each_event(name, drill):
     if drill:
         event["source"] = "plimsoll.drill"
     taken = [rule for rule, pattern in patterns(drills=drill) if matches(pattern, event)]
-    nobody = name in LEFT_TO_THE_SWEEP or (drill and name in NEVER_A_DRILL)
+    nobody = name in LEFT_TO_THE_RESYNC or (drill and name in NEVER_A_DRILL)
     assert len(taken) == (0 if nobody else 1)
 
 

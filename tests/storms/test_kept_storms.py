@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.storms import play_kept
 
 KEPT: Final = Path(__file__).parents[1] / "drills" / "storms"

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll_testbed.storms import Storm, Verdict, draw_storm, play_storm, read_storm
+from plimsoll_testbed.storms import Storm, StormResult, draw_storm, play_storm, read_storm
 from tests.storms.strategies import clusters, faults, storms, timelines, workloads
 
 FEW, MANY = range(200), range(1000, 2000)
 
 
-def _play(seed: int) -> Verdict:
+def _play(seed: int) -> StormResult:
     return play_storm(draw_storm(seed))
 
 

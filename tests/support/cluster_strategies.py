@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
@@ -113,9 +113,9 @@ class Shortage:
     homeless: list[Pod]
     groups: list[NodeGroup]
 
-    def board(self) -> Board:
+    def snapshot(self) -> ClusterSnapshot:
         """Return the picture without the homeless."""
-        return Board(self.nodes, self.standing, CLAIMS)
+        return ClusterSnapshot(self.nodes, self.standing, CLAIMS)
 
 
 @st.composite

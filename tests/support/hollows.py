@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plimsoll_testbed.model.hollow.api import Answer
+from plimsoll_testbed.model.hollow.api import Response
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
 from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.model.hollow.store import Change
-from plimsoll_testbed.model.hollow.world import PodStopped
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ZONE = "topology.kubernetes.io/zone"
@@ -50,12 +50,12 @@ class Play:
 
     def call(
         self, method: str, path: str, body: Any = None, content_type: str = MERGE, **query: str
-    ) -> Answer:
+    ) -> Response:
         return self.cluster.handle(
             method, path, query, body, content_type, now=self.now, user="tests/1"
         )
 
-    def patch(self, path: str, body: Any) -> Answer:
+    def patch(self, path: str, body: Any) -> Response:
         answer = self.call("PATCH", path, body)
         assert answer.status == 200, answer.body
         return answer
@@ -79,13 +79,13 @@ class Play:
     def on(self, node: str) -> set[str]:
         return {p["metadata"]["name"] for p in self.pods() if p["spec"].get("nodeName") == node}
 
-    def evict(self, name: str, **options: Any) -> Answer:
+    def evict(self, name: str, **options: Any) -> Response:
         body: Json = {"metadata": {"name": name, "namespace": "default"}}
         if options:
             body["deleteOptions"] = options
         return self.call("POST", f"{PODS}/{name}/eviction", body)
 
-    def delete(self, name: str, **options: Any) -> Answer:
+    def delete(self, name: str, **options: Any) -> Response:
         return self.call("DELETE", f"{PODS}/{name}", options or None)
 
     def cordon(self, name: str) -> None:

@@ -67,7 +67,7 @@ health_changes = st.builds(
     starts=st.none() | moments,
     closed=st.booleans(),
 )
-going_states = st.builds(
+ending_states = st.builds(
     StateChange,
     **_about,
     state=st.sampled_from(["stopping", "shutting-down", "stopped", "terminated"]),
@@ -80,18 +80,18 @@ capacity_reservation_interruptions = st.builds(
     zone_id=st.sampled_from(["use1-az4", None]),
 )
 
-going_notices: st.SearchStrategy[InstanceNotice] = st.one_of(
+interruption_notices: st.SearchStrategy[InstanceNotice] = st.one_of(
     spot_interruptions,
     rebalance_recommendations,
     lifecycle_terminates,
     health_changes,
-    going_states,
+    ending_states,
     capacity_reservation_interruptions,
 )
 """Notices of one instance, each of which opens or changes an interruption."""
 
 instance_notices: st.SearchStrategy[InstanceNotice] = st.one_of(
-    going_notices, lifecycle_launches, returns_to_warm_pool, other_states
+    interruption_notices, lifecycle_launches, returns_to_warm_pool, other_states
 )
 
 
@@ -104,7 +104,7 @@ def interruptions(
     max_notices: int = 6,
 ) -> Interruption:
     """Draw an interruption of the one instance, with any marks."""
-    notices = draw(st.lists(going_notices, min_size=1, max_size=max_notices))
+    notices = draw(st.lists(interruption_notices, min_size=1, max_size=max_notices))
     merged: Interruption | None = None
     for notice in notices:
         merged = merge(merged, notice, node=NODE, launched=launched)

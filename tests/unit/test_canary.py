@@ -14,7 +14,7 @@ from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.notices import Canary, parse
 from plimsoll.domain.reports import Report
 from plimsoll.services.notices import Handled, NoticeService
-from tests.support.worlds import World
+from tests.support.workload_sets import WiredServices
 
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
 
@@ -62,7 +62,7 @@ def test_a_word_that_could_be_anything_else_is_refused(word):
 
 
 def test_a_word_is_written_down_apart_from_the_reports_of_any_cluster():
-    world = World()
+    world = WiredServices()
     (answer,) = world.notices.receive([event(word="ask-1")])
     assert isinstance(answer, Handled)
     assert seen_in(world.reports.list(CANARIES), "ask-1") == world.time
@@ -71,17 +71,17 @@ def test_a_word_is_written_down_apart_from_the_reports_of_any_cluster():
 
 
 def test_a_canary_writes_nothing_to_a_cluster_and_wakes_nobody():
-    world = World()
+    world = WiredServices()
     world.join("spot", capacity="spot")
     before = world.version()
     world.notices.receive([event(), event(word="ask-1")])
     assert world.version() == before
-    assert world.ticks.sent == []
+    assert world.wake_ups.sent == []
     assert len(world.reports.list(CANARIES)) == 1
 
 
 def test_a_table_that_does_not_answer_neither_brings_a_canary_back_nor_hurts_its_neighbours():
-    world = World()
+    world = WiredServices()
     instance = world.join("spot", capacity="spot")
     reports = DeadReports()
     service = NoticeService(
@@ -89,7 +89,7 @@ def test_a_table_that_does_not_answer_neither_brings_a_canary_back_nor_hurts_its
         clusters=world,
         rehearsal=world.notices.rehearsal,
         reports=reports,
-        ticks=world.ticks,
+        wake_ups=world.wake_ups,
         clock=world,
         workers=world.workers,
         telemetry=world.telemetry,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Taint
@@ -34,8 +34,8 @@ from tests.support.cluster_strategies import Shortage, shortages
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 
-def grow(board: Board, pods: list[Pod], *groups: NodeGroup, **how: Any) -> GrowthPlan:
-    return plan_growth(board, pods, groups, **{"upcoming": {}, "avoid": {}, "now": NOON, **how})
+def grow(snapshot: ClusterSnapshot, pods: list[Pod], *groups: NodeGroup, **how: Any) -> GrowthPlan:
+    return plan_growth(snapshot, pods, groups, **{"upcoming": {}, "avoid": {}, "now": NOON, **how})
 
 
 def asked(plan: GrowthPlan) -> dict[tuple[str, str | None], int]:
@@ -46,8 +46,8 @@ def total(plan: GrowthPlan) -> int:
     return sum(g.add for g in plan.growths)
 
 
-def empty() -> Board:
-    return Board([], [])
+def empty() -> ClusterSnapshot:
+    return ClusterSnapshot([], [])
 
 
 def spread_over(key: str) -> dict[str, Any]:
@@ -62,28 +62,28 @@ def spread_over(key: str) -> dict[str, Any]:
 
 class TestRoomThatIsThere:
     def test_nothing_is_asked_for_what_fits_on_the_nodes_that_stay(self):
-        board = Board([a_node("a"), a_node("b")], [])
-        plan = grow(board, pods_of("web", 4, cpu="1"), a_group())
+        snapshot = ClusterSnapshot([a_node("a"), a_node("b")], [])
+        plan = grow(snapshot, pods_of("web", 4, cpu="1"), a_group())
         assert not plan.growths
         assert Counter(plan.placed.values()) == {"a": 2, "b": 2}
 
     def test_a_homeless_pod_that_still_stands_somewhere_is_moved_and_its_replacement_is_not(self):
         old = a_pod("web-1", node="a", cpu="6")
-        board = Board([a_node("a", cpu="6")], [old])
-        assert grow(board, [old]).placed == {old.uid: "a"}
+        snapshot = ClusterSnapshot([a_node("a", cpu="6")], [old])
+        assert grow(snapshot, [old]).placed == {old.uid: "a"}
         fresh = replacement_of(old)
         assert (fresh.uid, fresh.node, fresh.serving) == (f"new:{old.uid}", None, False)
-        assert list(grow(board, [fresh]).unplaceable) == [fresh.uid]
+        assert list(grow(snapshot, [fresh]).unplaceable) == [fresh.uid]
 
     def test_the_board_is_left_as_it_was(self):
         node = a_node("a")
-        board = Board([node], [])
-        grow(board, pods_of("web", 20, cpu="1"), a_group())
-        assert (list(board.nodes), board.free("a")) == (["a"], node.allocatable)
+        snapshot = ClusterSnapshot([node], [])
+        grow(snapshot, pods_of("web", 20, cpu="1"), a_group())
+        assert (list(snapshot.nodes), snapshot.free("a")) == (["a"], node.allocatable)
 
     def test_priority_comes_first_when_not_all_can_be_saved(self):
         low, high = a_pod("low", cpu="6"), a_pod("high", cpu="6", priority=1000)
-        plan = grow(Board([a_node("a")], []), [low, high])
+        plan = grow(ClusterSnapshot([a_node("a")], []), [low, high])
         assert plan.placed == {high.uid: "a"}
         assert list(plan.unplaceable) == [low.uid]
 
@@ -107,8 +107,8 @@ class TestSmallestChange:
             cpu="1",
             affinity={"nodeAffinity": required} if pinned else {},
         )
-        board = Board([a_node("a", cpu="1")], [agent])
-        assert total(grow(board, pods_of("web", 4, cpu="2"), a_group())) == 2
+        snapshot = ClusterSnapshot([a_node("a", cpu="1")], [agent])
+        assert total(grow(snapshot, pods_of("web", 4, cpu="2"), a_group())) == 2
 
     def test_the_group_with_the_least_waste_is_chosen(self):
         small, large = a_group("small", cpu="2"), a_group("large", cpu="16")
@@ -135,8 +135,8 @@ class TestSmallestChange:
         assert asked(plan) == {("base", ZONE_A): 2, ("base", ZONE_B): 2}
 
     def test_an_ask_says_for_whom_and_why(self):
-        board = Board([a_node("a", cpu="1"), a_node("b", unschedulable=True)], [])
-        (growth,) = grow(board, pods_of("web", 2, cpu="2"), a_group()).growths
+        snapshot = ClusterSnapshot([a_node("a", cpu="1"), a_node("b", unschedulable=True)], [])
+        (growth,) = grow(snapshot, pods_of("web", 2, cpu="2"), a_group()).growths
         assert (growth.kind, growth.pods) == ("asg", ("default/web-0", "default/web-1"))
         assert growth.reason == (
             "room for 2 pods, the first default/web-0 (0/2 nodes are available:"
@@ -193,30 +193,32 @@ class TestWhichGroups:
     ):
         notice = NoticeRecord(kind="rebalance-recommendation", time=NOON, id="1")
         interruption = Interruption(instance="i-0a", launched=None, node="s", notices=(notice,))
-        going = replace(a_node("s", instance="i-0a", unschedulable=True), interruption=interruption)
+        interrupted = replace(
+            a_node("s", instance="i-0a", unschedulable=True), interruption=interruption
+        )
         spot = a_group("spot", capacity="spot", instances=["i-0a"], launchable=launchable)
-        plan = grow(Board([going], []), pods_of("web", 3, cpu="8"), spot)
+        plan = grow(ClusterSnapshot([interrupted], []), pods_of("web", 3, cpu="8"), spot)
         assert {g.zone for g in plan.growths} == zones
 
 
 class TestZones:
     def test_a_volume_draws_the_new_node_into_its_zone(self):
-        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
-        plan = grow(board, [a_pod(volumes=mounting("data"))], a_group())
+        snapshot = ClusterSnapshot([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
+        plan = grow(snapshot, [a_pod(volumes=mounting("data"))], a_group())
         assert asked(plan) == {("base", ZONE_B): 1}
 
     def test_a_volume_in_a_zone_of_no_group_is_named(self):
-        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_C)})
+        snapshot = ClusterSnapshot([], [], {("default", "data"): a_claim("data", zone=ZONE_C)})
         pod = a_pod(volumes=mounting("data"))
-        plan = grow(board, [pod], a_group())
+        plan = grow(snapshot, [pod], a_group())
         assert "base: node(s) had volume node affinity conflict" in plan.unplaceable[pod.uid]
 
     def test_a_group_that_cannot_be_steered_grows_until_the_zone_has_its_turn(self):
-        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
+        snapshot = ClusterSnapshot([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
         pod = a_pod(volumes=mounting("data"))
-        plan = grow(board, [pod], a_group(launchable=False))
+        plan = grow(snapshot, [pod], a_group(launchable=False))
         assert asked(plan) == {("base", None): 2}
-        stands = Board(
+        stands = ClusterSnapshot(
             [a_node("x", instance="i-0a", cpu="0")],
             [],
             {("default", "data"): a_claim("data", zone=ZONE_B)},
@@ -225,15 +227,15 @@ class TestZones:
         assert asked(grow(stands, [pod], known)) == {("base", None): 1}
 
     def test_a_group_of_the_zone_is_better_than_one_that_has_to_be_lucky(self):
-        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
+        snapshot = ClusterSnapshot([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
         wide, narrow = a_group("a", launchable=False), a_group("b", zones=[ZONE_B])
-        plan = grow(board, [a_pod(volumes=mounting("data"))], wide, narrow)
+        plan = grow(snapshot, [a_pod(volumes=mounting("data"))], wide, narrow)
         assert asked(plan) == {("b", ZONE_B): 1}
 
     def test_pods_that_spread_over_zones_get_nodes_in_them(self):
         pods = pods_of("web", 4, cpu="1", **spread_over(ZONE))
-        board = Board([a_node("a", cpu="1"), a_node("b", zone=ZONE_B, cpu="0")], [])
-        plan = grow(board, pods, a_group())
+        snapshot = ClusterSnapshot([a_node("a", cpu="1"), a_node("b", zone=ZONE_B, cpu="0")], [])
+        plan = grow(snapshot, pods, a_group())
         assert asked(plan) == {("base", ZONE_B): 1, ("base", ZONE_A): 1}
         assert not plan.unplaceable
 
@@ -260,9 +262,9 @@ class TestUpcoming:
         assert not grow(empty(), pods, group, upcoming={("base", ZONE_B): 1}).growths
 
     def test_one_that_comes_up_in_the_wrong_zone_is_of_no_use(self):
-        board = Board([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
+        snapshot = ClusterSnapshot([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
         pod = [a_pod(volumes=mounting("data"))]
-        plan = grow(board, pod, a_group(desired=1), upcoming={("base", ZONE_A): 1})
+        plan = grow(snapshot, pod, a_group(desired=1), upcoming={("base", ZONE_A): 1})
         assert asked(plan) == {("base", ZONE_B): 1}
 
     def test_one_on_the_way_in_a_group_that_was_refused_is_not_counted_on(self):
@@ -285,35 +287,35 @@ def again(world: Shortage, plan: GrowthPlan, *, zones_known: bool) -> GrowthPlan
         more[growth.group] += growth.add
         upcoming[growth.group, growth.zone if zones_known else None] += growth.add
     groups = [replace(g, desired=g.desired + more[g.name]) for g in world.groups]
-    return grow(world.board(), world.homeless, *groups, upcoming=upcoming)
+    return grow(world.snapshot(), world.homeless, *groups, upcoming=upcoming)
 
 
 @given(shortages())
 def test_every_pod_is_placed_or_refused_and_no_group_outgrows_its_room(world):
-    plan = grow(world.board(), world.homeless, *world.groups)
+    plan = grow(world.snapshot(), world.homeless, *world.groups)
     assert plan.placed.keys() | plan.unplaceable.keys() == {p.uid for p in world.homeless}
     assert not plan.placed.keys() & plan.unplaceable.keys()
     for group in world.groups:
-        assert sum(g.add for g in plan.growths if g.group == group.name) <= group.room
+        assert sum(g.add for g in plan.growths if g.group == group.name) <= group.headroom
     assert all(g.add > 0 for g in plan.growths)
 
 
 @given(shortages())
 def test_every_placed_pod_fits_when_its_turn_comes(world):
-    plan = grow(world.board(), world.homeless, *world.groups)
-    board, pods = world.board(), {p.uid: p for p in world.homeless}
+    plan = grow(world.snapshot(), world.homeless, *world.groups)
+    snapshot, pods = world.snapshot(), {p.uid: p for p in world.homeless}
     coming = list(plan.awaited.values())
     for uid, name in plan.placed.items():
-        while name not in board.nodes:
-            board.add_node(coming.pop(0))
-        assert board.why_not(pods[uid], board.nodes[name]) is None
-        board.place(pods[uid], name)
+        while name not in snapshot.nodes:
+            snapshot.add_node(coming.pop(0))
+        assert snapshot.why_not(pods[uid], snapshot.nodes[name]) is None
+        snapshot.place(pods[uid], name)
     assert len(plan.awaited) == total(plan)
 
 
 @given(shortages(), st.booleans())
 def test_a_second_look_asks_for_nothing_more(world, zones_known):
-    plan = grow(world.board(), world.homeless, *world.groups)
+    plan = grow(world.snapshot(), world.homeless, *world.groups)
     second = again(world, plan, zones_known=zones_known)
     assert not second.growths
     assert second.placed.keys() == plan.placed.keys()
@@ -330,7 +332,7 @@ def test_more_pods_of_a_kind_never_get_fewer_places_nor_fewer_nodes_of_a_group(
 ):
     pods = pods_of("new", count + 1, cpu=cpu, labels={"app": "web"}, **rules)
     for groups in (world.groups, world.groups[:1]):
-        less = grow(world.board(), pods[:-1], *groups)
-        more = grow(world.board(), pods, *groups)
+        less = grow(world.snapshot(), pods[:-1], *groups)
+        more = grow(world.snapshot(), pods, *groups)
         assert len(less.placed) <= len(more.placed)
         assert len(groups) > 1 or total(less) <= total(more)

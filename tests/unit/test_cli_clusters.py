@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.clusters import ClusterKind, Mode
-from plimsoll.domain.names import TEMPORARY
-from plimsoll.domain.temporary import TemporaryReplicas
-from tests.support.cli_world import MemoryWorld, a_cluster, a_world, interrupt, run
+from plimsoll.domain.names import SURGE
+from plimsoll.domain.surge_replicas import SurgeReplicas
+from tests.support.cli_environment import (
+    MemoryEnvironment,
+    a_cluster,
+    an_environment,
+    interrupt,
+    run,
+)
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
@@ -23,18 +29,18 @@ def ca(tmp_path: Path) -> str:
 
 
 def test_an_eks_cluster_is_added_in_observe_mode():
-    world = MemoryWorld()
-    result = run(world, "clusters", "add", "harbor")
+    environment = MemoryEnvironment()
+    result = run(environment, "clusters", "add", "harbor")
     assert result.exit_code == 0
-    assert world.registry.get("harbor") == a_cluster()
+    assert environment.registry.get("harbor") == a_cluster()
     assert "only observed" in result.stdout
 
 
 def test_any_cluster_is_added_by_endpoint_ca_and_secret(ca: str):
-    world = MemoryWorld()
+    environment = MemoryEnvironment()
     args = ("--endpoint", "https://10.0.0.1:6443", "--ca", ca, "--secret", "plimsoll/lab")
-    assert run(world, "clusters", "add", "lab", *args, "--region", "eu-west-1").exit_code == 0
-    lab = world.registry.get("lab")
+    assert run(environment, "clusters", "add", "lab", *args, "--region", "eu-west-1").exit_code == 0
+    lab = environment.registry.get("lab")
     assert lab is not None
     assert (lab.kind, lab.ca, lab.secret, lab.region, lab.mode) == (
         ClusterKind.ENDPOINT,
@@ -56,11 +62,11 @@ def test_any_cluster_is_added_by_endpoint_ca_and_secret(ca: str):
     ],
 )
 def test_refuses_what_cannot_be_connected_to(args: tuple[str, ...], said: str):
-    world = MemoryWorld()
-    result = run(world, "clusters", "add", "lab", *args)
+    environment = MemoryEnvironment()
+    result = run(environment, "clusters", "add", "lab", *args)
     assert result.exit_code == 2
     assert said in result.stderr
-    assert world.registry.list() == []
+    assert environment.registry.list() == []
 
 
 def test_refuses_a_ca_that_is_no_certificate(tmp_path: Path):
@@ -68,26 +74,26 @@ def test_refuses_a_ca_that_is_no_certificate(tmp_path: Path):
         file = tmp_path / "ca.der"
         file.write_bytes(content)
         args = ("--endpoint", "https://x", "--secret", "plimsoll/x", "--ca", str(file))
-        result = run(MemoryWorld(), "clusters", "add", "lab", *args)
+        result = run(MemoryEnvironment(), "clusters", "add", "lab", *args)
         assert result.exit_code == 2
         assert said in result.stderr
 
 
 def test_a_name_that_is_taken_is_refused_with_the_cure():
-    world = MemoryWorld()
-    world.registry.add(a_cluster(mode=Mode.ACT))
-    result = run(world, "clusters", "add", "harbor")
+    environment = MemoryEnvironment()
+    environment.registry.add(a_cluster(mode=Mode.ACT))
+    result = run(environment, "clusters", "add", "harbor")
     assert result.exit_code == 2
     assert "plimsoll clusters remove harbor" in result.stderr
-    assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
+    assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
 
 def test_lists_clusters_for_people_and_as_json():
-    world = MemoryWorld()
-    world.registry.add(a_cluster("quay", mode=Mode.ACT))
-    world.registry.add(a_cluster("harbor"))
-    assert "harbor" in run(world, "clusters", "list").stdout
-    said = json.loads(run(world, "clusters", "list", "--json").stdout)
+    environment = MemoryEnvironment()
+    environment.registry.add(a_cluster("quay", mode=Mode.ACT))
+    environment.registry.add(a_cluster("harbor"))
+    assert "harbor" in run(environment, "clusters", "list").stdout
+    said = json.loads(run(environment, "clusters", "list", "--json").stdout)
     assert [(c["name"], c["mode"]) for c in said["clusters"]] == [
         ("harbor", "observe"),
         ("quay", "act"),
@@ -95,169 +101,169 @@ def test_lists_clusters_for_people_and_as_json():
 
 
 def test_an_empty_list_says_what_to_do():
-    assert "plimsoll clusters add" in run(MemoryWorld(), "clusters", "list").stdout
+    assert "plimsoll clusters add" in run(MemoryEnvironment(), "clusters", "list").stdout
 
 
 def test_the_kill_switch_is_shown():
-    result = run(MemoryWorld(kill_switch=True), "clusters", "list")
+    result = run(MemoryEnvironment(kill_switch=True), "clusters", "list")
     assert "kill switch" in result.stderr
 
 
 def test_acting_is_explained_and_confirmed():
-    world, _ = a_world()
-    result = run(world, "clusters", "set", "harbor", "--mode", "act", input="y\n")
+    environment, _ = an_environment()
+    result = run(environment, "clusters", "set", "harbor", "--mode", "act", input="y\n")
     assert result.exit_code == 0
     assert "cordoned" in result.stdout
     assert "plimsoll.dev/ignore" in result.stdout
-    assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
+    assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
 
 @pytest.mark.parametrize("answer", ["n\n", ""])
 def test_nothing_changes_without_a_yes(answer: str):
-    world, _ = a_world()
-    result = run(world, "clusters", "set", "harbor", "--mode", "act", input=answer)
+    environment, _ = an_environment()
+    result = run(environment, "clusters", "set", "harbor", "--mode", "act", input=answer)
     assert result.exit_code == 1
-    assert world.registry.get("harbor") == a_cluster()
+    assert environment.registry.get("harbor") == a_cluster()
 
 
 def test_yes_is_given_beforehand_and_observing_needs_none():
-    world, _ = a_world()
-    assert run(world, "clusters", "set", "harbor", "--mode", "act", "--yes").exit_code == 0
-    assert run(world, "clusters", "set", "harbor", "--mode", "observe").exit_code == 0
-    assert world.registry.get("harbor") == a_cluster()
+    environment, _ = an_environment()
+    assert run(environment, "clusters", "set", "harbor", "--mode", "act", "--yes").exit_code == 0
+    assert run(environment, "clusters", "set", "harbor", "--mode", "observe").exit_code == 0
+    assert environment.registry.get("harbor") == a_cluster()
 
 
 def test_an_unknown_cluster_is_refused_with_those_that_are_known():
-    world, _ = a_world()
-    result = run(world, "clusters", "set", "habror", "--mode", "act", "--yes")
+    environment, _ = an_environment()
+    result = run(environment, "clusters", "set", "habror", "--mode", "act", "--yes")
     assert result.exit_code == 2
     assert "registered: harbor" in result.stderr
 
 
 def test_a_quiet_cluster_is_removed():
-    world, counting = a_world()
-    assert run(world, "clusters", "remove", "harbor").exit_code == 0
-    assert world.registry.list() == []
+    environment, counting = an_environment()
+    assert run(environment, "clusters", "remove", "harbor").exit_code == 0
+    assert environment.registry.list() == []
     assert counting.writes == []
 
 
 def test_a_cluster_with_an_open_interruption_is_kept_and_the_node_named():
-    world, _ = a_world()
-    interrupt(world)
-    result = run(world, "clusters", "remove", "harbor")
+    environment, _ = an_environment()
+    interrupt(environment)
+    result = run(environment, "clusters", "remove", "harbor")
     assert result.exit_code == 1
     assert "spot-interruption on node spot-1" in result.stderr
-    assert world.registry.get("harbor") is not None
+    assert environment.registry.get("harbor") is not None
 
 
-def advise_and_raise(world: MemoryWorld) -> None:
+def advise_and_raise(environment: MemoryEnvironment) -> None:
     """Let a node be advised against, and web have a replica more for a while."""
-    interrupt(world, kind="rebalance-recommendation", seconds=None)
-    api = world.open(a_cluster())
+    interrupt(environment, kind="rebalance-recommendation", seconds=None)
+    api = environment.open(a_cluster())
     [web] = api.observe().workloads
-    api.scale(web, 3, TemporaryReplicas(restore=2, set_to=3).to_record())
+    api.scale(web, 3, SurgeReplicas(restore=2, set_to=3).to_record())
 
 
-def marks(world: MemoryWorld) -> tuple[bool, bool, int, bool]:
+def marks(environment: MemoryEnvironment) -> tuple[bool, bool, int, bool]:
     """Return whether spot-1 is cordoned and recorded on; the count of web, and whether noted on."""
-    seen = world.open(a_cluster()).observe()
+    seen = environment.open(a_cluster()).observe()
     [web] = seen.workloads
     node = seen.node["spot-1"]
     return (
         node.unschedulable,
         node.interruption is not None or bool(node.taints),
         web.replicas,
-        TEMPORARY in web.annotations,
+        SURGE in web.annotations,
     )
 
 
 def test_what_is_changed_in_a_cluster_is_put_back_before_it_is_removed():
-    world, _ = a_world(mode=Mode.ACT)
-    advise_and_raise(world)
-    assert marks(world) == (True, True, 3, True)
-    result = run(world, "clusters", "remove", "harbor", input="y\n")
+    environment, _ = an_environment(mode=Mode.ACT)
+    advise_and_raise(environment)
+    assert marks(environment) == (True, True, 3, True)
+    result = run(environment, "clusters", "remove", "harbor", input="y\n")
     assert result.exit_code == 0, result.output
-    assert "release Node spot-1" in result.stdout
+    assert "uncordon Node spot-1" in result.stdout
     assert "scale Deployment default/web to 2 replicas" in result.stdout
     assert "2 changes are put back" in result.stdout
-    assert marks(world) == (False, False, 2, False)
-    assert world.registry.list() == []
+    assert marks(environment) == (False, False, 2, False)
+    assert environment.registry.list() == []
 
 
 def test_a_dry_run_says_what_would_be_put_back_and_writes_nothing():
-    world, counting = a_world(mode=Mode.ACT)
-    advise_and_raise(world)
+    environment, counting = an_environment(mode=Mode.ACT)
+    advise_and_raise(environment)
     counting.writes.clear()
-    result = run(world, "clusters", "remove", "harbor", "--dry-run")
+    result = run(environment, "clusters", "remove", "harbor", "--dry-run")
     assert result.exit_code == 0
-    assert "would release Node spot-1" in result.stdout
+    assert "would uncordon Node spot-1" in result.stdout
     assert "would scale Deployment default/web to 2 replicas" in result.stdout
     assert counting.writes == []
-    assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
+    assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
 
 def test_the_kill_switch_stops_the_functions_and_not_who_puts_things_back():
-    world, _ = a_world(mode=Mode.ACT)
-    world.kill_switch = True
-    advise_and_raise(world)
-    assert run(world, "clusters", "remove", "harbor", "--yes").exit_code == 0
-    assert marks(world) == (False, False, 2, False)
+    environment, _ = an_environment(mode=Mode.ACT)
+    environment.kill_switch = True
+    advise_and_raise(environment)
+    assert run(environment, "clusters", "remove", "harbor", "--yes").exit_code == 0
+    assert marks(environment) == (False, False, 2, False)
 
 
 def test_nothing_is_put_back_or_removed_without_a_yes():
-    world, counting = a_world(mode=Mode.ACT)
-    advise_and_raise(world)
+    environment, counting = an_environment(mode=Mode.ACT)
+    advise_and_raise(environment)
     counting.writes.clear()
-    assert run(world, "clusters", "remove", "harbor", input="n\n").exit_code == 1
+    assert run(environment, "clusters", "remove", "harbor", input="n\n").exit_code == 1
     assert counting.writes == []
-    assert world.registry.get("harbor") == a_cluster(mode=Mode.ACT)
+    assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
 
 def test_a_note_that_cannot_be_read_keeps_the_cluster_and_names_the_cure():
-    world, _ = a_world()
-    api = world.open(a_cluster())
+    environment, _ = an_environment()
+    api = environment.open(a_cluster())
     [web] = api.observe().workloads
     api.scale(web, 2, "by hand")
     for more in ((), ("--dry-run",)):
-        result = run(world, "clusters", "remove", "harbor", "--yes", *more)
+        result = run(environment, "clusters", "remove", "harbor", "--yes", *more)
         assert result.exit_code == 1
         assert "take its annotation plimsoll.dev/temporary off" in result.stderr
-    assert world.registry.get("harbor") is not None
+    assert environment.registry.get("harbor") is not None
 
 
 def test_force_and_a_dry_run_are_not_given_together():
-    world, _ = a_world()
-    assert run(world, "clusters", "remove", "harbor", "--force", "--dry-run").exit_code == 2
+    environment, _ = an_environment()
+    assert run(environment, "clusters", "remove", "harbor", "--force", "--dry-run").exit_code == 2
 
 
 def test_force_touches_nothing_in_the_cluster():
-    world, counting = a_world()
-    advise_and_raise(world)
+    environment, counting = an_environment()
+    advise_and_raise(environment)
     counting.writes.clear()
-    assert run(world, "clusters", "remove", "harbor", "--force").exit_code == 0
+    assert run(environment, "clusters", "remove", "harbor", "--force").exit_code == 0
     assert counting.writes == []
 
 
 def test_force_removes_it_all_the_same_and_names_what_is_open():
-    world, _ = a_world()
-    interrupt(world)
-    result = run(world, "clusters", "remove", "harbor", "--force")
+    environment, _ = an_environment()
+    interrupt(environment)
+    result = run(environment, "clusters", "remove", "harbor", "--force")
     assert result.exit_code == 0
     assert "spot-1" in result.stderr
-    assert world.registry.list() == []
+    assert environment.registry.list() == []
 
 
 def test_a_cluster_that_does_not_answer_is_removed_by_force_only():
-    world = MemoryWorld()
-    world.registry.add(a_cluster())
-    result = run(world, "clusters", "remove", "harbor")
+    environment = MemoryEnvironment()
+    environment.registry.add(a_cluster())
+    result = run(environment, "clusters", "remove", "harbor")
     assert result.exit_code == 2
     assert "--force" in result.stderr
-    assert run(world, "clusters", "remove", "harbor", "--force").exit_code == 0
-    assert world.registry.list() == []
+    assert run(environment, "clusters", "remove", "harbor", "--force").exit_code == 0
+    assert environment.registry.list() == []
 
 
 def test_a_stack_that_is_not_there_is_named():
-    result = run(MemoryWorld(), "clusters", "list", "--stack", "nowhere")
+    result = run(MemoryEnvironment(), "clusters", "list", "--stack", "nowhere")
     assert result.exit_code == 2
     assert "nowhere" in result.stderr

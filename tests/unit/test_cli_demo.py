@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 
 from plimsoll.domain.errors import Refused
 from plimsoll_cli import main
+from plimsoll_testbed.measure.findings import findings, promises
 from plimsoll_testbed.measure.listening import Listener
-from plimsoll_testbed.measure.verdict import findings, promises
 from plimsoll_testbed.rigs import registry as rigs
 from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.script import Script, read_drill
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 
@@ -52,7 +52,7 @@ def on_the_emulated_rig(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rig], None
     return use
 
 
-def as_emulated(drill: Script, *, responder: str, seed: int, listener: Listener) -> Json:
+def as_emulated(drill: Drill, *, responder: str, seed: int, listener: Listener) -> Json:
     listener.say(1.5, "started the emulator (1.5 s)")
     report = run(drill, responder=responder, seed=seed, listener=listener)
     return {**report, "rig": "emulated"}
@@ -90,7 +90,7 @@ def test_the_emulated_rig_is_the_default_and_the_simulated_one_has_to_agree(
 def test_a_broken_promise_ends_with_1_and_names_it(
     on_the_emulated_rig: Callable[[Rig], None],
 ):
-    def killing(drill: Script, **options: Any) -> Json:
+    def killing(drill: Drill, **options: Any) -> Json:
         report = copy.deepcopy(as_emulated(drill, **options))
         report["totals"]["pods_killed"] = 2
         report["workloads"][0]["pods_killed"] = 2
@@ -107,7 +107,7 @@ def test_a_broken_promise_ends_with_1_and_names_it(
 def test_ctrl_c_ends_with_130_and_says_that_nothing_is_left(
     on_the_emulated_rig: Callable[[Rig], None],
 ):
-    def interrupted(drill: Script, **options: Any) -> Json:
+    def interrupted(drill: Drill, **options: Any) -> Json:
         raise KeyboardInterrupt
 
     on_the_emulated_rig(interrupted)
@@ -120,7 +120,7 @@ def test_ctrl_c_ends_with_130_and_says_that_nothing_is_left(
 def test_a_rig_that_cannot_start_ends_with_2_and_its_reason(
     on_the_emulated_rig: Callable[[Rig], None],
 ):
-    def broken(drill: Script, **options: Any) -> Json:
+    def broken(drill: Drill, **options: Any) -> Json:
         raise Refused("MiniStack is missing: run `make setup`")
 
     on_the_emulated_rig(broken)

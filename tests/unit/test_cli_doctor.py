@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.adapters.kubernetes import CALLS, Answer, Transport
-from plimsoll.domain.checkup import Marks, Quota
+from plimsoll.adapters.kubernetes import CALLS, Response, Transport
+from plimsoll.domain.checkup import GroupSettings, Quota
 from plimsoll.domain.checkup.groups import GROW_TAG
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
@@ -19,13 +19,13 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.builders import NOON, a_group
-from tests.support.cli_world import (
+from tests.support.cli_environment import (
     SPOT,
     Away,
-    MemoryWorld,
+    MemoryEnvironment,
     StillClock,
     a_cluster,
-    a_world,
+    an_environment,
     entry,
     run,
 )
@@ -36,7 +36,7 @@ BY_POLICY = (
 )
 SCHEMA = {"metadata": {"uid": "7"}, "status": {"conditions": []}}
 USED = {"x-kubernetes-pf-flowschema-uid": "7"}
-TAGGED = Marks(tags={GROW_TAG: "true"}, suspended=frozenset())
+TAGGED = GroupSettings(tags={GROW_TAG: "true"}, suspended=frozenset())
 
 
 class Denying:
@@ -56,7 +56,7 @@ class Denying:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         answer = self._transport.call(
             method, path, query=query, body=body, content_type=content_type
         )
@@ -64,10 +64,10 @@ class Denying:
             return answer
         self.asked.append(body)
         if not self._open:
-            return Answer(status=403, body={"reason": "Forbidden", "message": "no"})
+            return Response(status=403, body={"reason": "Forbidden", "message": "no"})
         verb = body["spec"]["resourceAttributes"]["verb"]
         status = {"allowed": verb not in self._verbs}
-        return Answer(status=201, body={**answer.body, "status": status})
+        return Response(status=201, body={**answer.body, "status": status})
 
 
 @dataclass
@@ -76,11 +76,11 @@ class Guarding:
 
     inner: Transport
     version: str = "v1.36.3"
-    foreign: Answer | None = field(default_factory=lambda: refused(BY_POLICY))
+    foreign: Response | None = field(default_factory=lambda: refused(BY_POLICY))
     """To a dry run of what is not ours; None lets it pass."""
-    ours: Answer | None = None
+    ours: Response | None = None
     """To a dry run of what is ours."""
-    queue: Answer = field(default_factory=lambda: Answer(status=200, body=SCHEMA, headers=USED))
+    queue: Response = field(default_factory=lambda: Response(status=200, body=SCHEMA, headers=USED))
 
     def call(
         self,
@@ -90,10 +90,10 @@ class Guarding:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str | None = None,
-    ) -> Answer:
-        instead: Answer | None = None
+    ) -> Response:
+        instead: Response | None = None
         if path == "/version":
-            instead = Answer(status=200, body={"gitVersion": self.version})
+            instead = Response(status=200, body={"gitVersion": self.version})
         elif "/flowschemas/" in path:
             instead = self.queue
         elif method == "PATCH" and (query or {}).get("dryRun") == "All":
@@ -103,43 +103,43 @@ class Guarding:
         return self.inner.call(method, path, query=query, body=body, content_type=content_type)
 
 
-def refused(message: str, status: int = 403) -> Answer:
-    return Answer(status=status, body={"kind": "Status", "message": message})
+def refused(message: str, status: int = 403) -> Response:
+    return Response(status=status, body={"kind": "Status", "message": message})
 
 
-def guarding(world: MemoryWorld) -> Guarding:
-    found = world.transports["harbor"]
+def guarding(environment: MemoryEnvironment) -> Guarding:
+    found = environment.transports["harbor"]
     assert isinstance(found, Guarding)
     return found
 
 
-def healthy(mode: Mode = Mode.ACT) -> MemoryWorld:
+def healthy(mode: Mode = Mode.ACT) -> MemoryEnvironment:
     """Return a world where nothing is wrong."""
-    world, _ = a_world(mode=mode)
-    world.transports["harbor"] = Guarding(world.transports["harbor"])
-    base = next(n for n in world.open(a_cluster()).nodes() if n.name == "base-1")
-    world.index.put([entry(base.instance or "", "base-1")])
-    world.groups = [a_group("base")]
-    world.marks = {"base": TAGGED}
-    return world
+    environment, _ = an_environment(mode=mode)
+    environment.transports["harbor"] = Guarding(environment.transports["harbor"])
+    base = next(n for n in environment.open(a_cluster()).nodes() if n.name == "base-1")
+    environment.index.put([entry(base.instance or "", "base-1")])
+    environment.groups = [a_group("base")]
+    environment.marks = {"base": TAGGED}
+    return environment
 
 
-def look(world: MemoryWorld, *args: str) -> tuple[int, dict[str, dict[str, Any]]]:
+def look(environment: MemoryEnvironment, *args: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """Return the exit status and the findings by their checks."""
-    result = run(world, "doctor", "--cluster", "harbor", "--json", *args)
+    result = run(environment, "doctor", "--cluster", "harbor", "--json", *args)
     found = json.loads(result.stdout)["findings"]
     return result.exit_code, {finding["check"]: finding for finding in found}
 
 
-def deny(world: MemoryWorld, *verbs: str, open_: bool = True) -> Denying:
-    denying = Denying(world.transports["harbor"], verbs=set(verbs), open_=open_)
-    world.transports["harbor"] = denying
+def deny(environment: MemoryEnvironment, *verbs: str, open_: bool = True) -> Denying:
+    denying = Denying(environment.transports["harbor"], verbs=set(verbs), open_=open_)
+    environment.transports["harbor"] = denying
     return denying
 
 
-def by_endpoint(world: MemoryWorld) -> None:
+def by_endpoint(environment: MemoryEnvironment) -> None:
     """Register the cluster by its endpoint instead."""
-    world.registry.update(
+    environment.registry.update(
         Cluster(
             name="harbor",
             kind=ClusterKind.ENDPOINT,
@@ -147,7 +147,7 @@ def by_endpoint(world: MemoryWorld) -> None:
             region="us-east-1",
             endpoint="https://10.0.0.1",
             secret="plimsoll/harbor",
-            added=world.clock.now(),
+            added=environment.clock.now(),
         )
     )
 
@@ -158,10 +158,10 @@ class Failing:
     def __init__(self, reason: PlimsollError | None = None) -> None:
         self._reason = reason
 
-    def call(self, method: str, path: str, **_: Any) -> Answer:
+    def call(self, method: str, path: str, **_: Any) -> Response:
         if self._reason is not None:
             raise self._reason
-        return Answer(status=401, body={"message": "Unauthorized"})
+        return Response(status=401, body={"message": "Unauthorized"})
 
 
 def test_nothing_is_wrong_with_a_healthy_installation():
@@ -188,9 +188,9 @@ def test_nothing_is_wrong_with_a_healthy_installation():
 
 
 def test_people_see_each_finding_with_its_cure_below():
-    world = healthy()
-    world.parameters["KillSwitch"] = "true"
-    result = run(world, "doctor", "--cluster", "harbor")
+    environment = healthy()
+    environment.parameters["KillSwitch"] = "true"
+    result = run(environment, "doctor", "--cluster", "harbor")
     assert result.exit_code == 1
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     at = next(n for n, line in enumerate(lines) if line.startswith("MEND kill switch it is on"))
@@ -215,56 +215,56 @@ def test_observing_is_right_for_some_and_said_in_words():
     ],
 )
 def test_a_stack_is_judged_by_its_last_deployment(stack_status, state, exit_status):
-    world = healthy()
-    world.stack_status = stack_status
-    status, found = look(world)
+    environment = healthy()
+    environment.stack_status = stack_status
+    status, found = look(environment)
     assert (status, found["stack"]["state"]) == (exit_status, state)
 
 
 @pytest.mark.parametrize("version", ["0.0.1", None])
 def test_a_stack_of_another_version_is_noted(version):
-    world = healthy()
-    world.stack_version = version
-    _, found = look(world)
+    environment = healthy()
+    environment.stack_version = version
+    _, found = look(environment)
     assert found["stack"]["state"] == "note"
 
 
 def test_accepted_drills_are_noted():
-    world = healthy()
-    world.parameters["AcceptDrills"] = "true"
-    status, found = look(world)
+    environment = healthy()
+    environment.parameters["AcceptDrills"] = "true"
+    status, found = look(environment)
     assert (status, found["drills"]["state"]) == (0, "note")
 
 
 def test_a_canary_that_does_not_arrive_is_waited_for_and_then_said():
-    world = healthy()
-    world.canary_seconds = None
-    before = world.clock.now()
-    status, found = look(world, "--wait", "5")
+    environment = healthy()
+    environment.canary_seconds = None
+    before = environment.clock.now()
+    status, found = look(environment, "--wait", "5")
     assert (status, found["notices"]["state"]) == (1, "mend")
     assert "CanaryMissing" in found["notices"]["cure"]
-    assert world.clock.now() - before == timedelta(seconds=5)
+    assert environment.clock.now() - before == timedelta(seconds=5)
 
 
 def test_a_slow_canary_is_noted():
-    world = healthy()
-    world.canary_seconds = 21.0
-    _, found = look(world)
+    environment = healthy()
+    environment.canary_seconds = 21.0
+    _, found = look(environment)
     assert found["notices"]["state"] == "note"
     assert "21.0 s" in found["notices"]["says"]
 
 
 def test_each_checkup_has_a_canary_of_its_own():
-    world = healthy()
-    assert look(world)[0] == 0
-    world.canary_seconds = None
-    assert look(world)[0] == 1
+    environment = healthy()
+    assert look(environment)[0] == 0
+    environment.canary_seconds = None
+    assert look(environment)[0] == 1
 
 
 def test_an_api_server_that_does_not_answer_here_leaves_the_question_open():
-    world = healthy()
-    world.transports["harbor"] = Away()
-    status, found = look(world)
+    environment = healthy()
+    environment.transports["harbor"] = Away()
+    status, found = look(environment)
     assert status == 2
     for check in ("cluster", "rights", "fields", "queue", "node index"):
         assert found[check]["state"] == "not asked"
@@ -272,40 +272,40 @@ def test_an_api_server_that_does_not_answer_here_leaves_the_question_open():
 
 
 def test_a_token_that_the_cluster_does_not_take_must_be_mended():
-    world = healthy()
-    by_endpoint(world)
-    world.transports["harbor"] = Failing()
-    status, found = look(world)
+    environment = healthy()
+    by_endpoint(environment)
+    environment.transports["harbor"] = Failing()
+    status, found = look(environment)
     assert (status, found["cluster"]["state"]) == (1, "mend")
     assert "plimsoll/harbor" in found["cluster"]["cure"]
 
 
 def test_that_an_eks_cluster_does_not_know_whoever_asks_says_nothing_of_the_functions():
-    world = healthy()
-    world.transports["harbor"] = Failing()
-    status, found = look(world)
+    environment = healthy()
+    environment.transports["harbor"] = Failing()
+    status, found = look(environment)
     assert (status, found["cluster"]["state"]) == (2, "not asked")
 
 
 def test_a_cluster_that_is_no_more_should_not_be_registered():
-    world = healthy()
-    world.transports["harbor"] = Failing(NotFound("there is no EKS cluster harbor"))
-    status, found = look(world)
+    environment = healthy()
+    environment.transports["harbor"] = Failing(NotFound("there is no EKS cluster harbor"))
+    status, found = look(environment)
     assert (status, found["cluster"]["state"]) == (1, "mend")
     assert "plimsoll clusters remove harbor" in found["cluster"]["cure"]
 
 
 def test_what_must_be_mended_counts_more_than_what_could_not_be_asked():
-    world = healthy()
-    world.transports["harbor"] = Away()
-    world.parameters["KillSwitch"] = "true"
-    assert look(world)[0] == 1
+    environment = healthy()
+    environment.transports["harbor"] = Away()
+    environment.parameters["KillSwitch"] = "true"
+    assert look(environment)[0] == 1
 
 
 def test_missing_rights_are_named():
-    world = healthy()
-    deny(world, "patch")
-    status, found = look(world)
+    environment = healthy()
+    deny(environment, "patch")
+    status, found = look(environment)
     assert (status, found["rights"]["state"]) == (1, "mend")
     assert "patch nodes" in found["rights"]["says"]
     assert "patch apps/deployments" in found["rights"]["says"]
@@ -314,24 +314,24 @@ def test_missing_rights_are_named():
 
 
 def test_rights_to_write_are_not_needed_to_observe():
-    world = healthy(Mode.OBSERVE)
-    deny(world, "patch", "create", "update", "delete")
-    status, found = look(world)
+    environment = healthy(Mode.OBSERVE)
+    deny(environment, "patch", "create", "update", "delete")
+    status, found = look(environment)
     assert (status, found["rights"]["state"]) == (0, "note")
     assert "delete pods" in found["rights"]["says"]
 
 
 def test_no_right_at_all_means_that_the_manifests_are_not_applied():
-    world = healthy()
-    deny(world, *{call.verb for call in CALLS})
-    _, found = look(world)
+    environment = healthy()
+    deny(environment, *{call.verb for call in CALLS})
+    _, found = look(environment)
     assert "infra/cluster is not applied" in found["rights"]["says"]
 
 
 def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itself():
-    world = healthy()
-    asked = deny(world).asked
-    look(world)
+    environment = healthy()
+    asked = deny(environment).asked
+    look(environment)
     assert {review["kind"] for review in asked} == {"SubjectAccessReview"}
     assert all("plimsoll" in review["spec"]["groups"] for review in asked)
     assert len(asked) == len(CALLS)
@@ -341,8 +341,8 @@ def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itse
         ("plimsoll", ""),
     }
     asked.clear()
-    by_endpoint(world)
-    status, found = look(world)
+    by_endpoint(environment)
+    status, found = look(environment)
     assert status == 0
     assert {review["kind"] for review in asked} == {"SelfSubjectAccessReview"}
     assert "access entries" not in found
@@ -350,17 +350,17 @@ def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itse
 
 
 def test_who_may_not_ask_about_a_group_is_told_who_may():
-    world = healthy()
-    deny(world, open_=False)
-    status, found = look(world)
+    environment = healthy()
+    deny(environment, open_=False)
+    status, found = look(environment)
     assert (status, found["rights"]["state"]) == (2, "not asked")
     assert "as an administrator" in found["rights"]["says"]
 
 
 def test_fields_that_nobody_holds_us_to_must_be_mended():
-    world = healthy()
-    guarding(world).foreign = None
-    status, found = look(world)
+    environment = healthy()
+    guarding(environment).foreign = None
+    status, found = look(environment)
     assert (status, found["fields"]["state"]) == (1, "mend")
     for about in ("Node base-1", "Deployment default/web", "Pod default/web-"):
         assert about in found["fields"]["says"]
@@ -368,52 +368,52 @@ def test_fields_that_nobody_holds_us_to_must_be_mended():
 
 
 def test_what_something_else_refuses_proves_nothing_of_our_policies():
-    world = healthy()
-    guarding(world).foreign = refused('admission webhook "w" denied the request: no', 400)
-    status, found = look(world)
+    environment = healthy()
+    guarding(environment).foreign = refused('admission webhook "w" denied the request: no', 400)
+    status, found = look(environment)
     assert (status, found["fields"]["state"]) == (0, "note")
     assert 'Node base-1: admission webhook "w"' in found["fields"]["says"]
 
 
 def test_another_policy_is_not_ours():
-    world = healthy()
-    guarding(world).foreign = refused(BY_POLICY.replace("'plimsoll-nodes'", "'house-rules'"))
-    assert look(world)[1]["fields"]["state"] == "note"
+    environment = healthy()
+    guarding(environment).foreign = refused(BY_POLICY.replace("'plimsoll-nodes'", "'house-rules'"))
+    assert look(environment)[1]["fields"]["state"] == "note"
 
 
 def test_without_any_right_to_write_no_field_can_be_changed():
-    world = healthy(Mode.OBSERVE)
+    environment = healthy(Mode.OBSERVE)
     no_right = refused('nodes "a" is forbidden: User "x" cannot patch resource "nodes"')
-    guarding(world).foreign = guarding(world).ours = no_right
-    status, found = look(world)
+    guarding(environment).foreign = guarding(environment).ours = no_right
+    status, found = look(environment)
     assert (status, found["fields"]["state"]) == (0, "fine")
     assert "no right to write at all" in found["fields"]["says"]
     assert "our fields" not in found
 
 
 def test_a_webhook_that_spoils_our_own_writes_is_found_before_a_drain_finds_it():
-    world = healthy()
-    guarding(world).ours = refused(f"{BY_POLICY}, spec.template.spec")
-    status, found = look(world)
+    environment = healthy()
+    guarding(environment).ours = refused(f"{BY_POLICY}, spec.template.spec")
+    status, found = look(environment)
     assert (status, found["our fields"]["state"]) == (1, "mend")
     assert "exempt the group" in found["our fields"]["cure"]
     assert found["fields"]["state"] == "fine"
 
 
 def test_a_cluster_that_has_nothing_yet_cannot_be_tried():
-    world = healthy()
-    empty = HollowTransport(HollowCluster(now=NOON), world.clock)
-    guarding(world).inner = empty
-    _, found = look(world)
+    environment = healthy()
+    empty = HollowTransport(HollowCluster(now=NOON), environment.clock)
+    guarding(environment).inner = empty
+    _, found = look(environment)
     assert found["fields"]["state"] == "note"
 
 
 def test_no_trial_is_kept():
-    world, _ = a_world(mode=Mode.ACT)
-    before = [n.resource_version for n in world.open(a_cluster()).nodes()]
-    _, found = look(world)
+    environment, _ = an_environment(mode=Mode.ACT)
+    before = [n.resource_version for n in environment.open(a_cluster()).nodes()]
+    _, found = look(environment)
     assert found["fields"]["state"] == "mend"  # a hollow cluster has no policies, so both passed
-    assert [n.resource_version for n in world.open(a_cluster()).nodes()] == before
+    assert [n.resource_version for n in environment.open(a_cluster()).nodes()] == before
 
 
 @pytest.mark.parametrize(
@@ -426,26 +426,26 @@ def test_no_trial_is_kept():
     ],
 )
 def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_mended(version, fields, queue):
-    world = healthy()
-    guard = guarding(world)
+    environment = healthy()
+    guard = guarding(environment)
     guard.version, guard.foreign = version, None
-    guard.queue = Answer(status=404, body={"message": "not found"}, headers=USED)
-    _, found = look(world)
+    guard.queue = Response(status=404, body={"message": "not found"}, headers=USED)
+    _, found = look(environment)
     assert (found["fields"]["state"], found["queue"]["state"]) == (fields, queue)
 
 
 @pytest.mark.parametrize(
     ("answer", "state", "said"),
     [
-        (Answer(status=404, body={}, headers=USED), "mend", "no FlowSchema plimsoll"),
-        (Answer(status=200, body=SCHEMA), "note", "does not say"),
+        (Response(status=404, body={}, headers=USED), "mend", "no FlowSchema plimsoll"),
+        (Response(status=200, body=SCHEMA), "note", "does not say"),
         (
-            Answer(status=200, body=SCHEMA, headers={"x-kubernetes-pf-flowschema-uid": "8"}),
+            Response(status=200, body=SCHEMA, headers={"x-kubernetes-pf-flowschema-uid": "8"}),
             "mend",
             "do not go through",
         ),
         (
-            Answer(
+            Response(
                 status=200,
                 body={**SCHEMA, "status": {"conditions": [{"type": "Dangling", "status": "True"}]}},
                 headers=USED,
@@ -458,43 +458,43 @@ def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_mended(version, f
     ids=["missing", "no queues", "another's", "dangling", "may not read"],
 )
 def test_the_queue_that_our_requests_go_through_is_named_by_the_answers(answer, state, said):
-    world = healthy()
-    guarding(world).queue = answer
-    _, found = look(world)
+    environment = healthy()
+    guarding(environment).queue = answer
+    _, found = look(environment)
     assert found["queue"]["state"] == state
     assert said in found["queue"]["says"]
 
 
 def test_roles_without_an_access_entry_are_named():
-    world = healthy()
-    world.strangers = ["arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"]
-    status, found = look(world)
+    environment = healthy()
+    environment.strangers = ["arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"]
+    status, found = look(environment)
     assert status == 1
     assert "SweepRole" in found["access entries"]["says"]
     assert "create-access-entry --cluster-name harbor" in found["access entries"]["cure"]
 
 
 def test_an_index_that_no_sweep_renews_is_stale():
-    world = healthy()
-    world.clock.time += timedelta(minutes=6)
-    status, found = look(world)
+    environment = healthy()
+    environment.clock.time += timedelta(minutes=6)
+    status, found = look(environment)
     assert (status, found["node index"]["state"]) == (1, "mend")
     assert found["node index"]["says"].startswith("0 of 2 nodes")
     assert "2026-01-02T12:00:00Z" in found["node index"]["says"]
 
 
 def test_a_node_that_joined_just_now_may_be_missing_from_the_index():
-    world = healthy()
-    world.index = type(world.index)()
-    assert look(world)[1]["node index"]["state"] == "mend"
-    world.clock = StillClock(world.clock.now() - timedelta(minutes=10))
-    assert look(world)[1]["node index"]["state"] == "note"
+    environment = healthy()
+    environment.index = type(environment.index)()
+    assert look(environment)[1]["node index"]["state"] == "mend"
+    environment.clock = StillClock(environment.clock.now() - timedelta(minutes=10))
+    assert look(environment)[1]["node index"]["state"] == "note"
 
 
 def test_without_node_groups_there_is_nothing_to_ask_for_room():
-    world = healthy()
-    world.groups = []
-    status, found = look(world)
+    environment = healthy()
+    environment.groups = []
+    status, found = look(environment)
     assert (status, found["node groups"]["state"]) == (1, "mend")
     assert "kubernetes.io/cluster/harbor" in found["node groups"]["cure"]
 
@@ -504,53 +504,57 @@ def test_without_node_groups_there_is_nothing_to_ask_for_room():
     [
         (a_group("base", desired=10), TAGGED, "at its maximum of 10"),
         (replace(a_group("base"), template=None), TAGGED, "what a new node of it would be"),
-        (a_group("base"), Marks(tags={}, suspended=frozenset()), f"lacks the tag {GROW_TAG}"),
+        (
+            a_group("base"),
+            GroupSettings(tags={}, suspended=frozenset()),
+            f"lacks the tag {GROW_TAG}",
+        ),
         (a_group("base"), replace(TAGGED, suspended=frozenset({"Launch"})), "Launch is suspended"),
     ],
 )
-def test_what_keeps_a_group_from_growing_is_said(group: NodeGroup, mark: Marks, said: str):
-    world = healthy()
-    world.groups, world.marks = [group], {"base": mark}
-    status, found = look(world)
+def test_what_keeps_a_group_from_growing_is_said(group: NodeGroup, mark: GroupSettings, said: str):
+    environment = healthy()
+    environment.groups, environment.marks = [group], {"base": mark}
+    status, found = look(environment)
     assert (status, found["node groups"]["state"]) == (1, "mend")
     assert said in found["node group base"]["says"]
     assert found["node group base"]["cure"]
 
 
 def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
-    world = healthy()
-    world.groups = [a_group("base"), a_group("full", desired=10)]
-    world.marks["full"] = TAGGED
-    status, found = look(world)
+    environment = healthy()
+    environment.groups = [a_group("base"), a_group("full", desired=10)]
+    environment.marks["full"] = TAGGED
+    status, found = look(environment)
     assert (status, found["node groups"]["state"]) == (0, "fine")
     assert "base (on-demand) by 10" in found["node groups"]["says"]
     assert found["node group full"]["state"] == "note"
 
 
 def test_a_group_of_eks_needs_no_tag():
-    world = healthy()
-    world.groups, world.marks = [a_group("managed", kind="eks-nodegroup")], {}
-    assert look(world)[0] == 0
+    environment = healthy()
+    environment.groups, environment.marks = [a_group("managed", kind="eks-nodegroup")], {}
+    assert look(environment)[0] == 0
 
 
 def test_spot_alone_is_no_place_to_go():
-    world = healthy()
-    world.groups = [a_group("base", capacity="spot")]
-    assert look(world)[1]["node groups"]["state"] == "mend"
+    environment = healthy()
+    environment.groups = [a_group("base", capacity="spot")]
+    assert look(environment)[1]["node groups"]["state"] == "mend"
 
 
 def test_a_quota_below_what_runs_on_spot_must_be_raised():
-    world = healthy()
-    world.quota = Quota(limit=10, used=9)
-    status, found = look(world)
+    environment = healthy()
+    environment.quota = Quota(limit=10, used=9)
+    status, found = look(environment)
     assert (status, found["quota"]["state"]) == (1, "mend")
     assert "request-service-quota-increase" in found["quota"]["cure"]
 
 
 def test_a_quota_that_cannot_be_read_is_said_and_no_more():
-    world = healthy()
-    world.quota = Refused("read the quota: AccessDenied")
-    status, found = look(world)
+    environment = healthy()
+    environment.quota = Refused("read the quota: AccessDenied")
+    status, found = look(environment)
     assert (status, found["quota"]["state"]) == (0, "note")
     assert "AccessDenied" in found["quota"]["says"]
 
@@ -561,7 +565,7 @@ def test_a_cluster_that_is_not_registered_and_a_stack_that_is_not_there_cannot_b
 
 
 def test_the_cluster_is_only_read():
-    world, counting = a_world()
-    run(world, "doctor", "--cluster", "harbor")
+    environment, counting = an_environment()
+    run(environment, "doctor", "--cluster", "harbor")
     assert {write.rpartition("/")[2] for write in counting.writes} == {"subjectaccessreviews"}
-    assert SPOT in world.index.find([SPOT])
+    assert SPOT in environment.index.find([SPOT])

@@ -9,11 +9,11 @@ import pytest
 
 from plimsoll.domain.clusters import Mode
 from tests.support.builders import a_group
-from tests.support.cli_world import (
+from tests.support.cli_environment import (
     EVENTS,
     SPOT,
-    MemoryWorld,
-    a_world,
+    MemoryEnvironment,
+    an_environment,
     an_event,
     entry,
     interrupt,
@@ -22,8 +22,8 @@ from tests.support.cli_world import (
 
 
 def test_shows_the_actions_and_their_reasons(tmp_path: Path):
-    world, _ = a_world()
-    result = run(world, "event", an_event(tmp_path))
+    environment, _ = an_environment()
+    result = run(environment, "event", an_event(tmp_path))
     assert result.exit_code == 0
     assert "spot reclaims it (terminate)" in result.stdout
     assert "cordon" in result.stdout
@@ -36,15 +36,15 @@ def test_shows_the_actions_and_their_reasons(tmp_path: Path):
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_writes_nothing_whatever_the_mode(mode: Mode, tmp_path: Path):
-    world, counting = a_world(mode=mode)
-    run(world, "event", an_event(tmp_path))
+    environment, counting = an_environment(mode=mode)
+    run(environment, "event", an_event(tmp_path))
     assert counting.writes == []
-    assert world.reports.list("harbor") == []
+    assert environment.reports.list("harbor") == []
 
 
 def test_with_json_prints_nothing_but_the_plan(tmp_path: Path):
-    world, _ = a_world()
-    result = run(world, "event", an_event(tmp_path), "--json")
+    environment, _ = an_environment()
+    result = run(environment, "event", an_event(tmp_path), "--json")
     said = json.loads(result.stdout)
     assert said["notices"][0] | {"because": ""} == {
         "kind": "spot-interruption",
@@ -65,60 +65,60 @@ def test_with_json_prints_nothing_but_the_plan(tmp_path: Path):
 
 
 def test_needs_no_stack_with_a_kubeconfig(tmp_path: Path):
-    world, counting = a_world(registered=False)
-    result = run(world, "event", an_event(tmp_path), "--context", "harbor")
+    environment, counting = an_environment(registered=False)
+    result = run(environment, "event", an_event(tmp_path), "--context", "harbor")
     assert result.exit_code == 0
     assert "Deployment default/web to 3 replicas" in result.stdout
     assert counting.writes == []
 
 
 def test_finds_the_node_by_its_provider_id_where_the_index_knows_nothing(tmp_path: Path):
-    world, _ = a_world()
-    world.index.__init__()  # type: ignore[misc]  # the quickest way to forget
-    result = run(world, "event", an_event(tmp_path), "--cluster", "harbor")
+    environment, _ = an_environment()
+    environment.index.__init__()  # type: ignore[misc]  # the quickest way to forget
+    result = run(environment, "event", an_event(tmp_path), "--cluster", "harbor")
     assert "Node spot-1" in result.stdout
 
 
 def test_takes_the_node_groups_of_the_stack_into_the_plan(tmp_path: Path):
-    world, _ = a_world(cpu="5")
-    world.groups = [a_group("base")]
-    result = run(world, "event", an_event(tmp_path))
+    environment, _ = an_environment(cpu="5")
+    environment.groups = [a_group("base")]
+    result = run(environment, "event", an_event(tmp_path))
     assert "asg base by 1" in result.stdout
-    without = run(world, "event", an_event(tmp_path), "--context", "harbor")
+    without = run(environment, "event", an_event(tmp_path), "--context", "harbor")
     assert "asg base" not in without.stdout
 
 
 def test_a_notice_that_is_on_the_node_already_is_not_cordoned_again(tmp_path: Path):
-    world, _ = a_world()
-    interrupt(world)
+    environment, _ = an_environment()
+    interrupt(environment)
     event = an_event(tmp_path, id="event")
-    said = json.loads(run(world, "event", event, "--json").stdout)
+    said = json.loads(run(environment, "event", event, "--json").stdout)
     assert "cordon" not in [s["action"] for s in said["plans"][0]["steps"]]
 
 
 def test_says_why_an_instance_is_not_ours(tmp_path: Path):
-    world, _ = a_world()
-    world.index.__init__()  # type: ignore[misc]  # the quickest way to forget
-    result = run(world, "event", an_event(tmp_path))
+    environment, _ = an_environment()
+    environment.index.__init__()  # type: ignore[misc]  # the quickest way to forget
+    result = run(environment, "event", an_event(tmp_path))
     assert result.exit_code == 0
     assert f"{SPOT} is not ours: EC2 does not know it" in result.stdout
     assert "Nothing would be done" in result.stdout
 
 
 def test_says_when_the_cluster_of_an_instance_is_registered_no_longer(tmp_path: Path):
-    world, _ = a_world(registered=False)
-    world.index.put([entry()])
-    result = run(world, "event", an_event(tmp_path))
+    environment, _ = an_environment(registered=False)
+    environment.index.put([entry()])
+    result = run(environment, "event", an_event(tmp_path))
     assert result.exit_code == 0
     assert "harbor is not a registered cluster" in result.stdout
 
 
 def test_says_when_the_node_is_gone(tmp_path: Path):
-    world, _ = a_world()
+    environment, _ = an_environment()
     event = json.loads(Path(an_event(tmp_path)).read_text())
     event["detail"]["instance-id"] = "i-00000000000000099"
     (tmp_path / "gone.json").write_text(json.dumps(event))
-    result = run(world, "event", str(tmp_path / "gone.json"), "--cluster", "harbor")
+    result = run(environment, "event", str(tmp_path / "gone.json"), "--cluster", "harbor")
     assert result.exit_code == 0
     assert "i-00000000000000099 has no node in harbor (any more)" in result.stdout
 
@@ -132,8 +132,8 @@ def test_says_when_the_node_is_gone(tmp_path: Path):
     ],
 )
 def test_says_why_a_notice_leads_to_nothing(name: str, said: str):
-    world, _ = a_world()
-    result = run(world, "event", str(EVENTS / name))
+    environment, _ = an_environment()
+    result = run(environment, "event", str(EVENTS / name))
     assert result.exit_code == 0
     assert said in result.stdout
     assert "Nothing would be done" in result.stdout
@@ -153,7 +153,7 @@ def test_says_why_a_notice_leads_to_nothing(name: str, said: str):
 def test_refuses_what_is_no_event_and_says_why(body: str, said: str, tmp_path: Path):
     file = tmp_path / "bad.json"
     file.write_text(body)
-    result = run(MemoryWorld(), "event", str(file))
+    result = run(MemoryEnvironment(), "event", str(file))
     assert result.exit_code == 2
     assert result.stdout == ""
     assert str(file) in result.stderr
@@ -165,44 +165,44 @@ def test_refuses_a_file_that_is_not_there(tmp_path: Path):
         (tmp_path / "none.json", "No such file"),
         (tmp_path, "Is a directory"),
     ):
-        result = run(MemoryWorld(), "event", str(file))
+        result = run(MemoryEnvironment(), "event", str(file))
         assert result.exit_code == 2
         assert said in result.stderr
 
 
 def test_reads_standard_input(tmp_path: Path):
-    world, _ = a_world()
+    environment, _ = an_environment()
     body = Path(an_event(tmp_path)).read_text()
-    assert "Node spot-1" in run(world, "event", "-", input=body).stdout
+    assert "Node spot-1" in run(environment, "event", "-", input=body).stdout
 
 
 def test_an_example_is_taken_to_be_about_an_instance_of_ones_own_and_now():
-    world, _ = a_world(registered=False)
+    environment, _ = an_environment(registered=False)
     example = str(EVENTS / "spot-interruption.json")
     result = run(
-        world, "event", example, "--context", "harbor", "--now", "--instance", SPOT, "--json"
+        environment, "event", example, "--context", "harbor", "--now", "--instance", SPOT, "--json"
     )
     (plan,) = json.loads(result.stdout)["plans"]
     assert plan["deadlines"] == {"spot-1": "2026-01-02T12:01:58Z"}
 
 
 def test_refuses_an_instance_that_cannot_be_one(tmp_path: Path):
-    result = run(MemoryWorld(), "event", an_event(tmp_path), "--instance", "spot-1")
+    result = run(MemoryEnvironment(), "event", an_event(tmp_path), "--instance", "spot-1")
     assert result.exit_code == 2
     assert "no instance id" in result.stderr
 
 
 def test_refuses_two_ways_to_one_cluster(tmp_path: Path):
-    world, _ = a_world()
+    environment, _ = an_environment()
     event = an_event(tmp_path)
-    result = run(world, "event", event, "--cluster", "harbor", "--context", "harbor")
+    result = run(environment, "event", event, "--cluster", "harbor", "--context", "harbor")
     assert result.exit_code == 2
     assert "give one or the other" in result.stderr
 
 
 def test_a_cluster_that_does_not_answer_is_an_error(tmp_path: Path):
-    world, _ = a_world()
-    del world.transports["harbor"]
-    result = run(world, "event", an_event(tmp_path))
+    environment, _ = an_environment()
+    del environment.transports["harbor"]
+    result = run(environment, "event", an_event(tmp_path))
     assert result.exit_code == 2
     assert "does not answer" in result.stderr

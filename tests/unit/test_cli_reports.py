@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from plimsoll.domain.reports import Report
 from tests.support.builders import NOON
-from tests.support.cli_world import SPOT, MemoryWorld, a_cluster, run
+from tests.support.cli_environment import SPOT, MemoryEnvironment, a_cluster, run
 
 AGAIN = "i-0aaaaaaaaaaaaaaaa"
 
@@ -31,32 +31,32 @@ def a_report(instance: str = SPOT, minute: int = 0, cluster: str = "harbor") -> 
     )
 
 
-def a_world(*found: Report) -> MemoryWorld:
-    world = MemoryWorld()
+def an_environment(*found: Report) -> MemoryEnvironment:
+    environment = MemoryEnvironment()
     for name in ("harbor", "quay"):
-        world.registry.add(a_cluster(name))
+        environment.registry.add(a_cluster(name))
     for report in found:
-        world.reports.merge(report)
-    return world
+        environment.reports.merge(report)
+    return environment
 
 
 def test_a_row_says_how_long_each_step_took_after_the_notice():
-    result = run(a_world(a_report()), "reports")
+    result = run(an_environment(a_report()), "reports")
     assert result.exit_code == 0
     row = next(line for line in result.stdout.splitlines() if SPOT in line)
     assert "1.5 s 3 s 61 s 80 s - Deployment default/web: 2 1" in " ".join(row.split())
 
 
 def test_the_newest_of_all_clusters_come_first_and_the_limit_is_for_all():
-    world = a_world(a_report(), a_report(minute=2, cluster="quay"), a_report(minute=1))
-    said = json.loads(run(world, "reports", "--limit", "2", "--json").stdout)
+    environment = an_environment(a_report(), a_report(minute=2, cluster="quay"), a_report(minute=1))
+    said = json.loads(run(environment, "reports", "--limit", "2", "--json").stdout)
     assert [r["cluster"] for r in said["reports"]] == ["quay", "harbor"]
     assert [r["node"] for r in said["reports"]] == ["node-2", "node-1"]
 
 
 def test_one_cluster_is_chosen_by_name():
-    world = a_world(a_report(), a_report(minute=2, cluster="quay"))
-    said = json.loads(run(world, "reports", "--cluster", "harbor", "--json").stdout)
+    environment = an_environment(a_report(), a_report(minute=2, cluster="quay"))
+    said = json.loads(run(environment, "reports", "--cluster", "harbor", "--json").stdout)
     (one,) = said["reports"]
     assert one["seconds_after_notice"] == {
         "cordoned": 1.5,
@@ -69,23 +69,23 @@ def test_one_cluster_is_chosen_by_name():
 
 
 def test_a_cluster_that_is_not_registered_is_refused():
-    assert run(a_world(), "reports", "--cluster", "nowhere").exit_code == 2
+    assert run(an_environment(), "reports", "--cluster", "nowhere").exit_code == 2
 
 
 def test_no_report_is_an_answer_too():
-    result = run(a_world(), "reports")
+    result = run(an_environment(), "reports")
     assert result.exit_code == 0
     assert "no report yet" in result.stdout
-    assert json.loads(run(a_world(), "reports", "--json").stdout) == {"reports": []}
+    assert json.loads(run(an_environment(), "reports", "--json").stdout) == {"reports": []}
 
 
 def test_an_empty_stack_says_what_to_do():
-    assert "plimsoll clusters add" in run(MemoryWorld(), "reports").stderr
+    assert "plimsoll clusters add" in run(MemoryEnvironment(), "reports").stderr
 
 
 def test_shows_every_reason_of_one_interruption():
-    world = a_world(a_report(), a_report(AGAIN, minute=1))
-    result = run(world, "reports", "show", SPOT)
+    environment = an_environment(a_report(), a_report(AGAIN, minute=1))
+    result = run(environment, "reports", "show", SPOT)
     assert result.exit_code == 0
     assert "- cordoned: spot reclaims it" in result.stdout
     assert "- grown: room for 2 pods" in result.stdout
@@ -94,13 +94,13 @@ def test_shows_every_reason_of_one_interruption():
 
 
 def test_an_instance_that_was_reborn_has_a_report_of_each_life():
-    world = a_world(a_report(), a_report(minute=1))
-    both = json.loads(run(world, "reports", "show", SPOT, "--json").stdout)
-    one = json.loads(run(world, "reports", "show", f"{SPOT}@1", "--json").stdout)
+    environment = an_environment(a_report(), a_report(minute=1))
+    both = json.loads(run(environment, "reports", "show", SPOT, "--json").stdout)
+    one = json.loads(run(environment, "reports", "show", f"{SPOT}@1", "--json").stdout)
     assert (len(both["reports"]), len(one["reports"])) == (2, 1)
 
 
 def test_an_interruption_without_a_report_is_refused_with_the_way_to_the_list():
-    result = run(a_world(), "reports", "show", AGAIN)
+    result = run(an_environment(), "reports", "show", AGAIN)
     assert result.exit_code == 2
     assert "plimsoll reports" in result.stderr

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from plimsoll_cli import main
 from plimsoll_cli import storms as command
-from plimsoll_testbed.scenario.script import read_drill
-from plimsoll_testbed.storms import Storm, Verdict, Violation
+from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_testbed.storms import Storm, StormResult, Violation
 
 
 def run(*args: str):
@@ -28,9 +28,9 @@ def test_storms_that_keep_every_rule_end_well():
 def test_a_broken_rule_is_told_with_its_seed_and_kept_as_a_small_drill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def broken(storm: Storm, *, twice: bool) -> Verdict:
+    def broken(storm: Storm, *, twice: bool) -> StormResult:
         found = Violation(rule="no-room", seconds=1.0, what="a pod has no place")
-        return Verdict(seed=storm.seed, violations=(found,) if storm.seed == 8 else ())
+        return StormResult(seed=storm.seed, violations=(found,) if storm.seed == 8 else ())
 
     monkeypatch.setattr(command, "play_storm", broken)
     result = run("--seed", "7", "--count", "2", "--keep", str(tmp_path))

@@ -15,22 +15,22 @@ from pathlib import Path
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.names import TEMPORARY
+from plimsoll.domain.names import SURGE
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.rigs.cluster.errands import Errands
 from plimsoll_testbed.rigs.cluster.installation import install
 from plimsoll_testbed.rigs.cluster.outage import Outages
-from plimsoll_testbed.rigs.cluster.shown import Shown
+from plimsoll_testbed.rigs.cluster.retry_queue import RetryQueue
+from plimsoll_testbed.rigs.cluster.watch_cache import WatchCache
 from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.emulated.emulator import _complains
 from plimsoll_testbed.rigs.emulated.kills import Kills
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import Place
 from plimsoll_testbed.scenario.scenario import FaultEntry
-from plimsoll_testbed.scenario.script import read_drill
 
 SECONDS = 10.0
 
@@ -60,26 +60,26 @@ class Registry:
 
 def test_an_errand_is_tried_again_until_the_api_server_is_back_and_is_open_until_then():
     registry = Registry(away=2)
-    errands = Errands[str]("arrivals", registry.join)
-    errands.start()
-    errands.ask("a")
-    assert errands.open == 1
+    retry_queue = RetryQueue[str]("arrivals", registry.join)
+    retry_queue.start()
+    retry_queue.ask("a")
+    assert retry_queue.open == 1
     registry.gate.set()
-    eventually(lambda: errands.open == 0)
-    errands.end()
+    eventually(lambda: retry_queue.open == 0)
+    retry_queue.end()
     assert registry.joined == [["a"]]
-    assert errands.error is None
+    assert retry_queue.error is None
 
 
 def test_what_waits_is_done_together_and_in_the_order_in_which_it_was_asked_for():
     registry = Registry()
-    errands = Errands[str]("arrivals", registry.join)
+    retry_queue = RetryQueue[str]("arrivals", registry.join)
     for node in ("a", "b", "c"):
-        errands.ask(node)
+        retry_queue.ask(node)
     registry.gate.set()
-    errands.start()
-    eventually(lambda: errands.open == 0)
-    errands.end()
+    retry_queue.start()
+    eventually(lambda: retry_queue.open == 0)
+    retry_queue.end()
     assert registry.joined == [["a", "b", "c"]]
 
 
@@ -87,20 +87,20 @@ def test_an_errand_that_is_refused_ends_the_drill_and_not_only_its_thread():
     def refuse(_: list[str]) -> None:
         raise Refused("there is no such node")
 
-    errands = Errands[str]("departures", refuse)
-    errands.start()
-    errands.ask("a")
-    eventually(lambda: errands.error is not None)
-    assert str(errands.error) == "there is no such node"
+    retry_queue = RetryQueue[str]("departures", refuse)
+    retry_queue.start()
+    retry_queue.ask("a")
+    eventually(lambda: retry_queue.error is not None)
+    assert str(retry_queue.error) == "there is no such node"
 
 
 def test_errands_end_also_while_the_api_server_is_away():
     registry = Registry(away=10_000)
     registry.gate.set()
-    errands = Errands[str]("arrivals", registry.join)
-    errands.start()
-    errands.ask("a")
-    errands.end()
+    retry_queue = RetryQueue[str]("arrivals", registry.join)
+    retry_queue.start()
+    retry_queue.ask("a")
+    retry_queue.end()
     assert registry.joined == []
 
 
@@ -283,7 +283,7 @@ def pod(name: str, uid: str, node: str | None = None):
 
 
 def test_what_is_shown_is_what_was_told_last():
-    shown = Shown(lambda *_: None)
+    shown = WatchCache(lambda *_: None)
     shown.take("pods", "ADDED", pod("web-0", "1"))
     shown.take("pods", "MODIFIED", pod("web-0", "1", "a"))
     assert shown.get("pods", "shop", "web-0") == pod("web-0", "1", "a")
@@ -293,7 +293,7 @@ def test_what_is_shown_is_what_was_told_last():
 
 
 def test_the_end_of_an_old_pod_that_is_heard_late_takes_nothing_from_the_new_one():
-    shown = Shown(lambda *_: None)
+    shown = WatchCache(lambda *_: None)
     shown.take("pods", "ADDED", pod("cart-0", "1", "a"))
     shown.take("pods", "ADDED", pod("cart-0", "2", "b"))
     shown.take("pods", "DELETED", pod("cart-0", "1", "a"))
@@ -307,7 +307,7 @@ class Discovery:
 
     applied: list[str] = field(default_factory=list)
 
-    def call(self, method, path, *, query=None, body=None, content_type=None) -> Answer:
+    def call(self, method, path, *, query=None, body=None, content_type=None) -> Response:
         resources = {
             "/api/v1": [
                 {"name": "namespaces/status", "kind": "Namespace", "namespaced": False},
@@ -319,10 +319,10 @@ class Discovery:
         }
         if method == "GET":
             known = path in resources
-            return Answer(status=200 if known else 404, body={"resources": resources.get(path)})
+            return Response(status=200 if known else 404, body={"resources": resources.get(path)})
         assert content_type == "application/apply-patch+yaml"
         self.applied.append(path)
-        return Answer(status=201, body=body)
+        return Response(status=201, body=body)
 
 
 def kustomization(folder, *files: str) -> None:
@@ -358,45 +358,45 @@ def test_a_kind_that_the_version_does_not_know_is_refused_with_the_file_and_the_
 
 
 @pytest.fixture
-def stage():
-    script = read_drill(Path(__file__).parents[1] / "e2e" / "emulated" / "drill.yaml")
-    [spec] = script.scenario.clusters
+def rig_cluster():
+    drill = read_drill(Path(__file__).parents[1] / "e2e" / "emulated" / "drill.yaml")
+    [spec] = drill.scenario.clusters
     clock = VirtualClock()
-    stage = HollowStage(spec, seed=0, clock=clock, measurement=Measurement())
-    stage.set_up(script.objects[spec.name])
+    rig_cluster = HollowRigCluster(spec, seed=0, clock=clock, measurement=Measurement())
+    rig_cluster.set_up(drill.objects[spec.name])
     clock.run_until(clock.now() + timedelta(seconds=30))
-    return stage
+    return rig_cluster
 
 
-def note(stage: HollowStage, resource: str, name: str) -> None:
+def note(rig_cluster: HollowRigCluster, resource: str, name: str) -> None:
     """Leave the note of a temporary change on an object."""
-    answer = stage.cluster.handle(
+    answer = rig_cluster.cluster.handle(
         "PATCH",
         f"/apis/apps/v1/namespaces/shop/{resource}/{name}",
-        body={"metadata": {"annotations": {TEMPORARY: "{}"}}},
+        body={"metadata": {"annotations": {SURGE: "{}"}}},
         content_type="application/merge-patch+json",
-        now=stage.cluster.now,
+        now=rig_cluster.cluster.now,
     )
     assert answer.status == 200
 
 
-def test_a_note_on_a_workload_keeps_a_drill_from_being_settled(stage):
-    note(stage, "deployments", "web")
-    assert list(stage.unfinished()) == ["Deployment shop/web is changed for a while"]
+def test_a_note_on_a_workload_keeps_a_drill_from_being_settled(rig_cluster):
+    note(rig_cluster, "deployments", "web")
+    assert list(rig_cluster.unfinished()) == ["Deployment shop/web is changed for a while"]
 
 
-def test_a_note_that_the_deployment_controller_copied_to_a_replicaset_does_not(stage):
-    [replicaset] = stage.all("replicasets")
-    note(stage, "replicasets", replicaset["metadata"]["name"])
-    assert list(stage.unfinished()) == []
+def test_a_note_that_the_deployment_controller_copied_to_a_replicaset_does_not(rig_cluster):
+    [replicaset] = rig_cluster.all("replicasets")
+    note(rig_cluster, "replicasets", replicaset["metadata"]["name"])
+    assert list(rig_cluster.unfinished()) == []
 
 
 @pytest.mark.parametrize(
     ("line", "complains"),
     [
         ('{"level":"WARNING","message":"notice comes back","exception":"read timed out"}', False),
-        ('{"level":"ERROR","message":"slice failed","exception_name":"KeyError"}', True),
-        ('{"level":"ERROR","message":"slice failed","exception_name":"Temporary"}', False),
+        ('{"level":"ERROR","message":"reconcile failed","exception_name":"KeyError"}', True),
+        ('{"level":"ERROR","message":"reconcile failed","exception_name":"Temporary"}', False),
         ("Lambda drill-Drains timed out after 30s", True),
         ("Lambda drill-Drains took 12 ms", False),
     ],

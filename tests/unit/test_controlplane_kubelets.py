@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, override
 
-from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.stamps import stamp
-from plimsoll_testbed.model.hollow.world import PodStopped
-from plimsoll_testbed.rigs.controlplane.standins.kubelets import Kubelets
-from plimsoll_testbed.rigs.controlplane.standins.loop import Loop, Write
-from plimsoll_testbed.rigs.controlplane.standins.volumes import Volumes
+from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import Kubelets
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop, Write
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.volumes import Volumes
 
 START = datetime(2026, 3, 1, 12, 0, 0, 700_000, tzinfo=UTC)
 
@@ -253,7 +253,7 @@ class TestVolumes:
     ):
         kubelet = self.mounting()
         assert self.in_use(kubelet) == [["kubernetes.io/csi/ebs.csi.aws.com^vol-1"]]
-        kubelet.loop.writes.pop().then(Answer(status=200))
+        kubelet.loop.writes.pop().then(Response(status=200))
         kubelet.volumes.attachment("MODIFIED", attachment(attached=True))
         kubelet.loop.wait(4)
         kubelet.kubelets.pod("MODIFIED", told_to_go(a_pod(claim="data"), 30))
@@ -263,7 +263,7 @@ class TestVolumes:
 
     def test_of_an_instance_that_vanished_it_is_never_taken_back(self):
         kubelet = self.mounting()
-        kubelet.loop.writes.pop().then(Answer(status=200))
+        kubelet.loop.writes.pop().then(Response(status=200))
         kubelet.volumes.attachment("MODIFIED", attachment(attached=True))
         kubelet.loop.wait(4)
         kubelet.kubelets.vanish("a")
@@ -274,7 +274,7 @@ class TestVolumes:
         kubelet = self.mounting()
         kubelet.volumes.unmount(a_pod(claim="data"))
         [report] = kubelet.loop.writes
-        report.then(Answer(status=200))
+        report.then(Response(status=200))
         assert self.in_use(kubelet) == [["kubernetes.io/csi/ebs.csi.aws.com^vol-1"], []]
 
     def test_an_attachment_is_held_then_attached_and_let_go_in_its_time(self):

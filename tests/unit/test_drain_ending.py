@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from plimsoll.domain.actions import (
     CompleteLifecycle,
-    Discard,
     Evict,
+    ForceDelete,
     Grow,
     OutOfService,
     Record,
-    Release,
-    Renew,
+    TerminateInstance,
+    Uncordon,
 )
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
@@ -28,7 +28,7 @@ from tests.support.builders import (
     a_stateful_set,
     pods_of,
 )
-from tests.support.looks import STARTED, at, died, going, looked, of, raised, sets_of
+from tests.support.observations import STARTED, at, died, interrupted, looked, of, raised, sets_of
 
 
 def test_nothing_is_planned_for_a_cluster_in_which_no_node_is_going():
@@ -39,7 +39,7 @@ def test_nothing_is_planned_for_a_cluster_in_which_no_node_is_going():
 
 def test_at_the_latest_safe_start_a_pod_goes_even_without_a_replacement():
     pods = pods_of("web", 1, node="spot", grace_seconds=30)
-    seen = looked([going("spot")], pods, [a_deployment(replicas=1)])
+    seen = looked([interrupted("spot")], pods, [a_deployment(replicas=1)])
 
     assert of(plan_drain(seen, at(87)), Evict) == []
     assert plan_drain(seen, at(87)).next_call == at(88)
@@ -50,7 +50,7 @@ def test_at_the_latest_safe_start_a_pod_goes_even_without_a_replacement():
 
 def test_a_grace_period_that_does_not_fit_is_clamped_but_never_to_zero():
     pods = pods_of("web", 1, node="spot", grace_seconds=600)
-    seen = looked([going("spot")], pods, [a_deployment(replicas=1)])
+    seen = looked([interrupted("spot")], pods, [a_deployment(replicas=1)])
 
     (first,) = of(plan_drain(seen, at(1)), Evict)
     assert first.grace_seconds == 117
@@ -63,7 +63,7 @@ def test_a_bare_pod_and_a_job_are_told_as_late_as_is_safe():
         a_pod("alone", node="spot", owner=None, grace_seconds=10),
         a_pod("work", node="spot", owner=("Job", "work"), grace_seconds=10),
     ]
-    seen = looked([going("spot"), a_node("od")], pods)
+    seen = looked([interrupted("spot"), a_node("od")], pods)
 
     assert of(plan_drain(seen, at(100)), Evict) == []
     assert len(of(plan_drain(seen, at(109)), Evict)) == 2
@@ -75,7 +75,7 @@ def test_daemons_mirrors_and_those_who_opted_out_are_left():
         a_pod("static", node="spot", owner=("Node", "spot")),
         a_pod("mine", node="spot", owner=None, labels={IGNORE: "true"}),
     ]
-    plan = plan_drain(looked([going("spot")], pods), at(119))
+    plan = plan_drain(looked([interrupted("spot")], pods), at(119))
 
     assert of(plan, Evict) == []
     (record,) = of(plan, Record)
@@ -83,14 +83,14 @@ def test_daemons_mirrors_and_those_who_opted_out_are_left():
 
 
 def test_a_node_emptied_after_a_rebalance_closes_its_interruption():
-    seen = looked([going("spot", kind="rebalance-recommendation", ends=None)], [])
+    seen = looked([interrupted("spot", kind="rebalance-recommendation", ends=None)], [])
 
     (record,) = of(plan_drain(seen, at(60)), Record)
     assert record.interruption.phase == "closed"
 
 
 def test_capacity_is_asked_for_in_the_first_plan_and_never_for_the_groups_that_are_going():
-    node = going("spot")
+    node = interrupted("spot")
     groups = [
         a_group("base", desired=1, max_size=5),
         replace(
@@ -109,7 +109,7 @@ def test_capacity_is_asked_for_in_the_first_plan_and_never_for_the_groups_that_a
 def test_the_same_look_asks_for_the_same_capacity_under_the_same_token():
     pods = pods_of("web", 3, node="spot", cpu="4")
     seen = looked(
-        [going("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
+        [interrupted("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
     )
 
     tokens = {g.token for when in (1, 2) for g in of(plan_drain(seen, at(when)), Grow)}
@@ -119,19 +119,19 @@ def test_the_same_look_asks_for_the_same_capacity_under_the_same_token():
 def test_capacity_on_its_way_is_not_asked_for_again():
     pods = pods_of("web", 3, node="spot", cpu="4")
     seen = looked(
-        [going("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=2)]
+        [interrupted("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=2)]
     )
 
     assert of(plan_drain(seen, at(1)), Grow) == []
 
 
 def test_what_a_group_replaces_by_itself_is_not_asked_for_beside_it():
-    drained = going("drained")
+    drained = interrupted("drained")
     assert drained.interruption is not None
     drained = replace(drained, interruption=marked(drained.interruption, closed=at(50)))
     group = a_group("base", desired=1, instances=[drained.instance or ""])
     pods = pods_of("web", 1, node="spot", cpu="4")
-    nodes = [going("spot"), drained]
+    nodes = [interrupted("spot"), drained]
     seen = looked(nodes, pods, [a_deployment(replicas=1)], groups=[group])
 
     assert of(plan_drain(seen, at(60)), Grow) == []
@@ -153,7 +153,7 @@ def test_a_lifecycle_action_is_completed_when_the_node_is_empty():
 
 
 def test_volumes_are_freed_only_from_an_instance_that_ec2_says_is_gone():
-    node = going("spot")
+    node = interrupted("spot")
     seen = looked([node], [], attached={"spot": frozenset({"pv-1"})})
 
     assert of(plan_drain(seen, at(130)), OutOfService) == []
@@ -162,7 +162,7 @@ def test_volumes_are_freed_only_from_an_instance_that_ec2_says_is_gone():
 
 
 def test_pods_still_there_when_the_instance_is_gone_are_reported_as_killed():
-    node = going("spot")
+    node = interrupted("spot")
     seen = looked([node], pods_of("web", 1, node="spot"), [a_deployment(replicas=1)])
     gone = seen.among(groups=(), gone=frozenset({node.instance or ""}))
 
@@ -185,11 +185,11 @@ def test_what_was_called_off_gives_the_node_back():
     seen = looked([replace(node, interruption=interruption)], pods_of("web", 1, node="spot"))
 
     plan = plan_drain(seen, at(60))
-    assert [type(a) for a in plan.actions] == [Release]
+    assert [type(a) for a in plan.actions] == [Uncordon]
 
 
 def test_a_closed_interruption_is_over():
-    node = going("spot", kind="rebalance-recommendation", ends=None)
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
     assert node.interruption is not None
     closed = replace(node, interruption=marked(node.interruption, closed=at(50)))
 
@@ -199,7 +199,7 @@ def test_a_closed_interruption_is_over():
 def test_a_budget_that_allows_nothing_now_is_waited_for_without_asking():
     workload = replace(a_deployment(replicas=4), scaler="web")
     seen = looked(
-        [going("spot"), a_node("od")],
+        [interrupted("spot"), a_node("od")],
         pods_of("web", 4, node="spot"),
         [workload],
         budgets=[a_budget("web", minAvailable=1, allowed=0)],
@@ -211,18 +211,18 @@ def test_a_budget_that_allows_nothing_now_is_waited_for_without_asking():
 
 
 def test_an_empty_node_is_renewed_where_its_owner_lets_us():
-    node = going("spot", kind="rebalance-recommendation", ends=None)
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
     group = replace(
         a_group("spot", capacity="spot", desired=1),
         instances=frozenset({node.instance or ""}),
         renew=True,
     )
 
-    assert of(plan_drain(looked([node], []), at(60)), Renew) == []
-    (renewed,) = of(plan_drain(looked([node], [], groups=[group]), at(60)), Renew)
+    assert of(plan_drain(looked([node], []), at(60)), TerminateInstance) == []
+    (renewed,) = of(plan_drain(looked([node], [], groups=[group]), at(60)), TerminateInstance)
     assert renewed.interruption.phase == "closed"
     with_pod = looked([node], pods_of("web", 1, node="spot"), groups=[group])
-    assert of(plan_drain(with_pod, at(60)), Renew) == []
+    assert of(plan_drain(with_pod, at(60)), TerminateInstance) == []
 
 
 def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
@@ -231,7 +231,7 @@ def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
         *pods_of("high", 1, node="spot", cpu="9", priority=9),
     ]
     workloads = [a_deployment("low", replicas=1), a_deployment("high", replicas=1)]
-    plan = plan_drain(looked([going("spot"), a_node("od")], pods, workloads), at(1))
+    plan = plan_drain(looked([interrupted("spot"), a_node("od")], pods, workloads), at(1))
 
     given_up = [words for words in plan.waiting["spot"] if words.startswith("no room for")]
     assert [words.split(" (")[0] for words in given_up] == [
@@ -243,14 +243,17 @@ def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
 def test_the_report_says_when_capacity_was_asked_for_and_when_all_was_replaced():
     pods = pods_of("web", 1, node="spot", cpu="4")
     asked = plan_drain(
-        looked([going("spot")], pods, [a_deployment(replicas=1)], groups=[a_group("base")]), at(1)
+        looked([interrupted("spot")], pods, [a_deployment(replicas=1)], groups=[a_group("base")]),
+        at(1),
     )
     assert asked.reports[0].capacity_asked == at(1)
     assert asked.reports[0].replaced is None
 
     new = a_pod("web-9", node="od")
     done = plan_drain(
-        looked([going("spot"), a_node("od")], [*pods, new], [raised(a_deployment(replicas=2), 1)]),
+        looked(
+            [interrupted("spot"), a_node("od")], [*pods, new], [raised(a_deployment(replicas=2), 1)]
+        ),
         at(50),
     )
     assert done.reports[0].replaced == at(50)
@@ -259,24 +262,24 @@ def test_the_report_says_when_capacity_was_asked_for_and_when_all_was_replaced()
 
 def test_a_rollout_spends_what_may_be_missing_so_nothing_is_evicted_beside_it():
     rolling = replace(a_deployment(replicas=4), rolling_out=True)
-    nodes = [going("spot"), a_node("od")]
-    doomed = pods_of("web", 4, node="spot")
-    surplus = [*doomed, a_pod("web-9", node="od")]  # the rollout may take one in this instant
+    nodes = [interrupted("spot"), a_node("od")]
+    evictable = pods_of("web", 4, node="spot")
+    surplus = [*evictable, a_pod("web-9", node="od")]  # the rollout may take one in this instant
 
-    for pods in (doomed, surplus):
+    for pods in (evictable, surplus):
         assert of(plan_drain(looked(nodes, pods, [rolling]), at(1)), Evict) == []
         assert len(of(plan_drain(looked(nodes, pods, [rolling]), at(90)), Evict)) == 4
 
 
 def test_a_rollout_that_is_paused_takes_nothing_so_pods_move_within_the_floor():
     paused = replace(a_deployment(replicas=4), rolling_out=True, paused=True)
-    seen = looked([going("spot"), a_node("od")], pods_of("web", 4, node="spot"), [paused])
+    seen = looked([interrupted("spot"), a_node("od")], pods_of("web", 4, node="spot"), [paused])
 
     assert len(of(plan_drain(seen, at(1)), Evict)) == 1
 
 
 def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():
-    nodes = [died(going("gone")), going("spot"), a_node("od", cpu="2")]
+    nodes = [died(interrupted("gone")), interrupted("spot"), a_node("od", cpu="2")]
     pods = [
         *sets_of("db", ["gone"], cpu="2"),
         a_pod(
@@ -288,14 +291,14 @@ def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():
         at(40),
     )
 
-    assert [a.pod.name for a in of(plan, Discard)] == ["db-0"]
+    assert [a.pod.name for a in of(plan, ForceDelete)] == ["db-0"]
     assert of(plan, Evict) == []
 
 
 def test_an_ask_that_was_refused_has_another_name_a_minute_later():
     pods = pods_of("web", 3, node="spot", cpu="4")
     seen = looked(
-        [going("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
+        [interrupted("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
     )
 
     first, second = (of(plan_drain(seen, at(when)), Grow)[0].token for when in (1, 61))
@@ -305,17 +308,17 @@ def test_an_ask_that_was_refused_has_another_name_a_minute_later():
 def test_a_pod_that_came_although_its_node_was_cordoned_is_left_there():
     tolerant = [{"operator": "Exists"}]
     came = a_pod("web-1", node="spot", tolerations=tolerant, created=STARTED)
-    seen = looked([going("spot"), a_node("od")], [came], [a_deployment(replicas=1)])
+    seen = looked([interrupted("spot"), a_node("od")], [came], [a_deployment(replicas=1)])
     assert of(plan_drain(seen, at(119)), Evict) == []
 
     before = a_pod("web-1", node="spot", tolerations=tolerant)
-    seen = looked([going("spot"), a_node("od")], [before], [a_deployment(replicas=1)])
+    seen = looked([interrupted("spot"), a_node("od")], [before], [a_deployment(replicas=1)])
     assert len(of(plan_drain(seen, at(119)), Evict)) == 1
 
 
 def test_a_node_that_is_going_is_no_place_even_for_who_tolerates_it():
     pods = sets_of("db", ["spot"], tolerations=[{"operator": "Exists"}])
-    nodes = [going("spot"), going("other")]
+    nodes = [interrupted("spot"), interrupted("other")]
 
     plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), at(1))
     assert of(plan, Evict) == []

@@ -19,13 +19,13 @@ from tests.support.builders import (
     mounting,
     pods_of,
 )
-from tests.support.looks import WEB, at, going, looked, of, raised, sets_of
+from tests.support.observations import WEB, at, interrupted, looked, of, raised, sets_of
 
 
 def test_eviction_waits_for_room():
     workload = replace(a_deployment(replicas=4), scaler="web")
     pods = pods_of("web", 4, node="spot", cpu="4")
-    plan = plan_drain(looked([going("spot"), a_node("od", cpu="2")], pods, [workload]), at(1))
+    plan = plan_drain(looked([interrupted("spot"), a_node("od", cpu="2")], pods, [workload]), at(1))
 
     assert of(plan, Evict) == []
     assert "room" in plan.waiting["spot"][0]
@@ -34,7 +34,7 @@ def test_eviction_waits_for_room():
 def test_a_stateful_set_moves_one_pod_at_a_time_from_the_highest_ordinal():
     pods = sets_of("db", ["spot", "spot", "spot"])
     plan = plan_drain(
-        looked([going("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
+        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
     )
 
     assert [a.pod.name for a in of(plan, Evict)] == ["db-2"]
@@ -44,7 +44,7 @@ def test_a_stateful_set_waits_while_one_of_its_pods_is_not_ready():
     pods = sets_of("db", ["spot", "spot", "od"])
     pods[2] = replace(pods[2], ready=False)
     plan = plan_drain(
-        looked([going("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
+        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
     )
 
     assert of(plan, Evict) == []
@@ -53,7 +53,7 @@ def test_a_stateful_set_waits_while_one_of_its_pods_is_not_ready():
 def test_a_stateful_set_does_not_move_to_where_its_volume_is_not():
     pods = sets_of("db", ["spot"], volumes=mounting("data"))
     seen = looked(
-        [going("spot"), a_node("od", zone=ZONE_B)],
+        [interrupted("spot"), a_node("od", zone=ZONE_B)],
         pods,
         [a_stateful_set(replicas=1)],
         claims={("default", "data"): a_claim(zone="us-east-1a")},
@@ -65,7 +65,9 @@ def test_a_stateful_set_does_not_move_to_where_its_volume_is_not():
 def test_a_single_stateful_replica_goes_as_soon_as_its_place_is_ready():
     plan = plan_drain(
         looked(
-            [going("spot"), a_node("od")], sets_of("db", ["spot"]), [a_stateful_set(replicas=1)]
+            [interrupted("spot"), a_node("od")],
+            sets_of("db", ["spot"]),
+            [a_stateful_set(replicas=1)],
         ),
         at(1),
     )
@@ -75,7 +77,7 @@ def test_a_single_stateful_replica_goes_as_soon_as_its_place_is_ready():
 
 def test_a_rebalance_moves_pods_but_never_gives_up_a_replica():
     pods = pods_of("web", 2, node="spot", cpu="6")
-    node = going("spot", kind="rebalance-recommendation", ends=None)
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
     alone = looked([node], pods, [a_deployment(replicas=2)])
     assert plan_drain(alone, at(100_000)).actions == ()
 
@@ -95,7 +97,7 @@ def test_who_is_nearest_to_the_ready_floor_is_served_first():
         ),
         *pods_of("api", 4, node="spot", cpu="2"),
     ]
-    seen = looked([going("spot"), a_node("od", cpu="2500m")], pods, [web, api])
+    seen = looked([interrupted("spot"), a_node("od", cpu="2500m")], pods, [web, api])
 
     assert [a.pod.name for a in of(plan_drain(seen, at(1)), Evict)] == ["api-0"]
 
@@ -103,7 +105,7 @@ def test_who_is_nearest_to_the_ready_floor_is_served_first():
 def test_a_budget_raises_the_floor_of_what_is_evicted():
     workload = replace(a_deployment(replicas=2), scaler="web")
     seen = looked(
-        [going("spot"), a_node("od")],
+        [interrupted("spot"), a_node("od")],
         pods_of("web", 2, node="spot"),
         [workload],
         budgets=[a_budget("web", maxUnavailable=0)],
@@ -117,7 +119,9 @@ def test_a_pod_of_a_node_object_that_is_no_more_serves_nobody():
     pods = [a_pod("web-5", node="vanished"), *pods_of("web", 1, node="spot")]
     plan = plan_drain(
         looked(
-            [going("spot"), a_node("od")], pods, [replace(a_deployment(replicas=2), scaler="x")]
+            [interrupted("spot"), a_node("od")],
+            pods,
+            [replace(a_deployment(replicas=2), scaler="x")],
         ),
         at(1),
     )
@@ -128,7 +132,7 @@ def test_a_pod_of_a_node_object_that_is_no_more_serves_nobody():
 
 def test_two_budgets_over_a_pod_are_named():
     seen = looked(
-        [going("spot"), a_node("od")],
+        [interrupted("spot"), a_node("od")],
         sets_of("db", ["spot", "spot"]),
         [a_stateful_set(replicas=2)],
         budgets=[a_budget(n, selector={}, minAvailable=1, allowed=1) for n in ("one", "two")],
@@ -140,7 +144,7 @@ def test_two_budgets_over_a_pod_are_named():
 
 
 def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
-    nodes = [going("spot"), a_node("od", cpu="2")]
+    nodes = [interrupted("spot"), a_node("od", cpu="2")]
     leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
     pods = [*leaving, *pods_of("web", 1, node="spot", cpu="2")]
     plan = plan_drain(
@@ -151,7 +155,7 @@ def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
 
 
 def test_who_would_be_at_zero_has_the_last_room_before_who_would_not():
-    nodes = [going("spot"), a_node("od", cpu="4"), a_node("full", cpu="2")]
+    nodes = [interrupted("spot"), a_node("od", cpu="4"), a_node("full", cpu="2")]
     half = a_deployment("half", replicas=2, strategy={"type": "Recreate"})
     pods = [
         *pods_of("web", 1, node="spot", cpu="4"),
@@ -168,7 +172,7 @@ def test_who_would_be_at_zero_has_the_last_room_before_who_would_not():
 
 def test_a_rollout_of_a_stateful_set_is_let_finish_first():
     rolling = replace(a_stateful_set(replicas=2), rolling_out=True)
-    seen = looked([going("spot"), a_node("od")], sets_of("db", ["spot", "spot"]), [rolling])
+    seen = looked([interrupted("spot"), a_node("od")], sets_of("db", ["spot", "spot"]), [rolling])
 
     assert of(plan_drain(seen, at(1)), Evict) == []
     assert len(of(plan_drain(seen, at(90)), Evict)) == 2
@@ -176,7 +180,7 @@ def test_a_rollout_of_a_stateful_set_is_let_finish_first():
 
 def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_be_dealt():
     nodes = [
-        going("spot"),
+        interrupted("spot"),
         a_node("small", memory="4Gi"),
         a_node("wide", memory="9Gi"),
         a_node("full"),
@@ -200,7 +204,7 @@ def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_
 
 
 def test_no_more_replacements_are_made_than_leave_a_place_to_those_who_were_promised_one():
-    nodes = [going("spot"), *(a_node(f"od-{n}", cpu="2") for n in range(3))]
+    nodes = [interrupted("spot"), *(a_node(f"od-{n}", cpu="2") for n in range(3))]
     leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
     pods = [*leaving, *pods_of("web", 4, node="spot", cpu="1")]
     plan = plan_drain(
@@ -212,7 +216,7 @@ def test_no_more_replacements_are_made_than_leave_a_place_to_those_who_were_prom
 
 
 def test_replacements_that_fit_nowhere_now_take_nobodys_place():
-    nodes = [going("spot"), a_node("od", cpu="2")]
+    nodes = [interrupted("spot"), a_node("od", cpu="2")]
     leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
     waiting = a_pod("big-0", cpu="6", owner=("ReplicaSet", "big-abc"))
     cache = a_pod(
@@ -227,7 +231,7 @@ def test_replacements_that_fit_nowhere_now_take_nobodys_place():
 
 
 def test_a_pod_that_stops_has_its_place_before_anybody_else_however_near_to_the_floor():
-    nodes = [going("spot"), a_node("od", cpu="2"), a_node("full", cpu="1")]
+    nodes = [interrupted("spot"), a_node("od", cpu="2"), a_node("full", cpu="1")]
     sets = sets_of("db", ["full", "full"])
     sets.append(sets_of("db", ["spot"] * 3, cpu="2", deleting=at(30))[2])
     others = pods_of("api", 4, node="full")
@@ -240,7 +244,7 @@ def test_a_pod_that_stops_has_its_place_before_anybody_else_however_near_to_the_
 
 
 def test_a_rollout_may_take_any_place_at_any_moment():
-    nodes = [going("spot"), a_node("od", cpu="2")]
+    nodes = [interrupted("spot"), a_node("od", cpu="2")]
     rolling = replace(a_deployment("new", replicas=4), rolling_out=True)
     pods = [*sets_of("db", ["spot"], cpu="2"), *pods_of("new", 4, node="full", cpu="1")]
     full = a_node("full", cpu="4")
@@ -258,7 +262,7 @@ def owned_by_gitops(**how):
 
 
 def test_what_may_miss_no_pod_and_must_go_as_a_whole_is_restarted_where_its_count_is_not_ours():
-    nodes = [going("spot"), a_node("od")]
+    nodes = [interrupted("spot"), a_node("od")]
     seen = looked(nodes, pods_of("web", 2, node="spot"), [owned_by_gitops(replicas=2)])
     plan = plan_drain(seen, at(1))
 
@@ -273,7 +277,9 @@ def test_what_may_miss_no_pod_and_must_go_as_a_whole_is_restarted_where_its_coun
 
 def test_a_rolling_restart_waits_for_room_for_its_first_replacement():
     pods = pods_of("web", 2, node="spot", cpu="2")
-    tight = looked([going("spot"), a_node("od", cpu="1")], pods, [owned_by_gitops(replicas=2)])
+    tight = looked(
+        [interrupted("spot"), a_node("od", cpu="1")], pods, [owned_by_gitops(replicas=2)]
+    )
 
     assert plan_drain(tight, at(1)).actions == ()
     assert "waits for room" in plan_drain(tight, at(1)).waiting["spot"][-1]
@@ -281,8 +287,8 @@ def test_a_rolling_restart_waits_for_room_for_its_first_replacement():
 
 def test_where_nothing_says_when_nodes_go_a_restart_waits_for_room_for_all():
     pods = pods_of("web", 2, node="spot", cpu="2")
-    calm = going("spot", kind="rebalance-recommendation", ends=None)
-    for node, restarts in ((calm, 0), (going("spot"), 1)):
+    calm = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    for node, restarts in ((calm, 0), (interrupted("spot"), 1)):
         seen = looked([node, a_node("od", cpu="3")], pods, [owned_by_gitops(replicas=2)])
         assert len(of(plan_drain(seen, at(1)), Restart)) == restarts
 
@@ -298,13 +304,13 @@ def test_where_nothing_says_when_nodes_go_a_restart_waits_for_room_for_all():
 )
 def test_nothing_is_restarted_that_moves_better_otherwise(how):
     workload = replace(owned_by_gitops(replicas=2), **how)
-    seen = looked([going("spot"), a_node("od")], pods_of("web", 2, node="spot"), [workload])
+    seen = looked([interrupted("spot"), a_node("od")], pods_of("web", 2, node="spot"), [workload])
 
     assert of(plan_drain(seen, at(1)), Restart) == []
 
 
 def test_nothing_is_restarted_of_which_some_pods_may_stay():
     pods = [*pods_of("web", 1, node="spot"), a_pod("web-9", node="od")]
-    seen = looked([going("spot"), a_node("od")], pods, [owned_by_gitops(replicas=2)])
+    seen = looked([interrupted("spot"), a_node("od")], pods, [owned_by_gitops(replicas=2)])
 
     assert plan_drain(seen, at(1)).actions == ()

@@ -17,10 +17,10 @@ from plimsoll_testbed.model.durations import Span
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
+from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.rigs.simulated.wire import Wire
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 
 WEB = """
 apiVersion: scheduling.k8s.io/v1
@@ -98,13 +98,13 @@ def play(tmp_path: Path, log: Log) -> Play:
     """Play a drill with these faults and return its report."""
 
     def of(
-        *faults: str, responder: str = "plimsoll", base: str = "1", drill: str = DRILL
+        *faults: str, responder: str = "plimsoll", base: str = "1", text: str = DRILL
     ) -> dict[str, Any]:
-        text = drill.replace("BASE", base) + "".join(f"    - {fault}\n" for fault in faults)
+        written = text.replace("BASE", base) + "".join(f"    - {fault}\n" for fault in faults)
         (tmp_path / "web.yaml").write_text(WEB)
-        (tmp_path / "drill.yaml").write_text(text)
-        script = read_drill(tmp_path / "drill.yaml")
-        report = run(script, responder=responder, seed=3, listener=log)
+        (tmp_path / "drill.yaml").write_text(written)
+        drill = read_drill(tmp_path / "drill.yaml")
+        report = run(drill, responder=responder, seed=3, listener=log)
         whole: dict[str, Any] = json.loads(as_text(report))
         return whole
 
@@ -154,7 +154,7 @@ def test_a_refused_token_is_refused_again_and_another_one_is_not():
         startup=Span(least=timedelta(seconds=40), most=timedelta(seconds=40)),
     )  # fmt: skip
     fleet = Fleet("harbor", [spec], seed=0, now=clock.now())
-    groups = SimulatedNodeGroups(fleet, Wire(clock, 0.02), clock)
+    groups = SimulatedNodeGroups(fleet, SimulatedNetwork(clock, 0.02), clock)
     (group,) = groups.list([])
     fleet.refuse("base", clock.now() + timedelta(seconds=10))
     with pytest.raises(Refused, match="InsufficientInstanceCapacity"):
@@ -181,7 +181,7 @@ def test_a_lost_notice_never_arrives_and_a_handler_of_events_alone_never_knows(p
 
 def test_plimsoll_learns_of_a_lost_notice_from_ec2_itself(play: Play):
     report = play("{at: 5s, fault: notices-lost, for: 10s}")
-    assert 37 <= node(report)["cordoned"] < 40  # the first sweep
+    assert 37 <= node(report)["cordoned"] < 40  # the first resync
     assert report["totals"]["pods_killed"] == 0
 
 
@@ -199,7 +199,7 @@ def test_a_late_notice_is_late_by_its_delay(play: Play):
 def test_a_fraction_of_the_notices_is_hit(play: Play):
     drill = DRILL.replace("size: 1, startup: 10m", "size: 8, startup: 10m")
     report = play(
-        "{at: 5s, fault: notices-lost, fraction: 0.5, for: 10s}", responder="drain", drill=drill
+        "{at: 5s, fault: notices-lost, fraction: 0.5, for: 10s}", responder="drain", text=drill
     )
     assert 0 < report["totals"]["nodes_cordoned"] < 8
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll_testbed.measure.history import History, Noting
+from plimsoll_testbed.measure.history import History, RecordingListener
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report, as_text
 from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 
@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 @pytest.fixture(scope="module")
 def drained() -> tuple[Report, History]:
     history = History()
-    listener = Noting(Quiet(), history)
+    listener = RecordingListener(Quiet(), history)
     drill = read_drill(EXAMPLE)
     return run(drill, responder="drain", seed=7, listener=listener, recorder=history), history
 
@@ -80,5 +80,5 @@ def test_what_is_said_before_time_0_is_left_out(drained):
     _, history = drained
     assert history.lines[0].what.startswith("spot-interruption for ")
     quiet = History()
-    Noting(Quiet(), quiet).say(3.0, "started the emulator")
+    RecordingListener(Quiet(), quiet).say(3.0, "started the emulator")
     assert quiet.lines == []

@@ -11,8 +11,8 @@ import pytest
 
 from plimsoll_testbed.measure.report import as_text
 from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import BadScenario
-from plimsoll_testbed.scenario.script import read_drill
 
 DRILL = """
 apiVersion: plimsoll.dev/v1
@@ -127,8 +127,8 @@ def play(tmp_path: Path) -> Play:
         (tmp_path / "more.yaml").write_text(more)
         text = DRILL + "".join(f"    - {entry}\n" for entry in timeline or (NOTHING,))
         (tmp_path / "drill.yaml").write_text(text)
-        script = read_drill(tmp_path / "drill.yaml")
-        report: dict[str, Any] = json.loads(as_text(run(script, responder=responder, seed=1)))
+        drill = read_drill(tmp_path / "drill.yaml")
+        report: dict[str, Any] = json.loads(as_text(run(drill, responder=responder, seed=1)))
         return report
 
     return of

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from plimsoll_testbed.scenario.defaults import POD_DEFAULTS
+from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.kinds import KINDS
 from plimsoll_testbed.scenario.labels import selects
 from plimsoll_testbed.scenario.manifests import Manifest, read_manifests
 from plimsoll_testbed.scenario.problems import BadScenario, Problems
-from plimsoll_testbed.scenario.script import read_drill
 
 WEB = """\
 apiVersion: apps/v1

@@ -46,7 +46,7 @@ def budget(app: str = "web", **spec: Any) -> dict[str, Any]:
     }
 
 
-class Stage:
+class RigCluster:
     """A cluster of one group that a test moves by hand; `t` is the time in seconds."""
 
     def __init__(
@@ -161,18 +161,18 @@ class Stage:
 
 
 def test_a_quiet_drill_has_nothing_to_tell():
-    row = Stage(workload(replicas=4)).row(300)
+    row = RigCluster(workload(replicas=4)).row(300)
     assert (row.replicas, row.ready_floor, row.min_ready) == (4, 3, 4)
     assert row.seconds_below_replicas == row.seconds_at_zero == row.ready_replica_seconds_lost == 0
 
 
 def test_the_shortfall_is_summed_over_time():
-    stage = Stage(workload(replicas=4))
-    stage.stop(10, "web-0")
-    stage.stop(20, "web-1")
-    stage.pod(30, "web-4", node="n2")
-    stage.pod(45, "web-5", node="n2")
-    row = stage.row(100)
+    rig_cluster = RigCluster(workload(replicas=4))
+    rig_cluster.stop(10, "web-0")
+    rig_cluster.stop(20, "web-1")
+    rig_cluster.pod(30, "web-4", node="n2")
+    rig_cluster.pod(45, "web-5", node="n2")
+    row = rig_cluster.row(100)
     assert row.ready_replica_seconds_lost == 10 + 20 + 15
     assert row.seconds_below_replicas == 35
     assert row.seconds_below_floor == 10
@@ -181,41 +181,41 @@ def test_the_shortfall_is_summed_over_time():
 
 
 def test_a_pod_that_is_told_to_go_is_not_ready_though_its_condition_says_so():
-    stage = Stage(workload(replicas=2))
-    stage.stop(10, "web-0")
-    assert stage.row(15).ready_replica_seconds_lost == 5
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.stop(10, "web-0")
+    assert rig_cluster.row(15).ready_replica_seconds_lost == 5
 
 
 def test_what_happens_in_one_instant_does_not_count():
-    stage = Stage(workload(replicas=1))
-    stage.stop(10, "web-0")
-    stage.pod(10, "web-1", node="n2")
-    row = stage.row(100)
+    rig_cluster = RigCluster(workload(replicas=1))
+    rig_cluster.stop(10, "web-0")
+    rig_cluster.pod(10, "web-1", node="n2")
+    row = rig_cluster.row(100)
     assert row.min_ready == 1
     assert row.seconds_at_zero == 0
 
 
 def test_a_workload_that_is_down_at_the_end_is_counted_up_to_the_end():
-    stage = Stage(workload(replicas=1))
-    stage.stop(10, "web-0")
-    row = stage.row(12.5)
+    rig_cluster = RigCluster(workload(replicas=1))
+    rig_cluster.stop(10, "web-0")
+    row = rig_cluster.row(12.5)
     assert (row.seconds_at_zero, row.min_ready) == (2.5, 0)
-    totals = stage.figures(12.5).totals
+    totals = rig_cluster.figures(12.5).totals
     assert (totals.workloads_at_zero, totals.seconds_at_zero) == (1, 2.5)
 
 
 def test_workloads_that_cannot_run_twice_are_not_counted_as_being_at_zero():
-    stage = Stage(
+    rig_cluster = RigCluster(
         workload("db", 1, kind="StatefulSet"),
         workload("old", 1, strategy={"type": "Recreate"}),
         budget("db", maxUnavailable=0),
     )
-    stage.stop(10, "db-0")
-    stage.stop(10, "old-0")
-    totals = stage.figures(15).totals
+    rig_cluster.stop(10, "db-0")
+    rig_cluster.stop(10, "old-0")
+    totals = rig_cluster.figures(15).totals
     assert totals.workloads_at_zero == 0
     assert totals.seconds_at_zero == 10
-    assert stage.row(15, "db").ready_floor == 0
+    assert rig_cluster.row(15, "db").ready_floor == 0
     assert totals.seconds_below_floor == 0
 
 
@@ -232,96 +232,96 @@ def test_workloads_that_cannot_run_twice_are_not_counted_as_being_at_zero():
     ],
 )
 def test_the_ready_floor_follows_rollout_settings_and_budget(objects, floor):
-    assert Stage(*objects).row(1).ready_floor == floor
+    assert RigCluster(*objects).row(1).ready_floor == floor
 
 
 def test_a_raised_count_binds_once_it_was_reached_and_a_lowered_one_at_once():
-    stage = Stage(workload(replicas=2))
-    stage.scale(10, 4)
-    stage.pod(20, "web-2", node="n2")
-    stage.pod(30, "web-3", node="n2")
-    assert stage.row(40).ready_replica_seconds_lost == 0
-    assert stage.row(40).min_ready == 2
-    stage.stop(50, "web-3")
-    assert stage.row(60).ready_replica_seconds_lost == 10
-    stage.scale(60, 3)
-    row = stage.row(90)
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.scale(10, 4)
+    rig_cluster.pod(20, "web-2", node="n2")
+    rig_cluster.pod(30, "web-3", node="n2")
+    assert rig_cluster.row(40).ready_replica_seconds_lost == 0
+    assert rig_cluster.row(40).min_ready == 2
+    rig_cluster.stop(50, "web-3")
+    assert rig_cluster.row(60).ready_replica_seconds_lost == 10
+    rig_cluster.scale(60, 3)
+    row = rig_cluster.row(90)
     assert (row.replicas, row.ready_floor, row.ready_replica_seconds_lost) == (3, 3, 10)
 
 
 def test_a_count_that_is_not_reached_yet_still_measures_against_the_old_one():
-    stage = Stage(workload(replicas=2))
-    stage.scale(10, 4)
-    stage.stop(20, "web-0")
-    row = stage.row(30)
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.scale(10, 4)
+    rig_cluster.stop(20, "web-0")
+    row = rig_cluster.row(30)
     assert (row.replicas, row.ready_replica_seconds_lost) == (4, 10)
 
 
 def test_a_workload_scaled_to_nothing_is_not_at_zero():
-    stage = Stage(workload(replicas=2))
-    stage.scale(10, 0)
-    stage.stop(11, "web-0")
-    stage.stop(11, "web-1")
-    row = stage.row(60)
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.scale(10, 0)
+    rig_cluster.stop(11, "web-0")
+    rig_cluster.stop(11, "web-1")
+    row = rig_cluster.row(60)
     assert (row.seconds_at_zero, row.ready_floor, row.min_ready) == (0, 0, 2)
 
 
 def test_what_a_responder_raises_for_a_while_changes_neither_replicas_nor_floor():
-    stage = Stage(workload(replicas=2))
-    stage.pod(10, "web-2", node="n2")
-    stage.pod(10, "web-3", node="n2")
-    stage.stop(20, "web-0")
-    stage.stop(20, "web-1")
-    row = stage.row(60)
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.pod(10, "web-2", node="n2")
+    rig_cluster.pod(10, "web-3", node="n2")
+    rig_cluster.stop(20, "web-0")
+    rig_cluster.stop(20, "web-1")
+    row = rig_cluster.row(60)
     assert (row.replicas, row.ready_floor, row.seconds_below_replicas) == (2, 2, 0)
 
 
 def test_a_workload_that_is_applied_later_binds_when_it_was_first_ready():
-    stage = Stage(workload(replicas=2))
-    stage.m.declare(at(10), "harbor", [workload("new", 1)])
-    assert stage.m.not_ready() == [
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.m.declare(at(10), "harbor", [workload("new", 1)])
+    assert rig_cluster.m.not_ready() == [
         "Deployment default/new of harbor has 0 of 1 replicas Ready"
     ]  # fmt: skip
-    stage.pod(30, "new-0", "new")
-    stage.stop(50, "new-0")
-    assert stage.row(60, "new").seconds_at_zero == 10
+    rig_cluster.pod(30, "new-0", "new")
+    rig_cluster.stop(50, "new-0")
+    assert rig_cluster.row(60, "new").seconds_at_zero == 10
 
 
 def test_pods_that_run_when_their_instance_vanishes_are_killed():
-    stage = Stage(workload(replicas=4))
-    stage.pod(5, "web-9", node="n1", ready=False)
-    stage.notice(8)
-    stage.stop(10, "web-0")
-    stage.gone(12)
-    stage.remove(60, "web-0")
-    stage.remove(60, "web-2")
-    assert stage.row(100).pods_killed == 2
-    assert stage.node(100).pods_killed == 2
-    assert stage.row(100).pods_cut_short == 0
+    rig_cluster = RigCluster(workload(replicas=4))
+    rig_cluster.pod(5, "web-9", node="n1", ready=False)
+    rig_cluster.notice(8)
+    rig_cluster.stop(10, "web-0")
+    rig_cluster.gone(12)
+    rig_cluster.remove(60, "web-0")
+    rig_cluster.remove(60, "web-2")
+    assert rig_cluster.row(100).pods_killed == 2
+    assert rig_cluster.node(100).pods_killed == 2
+    assert rig_cluster.row(100).pods_cut_short == 0
 
 
 def test_daemon_sets_and_mirror_pods_count_nowhere():
-    stage = Stage(workload(replicas=1), nodes=("n1",))
-    stage.pod(1, "agent", "agent", kind="DaemonSet", node="n1")
-    stage.pod(1, "proxy", "n1", kind="Node", node="n1",
+    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
+    rig_cluster.pod(1, "agent", "agent", kind="DaemonSet", node="n1")
+    rig_cluster.pod(1, "proxy", "n1", kind="Node", node="n1",
               annotations={"kubernetes.io/config.mirror": "x"})  # fmt: skip
-    stage.notice(10)
-    stage.stop(20, "web-0")
-    stage.remove(23, "web-0")
-    stage.gone(130)
-    node = stage.node(200)
+    rig_cluster.notice(10)
+    rig_cluster.stop(20, "web-0")
+    rig_cluster.remove(23, "web-0")
+    rig_cluster.gone(130)
+    node = rig_cluster.node(200)
     assert (node.empty, node.pods_killed) == (23, 0)
-    assert [row.name for row in stage.figures(200).workloads] == ["web"]
+    assert [row.name for row in rig_cluster.figures(200).workloads] == ["web"]
 
 
 def test_a_pod_whose_grace_was_shortened_and_not_enough_is_cut_short():
-    stage = Stage(workload(replicas=2))
-    stage.pod(1, "slow", node="n1", annotations={"drill.plimsoll.dev/stop": "20s"})
-    stage.notice(5)
-    stage.stop(10, "slow", granted=5)
-    stage.remove(15, "slow")
-    assert stage.row(30).pods_cut_short == 1
-    assert stage.node(30).pods_cut_short == 1
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.pod(1, "slow", node="n1", annotations={"drill.plimsoll.dev/stop": "20s"})
+    rig_cluster.notice(5)
+    rig_cluster.stop(10, "slow", granted=5)
+    rig_cluster.remove(15, "slow")
+    assert rig_cluster.row(30).pods_cut_short == 1
+    assert rig_cluster.node(30).pods_cut_short == 1
 
 
 @pytest.mark.parametrize(
@@ -336,29 +336,29 @@ def test_a_pod_whose_grace_was_shortened_and_not_enough_is_cut_short():
     ],
 )
 def test_only_a_shortened_grace_period_cuts_short(stop, grace, granted, after, cut):
-    stage = Stage(workload(replicas=2))
-    stage.pod(1, "x", grace=grace, annotations={"drill.plimsoll.dev/stop": f"{stop}s"})
-    stage.stop(10, "x", granted=granted)
-    stage.remove(10 + after, "x")
-    assert stage.row(90).pods_cut_short == cut
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.pod(1, "x", grace=grace, annotations={"drill.plimsoll.dev/stop": f"{stop}s"})
+    rig_cluster.stop(10, "x", granted=granted)
+    rig_cluster.remove(10 + after, "x")
+    assert rig_cluster.row(90).pods_cut_short == cut
 
 
 def test_a_pod_deleted_by_force_is_cut_short_unless_its_instance_is_gone():
-    stage = Stage(workload(replicas=4))
-    stage.remove(10, "web-0")
-    stage.notice(15, "n2")
-    stage.gone(20, "n2")
-    stage.remove(21, "web-1")
-    assert stage.row(60).pods_cut_short == 1
+    rig_cluster = RigCluster(workload(replicas=4))
+    rig_cluster.remove(10, "web-0")
+    rig_cluster.notice(15, "n2")
+    rig_cluster.gone(20, "n2")
+    rig_cluster.remove(21, "web-1")
+    assert rig_cluster.row(60).pods_cut_short == 1
 
 
 def test_a_grace_period_shortened_half_way_cuts_short():
-    stage = Stage(workload(replicas=2))
-    stage.pod(1, "x", annotations={"drill.plimsoll.dev/stop": "25s"})
-    stage.stop(10, "x", granted=30)
-    stage.stop(20, "x", granted=2)
-    stage.remove(22, "x")
-    assert stage.row(60).pods_cut_short == 1
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.pod(1, "x", annotations={"drill.plimsoll.dev/stop": "25s"})
+    rig_cluster.stop(10, "x", granted=30)
+    rig_cluster.stop(20, "x", granted=2)
+    rig_cluster.remove(22, "x")
+    assert rig_cluster.row(60).pods_cut_short == 1
 
 
 @pytest.mark.parametrize(
@@ -367,166 +367,170 @@ def test_a_grace_period_shortened_half_way_cuts_short():
 def test_a_pod_whose_stop_time_is_over_is_not_killed_though_the_api_still_shows_it(
     vanishes, killed
 ):
-    stage = Stage(workload(replicas=2))
-    stage.stop(10, "web-0")
-    stage.gone(vanishes)
-    stage.remove(vanishes + 1, "web-0")
-    assert stage.row(60).pods_killed == killed
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.stop(10, "web-0")
+    rig_cluster.gone(vanishes)
+    rig_cluster.remove(vanishes + 1, "web-0")
+    assert rig_cluster.row(60).pods_killed == killed
 
 
 def test_a_grace_period_that_is_shortened_half_way_ends_later_than_if_it_had_been_short():
-    stage = Stage(workload(replicas=2))
-    stage.pod(1, "x", annotations={"drill.plimsoll.dev/stop": "25s"})
-    stage.stop(10, "x", granted=30)
-    stage.stop(20, "x", granted=2)
-    stage.gone(21)
-    assert stage.row(60).pods_killed == 2
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.pod(1, "x", annotations={"drill.plimsoll.dev/stop": "25s"})
+    rig_cluster.stop(10, "x", granted=30)
+    rig_cluster.stop(20, "x", granted=2)
+    rig_cluster.gone(21)
+    assert rig_cluster.row(60).pods_killed == 2
 
 
 def test_evictions_and_replacements_that_came_first_are_counted():
-    stage = Stage(workload(replicas=2))
-    stage.notice(5)
-    stage.pod(20, "web-2", node="n2")
-    stage.stop(25, "web-0", evicted=True)
-    stage.remove(28, "web-0")
-    row = stage.row(60)
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.notice(5)
+    rig_cluster.pod(20, "web-2", node="n2")
+    rig_cluster.stop(25, "web-0", evicted=True)
+    rig_cluster.remove(28, "web-0")
+    row = rig_cluster.row(60)
     assert (row.pods_evicted, row.replaced_first, row.seconds_below_replicas) == (1, 1, 0)
 
 
 def test_a_pod_that_leaves_a_node_without_a_notice_or_before_its_replacement_is_not_replaced_first():
-    stage = Stage(workload(replicas=2))
-    stage.pod(1, "web-2", node="n2")
-    stage.stop(2, "web-1")
-    stage.notice(5)
-    stage.stop(25, "web-0")
-    assert stage.row(60).replaced_first == 0
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.pod(1, "web-2", node="n2")
+    rig_cluster.stop(2, "web-1")
+    rig_cluster.notice(5)
+    rig_cluster.stop(25, "web-0")
+    assert rig_cluster.row(60).replaced_first == 0
 
 
 def test_a_pod_that_was_evicted_but_died_with_its_instance_counts_as_killed_only():
-    stage = Stage(workload(replicas=2))
-    stage.notice(5)
-    stage.pod(20, "web-2", node="n2")
-    stage.stop(124, "web-0", evicted=True)
-    stage.gone(125)
-    stage.remove(150, "web-0")
-    row = stage.row(200)
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.notice(5)
+    rig_cluster.pod(20, "web-2", node="n2")
+    rig_cluster.stop(124, "web-0", evicted=True)
+    rig_cluster.gone(125)
+    rig_cluster.remove(150, "web-0")
+    row = rig_cluster.row(200)
     assert (row.pods_killed, row.pods_evicted, row.replaced_first) == (1, 0, 0)
 
 
 def test_a_swap_of_two_pods_at_once_replaces_both_first():
-    stage = Stage(workload(replicas=4))
-    stage.notice(5)
-    stage.pod(20, "web-4", node="n2")
-    stage.pod(20, "web-5", node="n2")
-    stage.stop(30, "web-0")
-    stage.stop(30, "web-2")
-    assert stage.row(60).replaced_first == 2
+    rig_cluster = RigCluster(workload(replicas=4))
+    rig_cluster.notice(5)
+    rig_cluster.pod(20, "web-4", node="n2")
+    rig_cluster.pod(20, "web-5", node="n2")
+    rig_cluster.stop(30, "web-0")
+    rig_cluster.stop(30, "web-2")
+    assert rig_cluster.row(60).replaced_first == 2
 
 
 def test_a_node_has_one_row_with_its_first_notice_and_its_most_urgent_kind():
-    stage = Stage(workload(replicas=1), nodes=("n1",))
-    stage.notice(10, kind="rebalance-recommendation", deadline=None)
-    stage.cordon(11.5)
-    stage.notice(40, kind="spot-interruption")
-    stage.notice(41, kind="rebalance-recommendation", deadline=None)
-    stage.cordon(42)
-    stage.stop(50, "web-0")
-    stage.remove(53, "web-0")
-    stage.gone(160)
-    (node,) = stage.figures(200).nodes
+    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
+    rig_cluster.notice(10, kind="rebalance-recommendation", deadline=None)
+    rig_cluster.cordon(11.5)
+    rig_cluster.notice(40, kind="spot-interruption")
+    rig_cluster.notice(41, kind="rebalance-recommendation", deadline=None)
+    rig_cluster.cordon(42)
+    rig_cluster.stop(50, "web-0")
+    rig_cluster.remove(53, "web-0")
+    rig_cluster.gone(160)
+    (node,) = rig_cluster.figures(200).nodes
     assert node.notice == "spot-interruption"
     assert (node.noticed, node.cordoned, node.empty, node.gone) == (10, 11.5, 53, 160)
-    totals = stage.figures(200).totals
+    totals = rig_cluster.figures(200).totals
     assert (totals.nodes_noticed, totals.nodes_cordoned) == (1, 1)
     assert (totals.cordon_after_p50, totals.empty_after_p99) == (1.5, 43)
 
 
 def test_a_node_that_gets_a_pod_again_was_not_empty_yet():
-    stage = Stage(workload(replicas=1), nodes=("n1",))
-    stage.notice(10)
-    stage.stop(12, "web-0")
-    stage.remove(15, "web-0")
-    stage.pod(20, "web-1", node="n1")
-    assert stage.node(30).empty is None
-    stage.stop(40, "web-1")
-    stage.remove(44, "web-1")
-    assert stage.node(60).empty == 44
+    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
+    rig_cluster.notice(10)
+    rig_cluster.stop(12, "web-0")
+    rig_cluster.remove(15, "web-0")
+    rig_cluster.pod(20, "web-1", node="n1")
+    assert rig_cluster.node(30).empty is None
+    rig_cluster.stop(40, "web-1")
+    rig_cluster.remove(44, "web-1")
+    assert rig_cluster.node(60).empty == 44
 
 
 def test_an_empty_node_is_empty_from_its_notice_on():
-    stage = Stage(workload(replicas=1))
-    stage.notice(10, "n2")
-    assert stage.node(20, "n2").empty == 10
+    rig_cluster = RigCluster(workload(replicas=1))
+    rig_cluster.notice(10, "n2")
+    assert rig_cluster.node(20, "n2").empty == 10
 
 
 def test_a_node_that_goes_with_pods_on_it_was_never_empty():
-    stage = Stage(workload(replicas=1), nodes=("n1",))
-    stage.notice(10)
-    stage.gone(130)
-    stage.remove(170, "web-0")
-    assert stage.node(200).empty is None
-    assert stage.figures(200).totals.empty_after_p50 is None
+    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
+    rig_cluster.notice(10)
+    rig_cluster.gone(130)
+    rig_cluster.remove(170, "web-0")
+    assert rig_cluster.node(200).empty is None
+    assert rig_cluster.figures(200).totals.empty_after_p50 is None
 
 
 def test_an_instance_that_goes_without_a_word_has_a_row_without_a_notice_time():
-    stage = Stage(workload(replicas=1), nodes=("n1",))
-    stage.notice(10, kind="none", deadline=0)
-    stage.gone(10)
-    node = stage.node(20)
+    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
+    rig_cluster.notice(10, kind="none", deadline=0)
+    rig_cluster.gone(10)
+    node = rig_cluster.node(20)
     assert (node.notice, node.noticed, node.gone, node.pods_killed) == ("none", None, 10, 1)
-    assert stage.figures(20).totals.nodes_noticed == 0
+    assert rig_cluster.figures(20).totals.nodes_noticed == 0
 
 
 def test_capacity_counts_requests_nodes_hours_and_cost():
-    stage = Stage(workload(replicas=2))
-    stage.m.capacity_asked(at(60.9), "harbor", "base")
-    stage.m.capacity_asked(at(70), "harbor", "base")
-    stage.m.instance_started(at(61), "harbor", "base", "i-n3", node="n3", zone="us-east-1a")
-    stage.notice(60)
-    stage.gone(1800)
-    spot, base = stage.figures(3600).capacity
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.m.capacity_asked(at(60.9), "harbor", "base")
+    rig_cluster.m.capacity_asked(at(70), "harbor", "base")
+    rig_cluster.m.instance_started(at(61), "harbor", "base", "i-n3", node="n3", zone="us-east-1a")
+    rig_cluster.notice(60)
+    rig_cluster.gone(1800)
+    spot, base = rig_cluster.figures(3600).capacity
     assert (base.first_asked, base.nodes_added, base.peak) == (60.9, 1, 1)
     assert base.node_hours == round(3539 / 3600, 4)
     assert (spot.first_asked, spot.nodes_added, spot.peak, spot.node_hours) == (None, 0, 2, 1.5)
     paid = 1.5 * 0.35 + 3539 / 3600
-    assert stage.figures(3600).totals.cost_vs_all_on_demand == round(paid / (1.5 + 3539 / 3600), 4)
+    assert rig_cluster.figures(3600).totals.cost_vs_all_on_demand == round(
+        paid / (1.5 + 3539 / 3600), 4
+    )
 
 
 def test_calls_and_pods_before_time_0_are_not_counted():
-    stage = Stage(workload(replicas=2), begin=False)
-    stage.m.kubernetes_call("GET")
-    stage.stop(-20, "web-0", evicted=True)
-    stage.remove(-17, "web-0")
-    stage.pod(-5, "web-2")
-    stage.m.begin(ZERO)
-    stage.m.kubernetes_call("PATCH")
-    stage.m.aws_call("autoscaling:LaunchInstances")
-    row = stage.row(10)
+    rig_cluster = RigCluster(workload(replicas=2), begin=False)
+    rig_cluster.m.kubernetes_call("GET")
+    rig_cluster.stop(-20, "web-0", evicted=True)
+    rig_cluster.remove(-17, "web-0")
+    rig_cluster.pod(-5, "web-2")
+    rig_cluster.m.begin(ZERO)
+    rig_cluster.m.kubernetes_call("PATCH")
+    rig_cluster.m.aws_call("autoscaling:LaunchInstances")
+    row = rig_cluster.row(10)
     assert (row.pods_evicted, row.ready_replica_seconds_lost, row.min_ready) == (0, 0, 2)
-    assert stage.m.kubernetes_calls == {"PATCH": 1}
-    assert stage.m.aws_calls == {"autoscaling:LaunchInstances": 1}
+    assert rig_cluster.m.kubernetes_calls == {"PATCH": 1}
+    assert rig_cluster.m.aws_calls == {"autoscaling:LaunchInstances": 1}
 
 
 def test_a_drill_that_has_not_begun_says_who_is_not_ready():
-    stage = Stage(workload(replicas=2), begin=False)
-    stage.ready(-10, "web-1", ready=False)
-    assert stage.m.not_ready() == ["Deployment default/web of harbor has 1 of 2 replicas Ready"]
+    rig_cluster = RigCluster(workload(replicas=2), begin=False)
+    rig_cluster.ready(-10, "web-1", ready=False)
+    assert rig_cluster.m.not_ready() == [
+        "Deployment default/web of harbor has 1 of 2 replicas Ready"
+    ]
     with pytest.raises(ValueError, match="not begun"):
-        stage.figures(0)
+        rig_cluster.figures(0)
 
 
 def test_a_drill_is_restless_while_pods_move_or_an_interruption_has_its_end_before_it():
-    stage = Stage(workload(replicas=2))
-    assert stage.m.restless() == []
-    stage.notice(10)
-    assert stage.m.restless() == ["n1 has notice to go and is still there"]
-    stage.pod(20, "web-2", node="n2", ready=False)
-    stage.stop(20, "web-0")
-    assert len(stage.m.restless()) == 4
-    stage.remove(23, "web-0")
-    stage.ready(35, "web-2")
-    stage.gone(130)
-    assert stage.m.restless() == []
+    rig_cluster = RigCluster(workload(replicas=2))
+    assert rig_cluster.m.restless() == []
+    rig_cluster.notice(10)
+    assert rig_cluster.m.restless() == ["n1 has notice to go and is still there"]
+    rig_cluster.pod(20, "web-2", node="n2", ready=False)
+    rig_cluster.stop(20, "web-0")
+    assert len(rig_cluster.m.restless()) == 4
+    rig_cluster.remove(23, "web-0")
+    rig_cluster.ready(35, "web-2")
+    rig_cluster.gone(130)
+    assert rig_cluster.m.restless() == []
 
 
 def test_a_drill_is_not_settled_while_something_of_its_timeline_is_to_come():
@@ -556,19 +560,19 @@ def test_percentiles_are_values_that_were_measured():
     st.lists(st.tuples(st.integers(1, 30), st.integers(0, 3), st.booleans()), max_size=25),
 )
 def test_the_sums_agree_with_looking_every_second(replicas, changes):
-    stage = Stage(workload(replicas=replicas))
+    rig_cluster = RigCluster(workload(replicas=replicas))
     now, lost, below, zero, lowest = 0, 0, 0, 0, replicas
     for after, which, ready in changes:
-        count = len(stage.m.tallies["harbor", "default", "Deployment", "web"].ready)
+        count = len(rig_cluster.m.workload_metrics["harbor", "default", "Deployment", "web"].ready)
         lost += after * max(0, replicas - count)
         below += after * (count < replicas)
         zero += after * (count == 0)
         lowest = min(lowest, count)
         now += after
-        stage.ready(now, f"web-{which % replicas}", ready=ready)
-    row = stage.row(now)
+        rig_cluster.ready(now, f"web-{which % replicas}", ready=ready)
+    row = rig_cluster.row(now)
     assert row.ready_replica_seconds_lost == lost
     assert row.seconds_below_replicas == below
     assert row.seconds_at_zero == zero
-    last = len(stage.m.tallies["harbor", "default", "Deployment", "web"].ready)
+    last = len(rig_cluster.m.workload_metrics["harbor", "default", "Deployment", "web"].ready)
     assert row.min_ready == min(lowest, last)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from plimsoll.domain.errors import BadInput, Temporary
-from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, TicksQueue
+from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, WakeUpsQueue
 from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation, VirtualClock
 
 
@@ -103,7 +103,7 @@ def test_a_tick_comes_after_its_delay_and_with_a_holder_of_its_own():
     def work(cluster: str, holder: str) -> None:
         worked.append(((clock.now() - EPOCH).total_seconds(), cluster, holder))
 
-    queue = TicksQueue(clock, work, notice_seconds=0.3, function_seconds=0.2)
+    queue = WakeUpsQueue(clock, work, notice_seconds=0.3, function_seconds=0.2)
     queue.send("harbor", 10)
     queue.send("harbor", 0)
     clock.run_until(EPOCH + timedelta(seconds=60))
@@ -120,7 +120,7 @@ def test_a_slice_that_fails_comes_back_twice_and_then_no_more():
         worked.append((clock.now() - EPOCH).total_seconds())
         raise Temporary("no")
 
-    queue = TicksQueue(clock, work, notice_seconds=0.3, function_seconds=0.2)
+    queue = WakeUpsQueue(clock, work, notice_seconds=0.3, function_seconds=0.2)
     queue.send("harbor", 0)
     clock.sleep(600)
     assert worked == [0.5, 45.7, 90.9]

@@ -14,10 +14,10 @@ import yaml
 
 from plimsoll_testbed.measure.report import Report, as_text
 from plimsoll_testbed.rigs.simulated.rig import run
+from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.kinds import KINDS
 from plimsoll_testbed.scenario.reference import fields, main, render
 from plimsoll_testbed.scenario.schemas import schema
-from plimsoll_testbed.scenario.script import read_drill
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "drills.md"

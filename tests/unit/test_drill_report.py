@@ -18,8 +18,8 @@ from plimsoll_testbed.measure.figures import Figures, NodeFigures, Totals, Workl
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.report import Report, as_text, build_report, exit_status
 from plimsoll_testbed.output.tables import comparison_table, workloads_table
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 from plimsoll_testbed.scenario.scenario import Bounds, Expect
-from plimsoll_testbed.scenario.script import Script, read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,7 +46,7 @@ CALM = Figures(
 )  # fmt: skip
 
 
-def played(drill: Script, responder: str = "plimsoll", lost: float = 0.0) -> Report:
+def played(drill: Drill, responder: str = "plimsoll", lost: float = 0.0) -> Report:
     """Return the report of a drill in which nothing happened but, if asked, to legacy."""
     m = Measurement()
     cluster = drill.scenario.clusters[0]
@@ -59,13 +59,13 @@ def played(drill: Script, responder: str = "plimsoll", lost: float = 0.0) -> Rep
             stop=cluster.pods.stop,
         )
     m.declare(ZERO, cluster.name, [o.body for o in drill.objects[cluster.name]])
-    for tally in m.tallies.values():
-        for i in range(tally.replicas):
-            tally.set_ready(ZERO, f"{tally.id}-{i}", ready=True)
+    for metrics in m.workload_metrics.values():
+        for i in range(metrics.replicas):
+            metrics.set_ready(ZERO, f"{metrics.id}-{i}", ready=True)
     m.begin(ZERO)
     m.kubernetes_call("PATCH")
     m.report("i-1@2026", ["why"])
-    legacy = m.tallies["harbor", "shop", "Deployment", "legacy"]
+    legacy = m.workload_metrics["harbor", "shop", "Deployment", "legacy"]
     if lost:
         legacy.set_ready(ZERO, f"{legacy.id}-0", ready=False)
         legacy.set_ready(
@@ -78,7 +78,7 @@ def played(drill: Script, responder: str = "plimsoll", lost: float = 0.0) -> Rep
 
 
 @pytest.fixture(scope="module")
-def drill() -> Script:
+def drill() -> Drill:
     return read_drill(EXAMPLE)
 
 

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.model.durations import parse_duration, parse_span, words
+from plimsoll_testbed.scenario.capabilities import RIGS, refuse_unsupported, unsupported
 from plimsoll_testbed.scenario.crosschecks import FAULT_FIELDS
+from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import BadScenario
 from plimsoll_testbed.scenario.reading import read_scenario
-from plimsoll_testbed.scenario.repertoire import RIGS, refuse_unsupported, unsupported
 from plimsoll_testbed.scenario.scenario import (
     ApplyEntry,
     FaultEntry,
@@ -30,7 +31,6 @@ from plimsoll_testbed.scenario.scenario import (
     Selector,
 )
 from plimsoll_testbed.scenario.schemas import schema
-from plimsoll_testbed.scenario.script import read_drill
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

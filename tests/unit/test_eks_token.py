@@ -15,9 +15,9 @@ from moto import mock_aws
 
 from plimsoll.adapters import eks
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.clusters import LateTransport, OpenClusters, check_endpoint
+from plimsoll.adapters.clusters import LazyTransport, OpenClusters, check_endpoint
 from plimsoll.adapters.eks import EksToken
-from plimsoll.adapters.kubernetes import Answer
+from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.secrets import KEPT, SecretToken
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
@@ -241,7 +241,7 @@ class Untrusted:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         raise Refused("another CA")
 
 
@@ -252,7 +252,7 @@ def test_a_connection_that_is_no_longer_trusted_is_made_anew() -> None:
         made.append(Untrusted())
         return made[-1]
 
-    transport = LateTransport(make)
+    transport = LazyTransport(make)
     for _ in range(2):
         with pytest.raises(Refused):
             transport.call("GET", "/")

@@ -13,9 +13,9 @@ from plimsoll.domain.actions import Action, Evict, Grow
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
-from plimsoll.services.executor import ROUND, TOGETHER, ActualHands, Executor, Outcome
+from plimsoll.services.executor import ROUND, TOGETHER, Executor, LiveWriters, Outcome
 from tests.support.builders import a_group, pods_of
-from tests.support.worlds import Aws, Telemetry
+from tests.support.workload_sets import Aws, Telemetry
 
 
 @dataclass
@@ -43,7 +43,7 @@ def carried_out(
 ) -> Sequence[Outcome]:
     """Evict so many pods, after another wave if there is to be a first."""
     executor = Executor(
-        hands=ActualHands(cluster=cluster, capacity=Aws()),
+        writers=LiveWriters(cluster=cluster, capacity=Aws()),
         workers=SerialWorkers(),
         telemetry=Telemetry(),
     )
@@ -66,7 +66,7 @@ def test_within_a_large_wave_it_is_asked_again_whether_we_may_go_on(cluster):
 def test_who_lost_the_lease_stops_in_the_middle_of_a_wave(cluster):
     def only_once() -> None:
         if cluster.names:
-            raise Temporary("the lease went to another slice")
+            raise Temporary("the lease went to another reconcile")
 
     with pytest.raises(Temporary):
         carried_out(cluster, TOGETHER + 1, only_once)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod
@@ -36,8 +36,8 @@ def labelled(app: str, name: str | None = None, **how: Any) -> Pod:
     return a_pod(name or app, labels={"app": app}, **how)
 
 
-def board(*pods: Pod) -> Board:
-    return Board([A1, A2, B1], pods)
+def snapshot(*pods: Pod) -> ClusterSnapshot:
+    return ClusterSnapshot([A1, A2, B1], pods)
 
 
 def on(nodes: list[Node]) -> list[str]:
@@ -47,26 +47,28 @@ def on(nodes: list[Node]) -> list[str]:
 class TestAffinity:
     def test_a_pod_goes_where_the_other_is(self):
         cache = labelled("cache", node="a1")
-        assert on(board(cache).candidates(labelled("web", affinity=near(term("cache"))))) == ["a1"]
+        assert on(snapshot(cache).candidates(labelled("web", affinity=near(term("cache"))))) == [
+            "a1"
+        ]
         by_zone = labelled("web", affinity=near(term("cache", ZONE)))
-        assert on(board(cache).candidates(by_zone)) == ["a1", "a2"]
+        assert on(snapshot(cache).candidates(by_zone)) == ["a1", "a2"]
 
     def test_nothing_fits_while_the_other_is_nowhere(self):
         pod = labelled("web", affinity=near(term("cache")))
-        assert board().why_not(pod, A1) == NEAR
+        assert snapshot().why_not(pod, A1) == NEAR
 
     def test_the_first_of_a_group_that_wants_itself_may_go_anywhere(self):
         first = labelled("web", "web-1", affinity=near(term("web", ZONE)))
-        picture = board()
-        assert on(picture.candidates(first)) == ["a1", "a2", "b1"]
-        picture.place(first, "b1")
+        placed = snapshot()
+        assert on(placed.candidates(first)) == ["a1", "a2", "b1"]
+        placed.place(first, "b1")
         second = labelled("web", "web-2", affinity=near(term("web", ZONE)))
-        assert on(picture.candidates(second)) == ["b1"]
+        assert on(placed.candidates(second)) == ["b1"]
 
     def test_even_the_first_needs_the_topology_key(self):
         bare = a_node("bare")
         pod = labelled("web", affinity=near(term("web", "rack")))
-        assert Board([bare], []).why_not(pod, bare) == NEAR
+        assert ClusterSnapshot([bare], []).why_not(pod, bare) == NEAR
 
     def test_with_several_terms_only_a_pod_that_matches_all_counts(self):
         both = near(
@@ -75,39 +77,41 @@ class TestAffinity:
         pod = labelled("web", affinity=both)
         old = labelled("cache", node="a1")
         new = a_pod("cache-2", labels={"app": "cache", "v": "2"}, node="a2")
-        assert on(board(old).candidates(pod)) == []
-        assert on(board(old, new).candidates(pod)) == ["a2"]
+        assert on(snapshot(old).candidates(pod)) == []
+        assert on(snapshot(old, new).candidates(pod)) == ["a2"]
 
     def test_a_pod_that_is_terminating_still_counts(self):
         cache = labelled("cache", node="a1", deleting=NOON)
-        assert on(board(cache).candidates(labelled("web", affinity=near(term("cache"))))) == ["a1"]
+        assert on(snapshot(cache).candidates(labelled("web", affinity=near(term("cache"))))) == [
+            "a1"
+        ]
 
 
 class TestAntiAffinity:
     def test_a_pod_keeps_away_from_those_it_names(self):
         web = labelled("web", "web-1", node="a1")
         pod = labelled("web", "web-2", affinity=apart(term("web")))
-        assert on(board(web).candidates(pod)) == ["a2", "b1"]
-        assert board(web).why_not(pod, A1) == APART
+        assert on(snapshot(web).candidates(pod)) == ["a2", "b1"]
+        assert snapshot(web).why_not(pod, A1) == APART
 
     def test_a_pod_that_is_placed_keeps_later_ones_away_too(self):
         loner = labelled("loner", affinity=apart(term("web", ZONE)), node="a1")
         pod = labelled("web")
-        picture = board(loner)
-        assert on(picture.candidates(pod)) == ["b1"]
-        assert picture.why_not(pod, A2) == FENCED
-        picture.remove(loner)
-        assert on(picture.candidates(pod)) == ["a1", "a2", "b1"]
+        placed = snapshot(loner)
+        assert on(placed.candidates(pod)) == ["b1"]
+        assert placed.why_not(pod, A2) == FENCED
+        placed.remove(loner)
+        assert on(placed.candidates(pod)) == ["a1", "a2", "b1"]
 
     def test_a_node_without_the_key_is_no_domain(self):
         loner = labelled("loner", affinity=apart(term("web", "rack")), node="a1")
-        assert on(board(loner).candidates(labelled("web"))) == ["a1", "a2", "b1"]
+        assert on(snapshot(loner).candidates(labelled("web"))) == ["a1", "a2", "b1"]
         other = labelled("web", "web-2", affinity=apart(term("web", "rack")))
-        assert on(board(labelled("web", node="a1")).candidates(other)) == ["a1", "a2", "b1"]
+        assert on(snapshot(labelled("web", node="a1")).candidates(other)) == ["a1", "a2", "b1"]
 
     def test_an_absent_selector_names_nobody(self):
         pod = labelled("web", "web-2", affinity=apart({"topologyKey": HOST}))
-        assert on(board(labelled("web", node="a1")).candidates(pod)) == ["a1", "a2", "b1"]
+        assert on(snapshot(labelled("web", node="a1")).candidates(pod)) == ["a1", "a2", "b1"]
 
 
 class TestNamespaces:
@@ -129,6 +133,6 @@ class TestNamespaces:
     def test_a_term_looks_at_its_own_namespace_or_at_those_it_names(self, more, seen):
         web = labelled("web", namespace="shop", node="a1")
         pod = labelled("api", affinity=apart(term("web", **more)))
-        assert (board(web).why_not(pod, A1) == APART) is seen
+        assert (snapshot(web).why_not(pod, A1) == APART) is seen
         fence = labelled("api", affinity=apart(term("web", **more)), node="a1")
-        assert (board(fence).why_not(labelled("web", namespace="shop"), A1) == FENCED) is seen
+        assert (snapshot(fence).why_not(labelled("web", namespace="shop"), A1) == FENCED) is seen

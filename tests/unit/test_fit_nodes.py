@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.quantities import Resources
 from tests.support.builders import ZONE_A, ZONE_B, a_claim, a_node, a_pod, mounting
 
@@ -16,7 +16,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def why_not(node: dict[str, Any] | None = None, **pod: Any) -> str | None:
     """Say why a pod does not fit on the only node."""
     only = a_node("n", **(node or {}))
-    return Board([only], []).why_not(a_pod(**pod), only)
+    return ClusterSnapshot([only], []).why_not(a_pod(**pod), only)
 
 
 def selecting(*expressions: tuple[str, ...], fields: bool = False) -> dict[str, Any]:
@@ -47,10 +47,10 @@ class TestRoom:
 
     def test_a_pod_that_asks_for_nothing_fits_on_a_node_that_holds_too_much(self):
         node = a_node("n", cpu="1")
-        board = Board([node], [a_pod("big", cpu="3", node="n")])
-        assert board.free("n").cpu == -2000
-        assert board.why_not(a_pod("free", cpu=None, memory=None), node) is None
-        assert board.why_not(a_pod("small", cpu="1m", memory=None), node) == "Insufficient cpu"
+        snapshot = ClusterSnapshot([node], [a_pod("big", cpu="3", node="n")])
+        assert snapshot.free("n").cpu == -2000
+        assert snapshot.why_not(a_pod("free", cpu=None, memory=None), node) is None
+        assert snapshot.why_not(a_pod("small", cpu="1m", memory=None), node) == "Insufficient cpu"
 
     def test_finished_pods_hold_no_room_and_pods_of_other_nodes_are_left_out(self):
         pods = [
@@ -58,7 +58,7 @@ class TestRoom:
             a_pod("elsewhere", node="m"),
             a_pod("pending"),
         ]
-        assert Board([a_node("n")], pods).free("n") == a_node("n").allocatable
+        assert ClusterSnapshot([a_node("n")], pods).free("n") == a_node("n").allocatable
 
 
 class TestCordonAndTaints:
@@ -141,26 +141,26 @@ class TestVolumesAndPorts:
     def test_a_bound_volume_holds_its_pod_in_its_zone(self):
         here, there = a_node("a", zone=ZONE_A), a_node("b", zone=ZONE_B)
         claim = a_claim("data", zone=ZONE_B)
-        board = Board([here, there], [], {("default", "data"): claim})
+        snapshot = ClusterSnapshot([here, there], [], {("default", "data"): claim})
         pod = a_pod(volumes=mounting("data"))
-        assert board.candidates(pod) == [there]
-        assert board.why_not(pod, here) == "node(s) had volume node affinity conflict"
+        assert snapshot.candidates(pod) == [there]
+        assert snapshot.why_not(pod, here) == "node(s) had volume node affinity conflict"
 
     def test_claims_that_are_unbound_unknown_or_of_another_namespace_hold_nobody(self):
         node = a_node("a", zone=ZONE_A)
         claims = {("default", "data"): a_claim("data")}
         other = {("other", "data"): a_claim("data", namespace="other", zone=ZONE_B)}
         pod = a_pod(volumes=mounting("data"))
-        assert Board([node], [], claims).why_not(pod, node) is None
-        assert Board([node], [], other).why_not(pod, node) is None
+        assert ClusterSnapshot([node], [], claims).why_not(pod, node) is None
+        assert ClusterSnapshot([node], [], other).why_not(pod, node) is None
 
     def test_a_claim_that_is_bound_meanwhile_counts_from_then_on(self):
         node = a_node("a", zone=ZONE_A)
-        board = Board([node], [], {("default", "data"): a_claim("data")})
-        twin = board.copy()
-        board.set_claim(a_claim("data", zone=ZONE_B))
+        snapshot = ClusterSnapshot([node], [], {("default", "data"): a_claim("data")})
+        twin = snapshot.copy()
+        snapshot.set_claim(a_claim("data", zone=ZONE_B))
         pod = a_pod(volumes=mounting("data"))
-        assert board.why_not(pod, node)
+        assert snapshot.why_not(pod, node)
         assert twin.why_not(pod, node) is None
 
     def test_a_host_port_is_taken_once_by_protocol(self):
@@ -169,26 +169,28 @@ class TestVolumesAndPorts:
             return a_pod(name, containers=[{"name": "c", "ports": ports}], **how)
 
         node = a_node("n")
-        board = Board([node], [listening("one", node="n")])
+        snapshot = ClusterSnapshot([node], [listening("one", node="n")])
         reason = "node(s) didn't have free ports for the requested pod ports"
-        assert board.why_not(listening("two"), node) == reason
-        assert board.why_not(listening("three", "UDP"), node) is None
-        board.remove(listening("one"))
-        assert board.why_not(listening("two"), node) is None
+        assert snapshot.why_not(listening("two"), node) == reason
+        assert snapshot.why_not(listening("three", "UDP"), node) is None
+        snapshot.remove(listening("one"))
+        assert snapshot.why_not(listening("two"), node) is None
 
 
 def test_a_board_explains_a_pending_pod_as_the_scheduler_does():
     nodes = [a_node("a", cpu="0"), a_node("b", cpu="0"), a_node("c", unschedulable=True)]
-    board = Board(nodes, [])
-    assert board.explain(a_pod()) == (
+    snapshot = ClusterSnapshot(nodes, [])
+    assert snapshot.explain(a_pod()) == (
         "0/3 nodes are available: 2 Insufficient cpu, 1 node(s) were unschedulable"
     )
-    assert board.explain(a_pod(), without={"c", "a"}) == (
+    assert snapshot.explain(a_pod(), without={"c", "a"}) == (
         "0/1 nodes are available: 1 Insufficient cpu"
     )
-    assert Board([], []).explain(a_pod()) == "0/0 nodes are available"
+    assert ClusterSnapshot([], []).explain(a_pod()) == "0/0 nodes are available"
 
 
 def test_room_is_counted_in_whole_units():
-    board = Board([a_node("n", cpu="1", memory="1Ki", pods=2)], [a_pod(node="n", cpu="0.5m")])
-    assert board.free("n") == Resources(cpu=999, memory=1024 - (64 << 20), pods=1)
+    snapshot = ClusterSnapshot(
+        [a_node("n", cpu="1", memory="1Ki", pods=2)], [a_pod(node="n", cpu="0.5m")]
+    )
+    assert snapshot.free("n") == Resources(cpu=999, memory=1024 - (64 << 20), pods=1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.pods import Pod
 from tests.support.builders import NOON, ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
 
@@ -33,9 +33,9 @@ def standing(*nodes: str) -> list[Pod]:
     return [a_pod(f"web-{i}", node=node) for i, node in enumerate(nodes)]
 
 
-def fitting(board: Board, pod: Pod) -> str:
+def fitting(snapshot: ClusterSnapshot, pod: Pod) -> str:
     """Return the names of the nodes that a pod fits on, in one word."""
-    return "".join(node.name for node in board.candidates(pod))
+    return "".join(node.name for node in snapshot.candidates(pod))
 
 
 @pytest.mark.parametrize(
@@ -50,97 +50,101 @@ def fitting(board: Board, pod: Pod) -> str:
     ],
 )
 def test_no_domain_may_be_more_than_max_skew_above_the_emptiest(where, skew, fits):
-    board = Board([A, B, C], standing(*where))
-    assert fitting(board, spread("new", rule(skew=skew))) == fits
+    snapshot = ClusterSnapshot([A, B, C], standing(*where))
+    assert fitting(snapshot, spread("new", rule(skew=skew))) == fits
 
 
 def test_a_node_without_the_key_never_fits():
     bare = a_node("bare")
-    board = Board([bare], [])
-    assert board.why_not(spread("new", rule("rack")), bare) == f"{SKEWED} (missing required label)"
+    snapshot = ClusterSnapshot([bare], [])
+    assert (
+        snapshot.why_not(spread("new", rule("rack")), bare) == f"{SKEWED} (missing required label)"
+    )
 
 
 def test_a_soft_constraint_keeps_nobody_out():
-    board = Board([A, B], standing("a", "a", "a"))
-    assert fitting(board, spread("new", rule(whenUnsatisfiable="ScheduleAnyway"))) == "ab"
+    snapshot = ClusterSnapshot([A, B], standing("a", "a", "a"))
+    assert fitting(snapshot, spread("new", rule(whenUnsatisfiable="ScheduleAnyway"))) == "ab"
 
 
 def test_a_pod_that_its_own_selector_misses_adds_nothing():
-    board = Board([A, B], standing("a"))
-    assert fitting(board, spread(labels={"app": "other"})) == "ab"
+    snapshot = ClusterSnapshot([A, B], standing("a"))
+    assert fitting(snapshot, spread(labels={"app": "other"})) == "ab"
 
 
 def test_an_absent_selector_counts_nobody():
-    board = Board([A, B], standing("a", "a", "a"))
-    assert fitting(board, spread("new", rule(labelSelector=None))) == "ab"
+    snapshot = ClusterSnapshot([A, B], standing("a", "a", "a"))
+    assert fitting(snapshot, spread("new", rule(labelSelector=None))) == "ab"
 
 
 def test_terminating_pods_and_those_of_other_namespaces_are_not_counted():
     pods = [a_pod("x", node="a", deleting=NOON), a_pod("y", node="a", namespace="other")]
-    assert fitting(Board([A, B], pods), spread()) == "ab"
+    assert fitting(ClusterSnapshot([A, B], pods), spread()) == "ab"
 
 
 def test_fewer_domains_than_min_domains_count_as_if_one_were_empty():
-    board = Board([A, B], standing("a", "b"))
-    assert fitting(board, spread("new", rule(minDomains=2))) == "ab"
-    assert fitting(board, spread("new", rule(minDomains=3))) == ""
+    snapshot = ClusterSnapshot([A, B], standing("a", "b"))
+    assert fitting(snapshot, spread("new", rule(minDomains=2))) == "ab"
+    assert fitting(snapshot, spread("new", rule(minDomains=3))) == ""
 
 
 def test_match_label_keys_count_only_pods_of_the_same_template():
     old = [a_pod(f"old-{i}", node="a", labels={"app": "web", "hash": "1"}) for i in range(3)]
     new = spread("new", rule(matchLabelKeys=["hash", "absent"]), labels={"app": "web", "hash": "2"})
-    assert fitting(Board([A, B], old), new) == "ab"
-    assert fitting(Board([A, B], old), spread()) == "b"
+    assert fitting(ClusterSnapshot([A, B], old), new) == "ab"
+    assert fitting(ClusterSnapshot([A, B], old), spread()) == "b"
 
 
 def test_every_constraint_must_hold_and_only_nodes_with_all_keys_are_counted():
     rack1 = a_node("r", zone=ZONE_A, labels={"rack": "1"})
     rack2 = a_node("s", zone=ZONE_B, labels={"rack": "2"})
     both = spread("new", rule(ZONE), rule("rack"))
-    board = Board([rack1, rack2, C], standing("r"))
-    assert fitting(board, both) == "s"
+    snapshot = ClusterSnapshot([rack1, rack2, C], standing("r"))
+    assert fitting(snapshot, both) == "s"
     # Zone c has no node with a rack, so it is no domain that could be the emptiest.
-    board.place(a_pod("web-9", node="s"), "s")
-    assert fitting(board, both) == "rs"
+    snapshot.place(a_pod("web-9", node="s"), "s")
+    assert fitting(snapshot, both) == "rs"
 
 
 class TestPolicies:
     tainted = a_node("c", zone=ZONE_C, taints=[{"key": "going", "effect": "NoSchedule"}])
 
     def test_a_tainted_node_is_counted_unless_taints_are_honoured(self):
-        board = Board([A, B, self.tainted], standing("a", "b"))
-        assert fitting(board, spread()) == ""
-        assert fitting(board, spread("new", rule(nodeTaintsPolicy="Honor"))) == "ab"
+        snapshot = ClusterSnapshot([A, B, self.tainted], standing("a", "b"))
+        assert fitting(snapshot, spread()) == ""
+        assert fitting(snapshot, spread("new", rule(nodeTaintsPolicy="Honor"))) == "ab"
 
     def test_a_cordoned_node_is_one_with_a_taint(self):
-        board = Board([A, B, a_node("c", zone=ZONE_C, unschedulable=True)], standing("a", "b"))
-        assert fitting(board, spread()) == ""
-        assert fitting(board, spread("new", rule(nodeTaintsPolicy="Honor"))) == "ab"
+        snapshot = ClusterSnapshot(
+            [A, B, a_node("c", zone=ZONE_C, unschedulable=True)], standing("a", "b")
+        )
+        assert fitting(snapshot, spread()) == ""
+        assert fitting(snapshot, spread("new", rule(nodeTaintsPolicy="Honor"))) == "ab"
 
     def test_a_node_that_is_not_selected_is_left_out_unless_affinity_is_ignored(self):
         ssd = [a_node(n, zone=z, labels={"disk": "ssd"}) for n, z in (("a", ZONE_A), ("b", ZONE_B))]
-        board = Board([*ssd, C], standing("a", "b"))
+        snapshot = ClusterSnapshot([*ssd, C], standing("a", "b"))
         wants: dict[str, Any] = {"nodeSelector": {"disk": "ssd"}}
-        assert fitting(board, spread(**wants)) == "ab"
-        assert fitting(board, spread("new", rule(nodeAffinityPolicy="Ignore"), **wants)) == ""
+        assert fitting(snapshot, spread(**wants)) == "ab"
+        assert fitting(snapshot, spread("new", rule(nodeAffinityPolicy="Ignore"), **wants)) == ""
 
     def test_pods_on_nodes_that_are_left_out_are_not_counted(self):
         same = a_node("c", zone=ZONE_A, taints=[{"key": "going", "effect": "NoSchedule"}])
-        board = Board([A, B, same], standing("c", "c", "a"))
-        assert fitting(board, spread("new", rule(nodeTaintsPolicy="Honor"))) == "b"
-        board.place(a_pod("web-9"), "b")
-        assert fitting(board, spread("new", rule(nodeTaintsPolicy="Honor"))) == "ab"
+        snapshot = ClusterSnapshot([A, B, same], standing("c", "c", "a"))
+        assert fitting(snapshot, spread("new", rule(nodeTaintsPolicy="Honor"))) == "b"
+        snapshot.place(a_pod("web-9"), "b")
+        assert fitting(snapshot, spread("new", rule(nodeTaintsPolicy="Honor"))) == "ab"
 
 
 def test_domains_come_and_go_with_their_nodes():
-    board = Board([A, B], standing("a", "b"))
-    assert fitting(board, spread()) == "ab"
-    board.add_node(C)
-    assert fitting(board, spread()) == "c"
-    board.remove_node("c")
-    assert fitting(board, spread()) == "ab"
-    board.remove_node("b")
-    assert fitting(board, spread()) == "a"
+    snapshot = ClusterSnapshot([A, B], standing("a", "b"))
+    assert fitting(snapshot, spread()) == "ab"
+    snapshot.add_node(C)
+    assert fitting(snapshot, spread()) == "c"
+    snapshot.remove_node("c")
+    assert fitting(snapshot, spread()) == "ab"
+    snapshot.remove_node("b")
+    assert fitting(snapshot, spread()) == "a"
 
 
 def test_a_label_taken_off_a_node_takes_it_out_of_the_spread():
@@ -148,9 +152,9 @@ def test_a_label_taken_off_a_node_takes_it_out_of_the_spread():
     label = "spread.plimsoll.dev/1"
     spot = a_node("s", pods=1, labels={label: "spot-1"})
     base = a_node("b", labels={label: "on-demand"})
-    board = Board([spot, base], standing("s", "b"))
+    snapshot = ClusterSnapshot([spot, base], standing("s", "b"))
     pod = spread("new", rule(label))
-    board.place(spread("web-8", rule(label)), "b")
-    assert fitting(board, pod) == ""
-    board.add_node(a_node("s", pods=1))
-    assert fitting(board, pod) == "b"
+    snapshot.place(spread("web-8", rule(label)), "b")
+    assert fitting(snapshot, pod) == ""
+    snapshot.add_node(a_node("s", pods=1))
+    assert fitting(snapshot, pod) == "b"

@@ -33,8 +33,8 @@ def test_exactly_the_doomed_pods_go_when_their_deletion_cost_is_lowest_and_the_r
 ):
     play.apply(a_deployment("web", replicas))
     play.wait(20)
-    doomed = play.names("web")
-    doom(play, doomed)
+    evictable = play.names("web")
+    doom(play, evictable)
     scale(play, "web", 2 * replicas)
     play.wait(20)
     assert len(play.serving("web")) == 2 * replicas
@@ -43,21 +43,21 @@ def test_exactly_the_doomed_pods_go_when_their_deletion_cost_is_lowest_and_the_r
     play.wait(10)
 
     assert len(play.serving("web")) == replicas
-    assert play.names("web").isdisjoint(doomed)
+    assert play.names("web").isdisjoint(evictable)
 
 
 def test_a_surviving_pod_that_is_not_ready_saves_a_doomed_one(play: Play):
     play.apply(a_deployment("web", 2))
     play.wait(20)
-    doomed = play.names("web")
-    doom(play, doomed)
+    evictable = play.names("web")
+    doom(play, evictable)
     scale(play, "web", 4)
     play.wait(5)  # the new ones are still starting
 
     scale(play, "web", 2)
     play.wait(10)
 
-    assert play.names("web") == doomed
+    assert play.names("web") == evictable
 
 
 def test_without_a_cost_the_pods_that_were_ready_first_stay(play: Play):

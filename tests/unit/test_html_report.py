@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll_cli import main
-from plimsoll_testbed.measure.history import History, Level, Noting
+from plimsoll_testbed.measure.history import History, Level, RecordingListener
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.output.page.charts import NODE_STEPS, STEPS
@@ -23,7 +23,7 @@ from plimsoll_testbed.output.page.runs import Run
 from plimsoll_testbed.output.page.scales import Scale, short_of, stairs, thinned
 from plimsoll_testbed.rigs.registry import RESPONDERS
 from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -87,7 +87,7 @@ def played(responder: str) -> Run:
         drill,
         responder=responder,
         seed=7,
-        listener=Noting(Quiet(), history),
+        listener=RecordingListener(Quiet(), history),
         recorder=history,
     )
     return Run(report=report, history=history)
@@ -123,9 +123,9 @@ def test_every_node_of_the_reports_has_its_row_and_its_moments(runs, reader):
         for row in each.report["nodes"]:
             assert f"Node {row['name']}" in nodes
             assert f"{row['notice']} at {row['noticed']:g} s" in nodes
-            for stage in ("cordoned", "empty", "gone"):
-                told = "never" if row[stage] is None else f"{row[stage]:g} s"
-                assert f"{stage} {told}" in nodes
+            for rig_cluster in ("cordoned", "empty", "gone"):
+                told = "never" if row[rig_cluster] is None else f"{row[rig_cluster]:g} s"
+                assert f"{rig_cluster} {told}" in nodes
 
 
 def test_nodes_that_were_asked_for_are_drawn_too(reader):

@@ -47,8 +47,8 @@ from tests.support.strategies import (
     NODE,
     START,
     fine_moments,
-    going_notices,
     instance_notices,
+    interruption_notices,
     interruptions,
     moments,
 )
@@ -106,7 +106,7 @@ def merged(*notices: InstanceNotice, launched: datetime | None = START) -> Inter
 # Order and repetition
 
 
-@given(data=st.data(), notices=st.lists(going_notices, min_size=1, max_size=8))
+@given(data=st.data(), notices=st.lists(interruption_notices, min_size=1, max_size=8))
 def test_any_permutation_and_any_duplication_give_the_same_interruption(data, notices):
     again = data.draw(st.lists(st.sampled_from(notices), max_size=8))
     shuffled = data.draw(st.permutations([*notices, *again]))
@@ -127,7 +127,7 @@ def test_more_notices_than_are_kept_give_the_same_interruption_in_any_order(data
 
 @given(
     data=st.data(),
-    notices=st.lists(st.tuples(going_notices, st.booleans()), min_size=1, max_size=6),
+    notices=st.lists(st.tuples(interruption_notices, st.booleans()), min_size=1, max_size=6),
 )
 def test_a_launch_time_learned_late_gives_the_same_interruption(data, notices):
     launched = after(1800)
@@ -154,12 +154,12 @@ def test_joining_is_commutative_associative_and_idempotent(data, launched):
     assert join(a, join(a, b)) == join(a, b)
 
 
-@given(notices=st.lists(going_notices, min_size=1, max_size=6))
+@given(notices=st.lists(interruption_notices, min_size=1, max_size=6))
 def test_merging_one_by_one_is_joining_what_each_says(notices):
     assert merged(*notices) == reduce(join, (merged(notice) for notice in notices))
 
 
-@given(interruption=interruptions(), notice=going_notices)
+@given(interruption=interruptions(), notice=interruption_notices)
 def test_a_notice_never_makes_a_deadline_later_unless_health_changes_its_mind(interruption, notice):
     if isinstance(notice, HealthScheduledChange) or interruption.deadline is None:
         return
@@ -425,7 +425,7 @@ def test_a_record_is_read_back_as_it_was_written(interruption):
     assert to_record(from_record(text)) == text
 
 
-@given(notices=st.lists(going_notices, min_size=1, max_size=60))
+@given(notices=st.lists(interruption_notices, min_size=1, max_size=60))
 def test_a_record_stays_small(notices):
     assert len(to_record(merged(*notices))) < 16_384
 

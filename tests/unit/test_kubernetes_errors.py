@@ -15,7 +15,7 @@ from urllib3.exceptions import (
     SSLError,
 )
 
-from plimsoll.adapters.kubernetes import Answer, calls
+from plimsoll.adapters.kubernetes import Response, calls
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.domain.errors import (
@@ -38,12 +38,12 @@ def answer(
     causes: list[dict[str, str]] | None = None,
     headers: Mapping[str, str] | None = None,
     **details: Any,
-) -> Answer:
+) -> Response:
     body = {"kind": "Status", "message": message, "details": {**details, "causes": causes or []}}
-    return Answer(status=code, body=body, headers=headers or {})
+    return Response(status=code, body=body, headers=headers or {})
 
 
-def meaning(given: Answer, call: calls.Call = calls.EVICT) -> PlimsollError:
+def meaning(given: Response, call: calls.Call = calls.EVICT) -> PlimsollError:
     return refusal("shop", call, "web/web-1", given)
 
 
@@ -72,14 +72,14 @@ BUDGET = [
         (answer(500), Temporary),
         (answer(503), Temporary),
         (answer(504), Temporary),
-        (Answer(status=500), Temporary),
-        (Answer(status=404, body="not found"), NotFound),
-        (Answer(status=429, body={"details": None}), Throttled),
-        (Answer(status=429, body={"details": {"causes": "odd"}}), Throttled),
-        (Answer(status=429, body=["odd"]), Throttled),
+        (Response(status=500), Temporary),
+        (Response(status=404, body="not found"), NotFound),
+        (Response(status=429, body={"details": None}), Throttled),
+        (Response(status=429, body={"details": {"causes": "odd"}}), Throttled),
+        (Response(status=429, body=["odd"]), Throttled),
     ],
 )
-def test_each_refusal_is_named_for_what_comes_next(given: Answer, kind: type) -> None:
+def test_each_refusal_is_named_for_what_comes_next(given: Response, kind: type) -> None:
     assert type(meaning(given)) is kind
 
 
@@ -135,7 +135,7 @@ def test_the_refusal_of_a_policy_is_no_missing_right() -> None:
         (answer(503, headers={"retry-after": "1"}), 1),
     ],
 )
-def test_the_patience_that_is_asked_for_is_kept(given: Answer, seconds: float | None) -> None:
+def test_the_patience_that_is_asked_for_is_kept(given: Response, seconds: float | None) -> None:
     error = meaning(given)
     assert isinstance(error, Temporary)
     assert error.retry_after == seconds
@@ -147,7 +147,7 @@ def test_a_message_says_cluster_call_object_and_status() -> None:
 
 
 def test_a_proxys_page_is_not_repeated_whole() -> None:
-    assert len(str(meaning(Answer(status=502, body="<html>" * 1000)))) < 500
+    assert len(str(meaning(Response(status=502, body="<html>" * 1000)))) < 500
 
 
 def test_paths_are_those_of_the_api_and_names_are_quoted() -> None:
@@ -172,7 +172,7 @@ class Rest:
         return given
 
 
-class Response:
+class RawResponse:
     def __init__(self, data: str, status: int = 200) -> None:
         self.status, self.data, self.reason = status, data, ""
 
@@ -198,11 +198,11 @@ def transport(*answers: Any, endpoint: str = "https://api:6443/") -> tuple[Clien
 
 
 def api_exception(status: int, body: str = "{}") -> Exception:
-    return ApiException(http_resp=Response(body, status))
+    return ApiException(http_resp=RawResponse(body, status))
 
 
 def test_a_request_carries_token_type_and_time_limits() -> None:
-    made, rest = transport(Response('{"kind": "Node"}'))
+    made, rest = transport(RawResponse('{"kind": "Node"}'))
     found = made.call(
         "PATCH", "/api/v1/nodes/a", body={"x": 1}, content_type="application/merge-patch+json"
     )
@@ -224,18 +224,18 @@ def test_a_request_carries_token_type_and_time_limits() -> None:
 
 def test_a_refusal_is_an_answer() -> None:
     made, _ = transport(api_exception(409, '{"reason": "Conflict"}'))
-    assert made.call("GET", "/") == Answer(
+    assert made.call("GET", "/") == Response(
         status=409, body={"reason": "Conflict"}, headers={"retry-after": "3"}
     )
 
 
 def test_what_is_not_json_is_text() -> None:
-    made, _ = transport(Response("<html>"))
+    made, _ = transport(RawResponse("<html>"))
     assert made.call("GET", "/").body == "<html>"
 
 
 def test_a_refused_token_is_replaced_once() -> None:
-    made, rest = transport(api_exception(401), Response("{}"))
+    made, rest = transport(api_exception(401), RawResponse("{}"))
     assert made.call("GET", "/").status == 200
     assert [a["headers"]["Authorization"] for a in rest.asked] == [
         "Bearer token-1",

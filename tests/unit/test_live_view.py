@@ -10,26 +10,28 @@ import pytest
 from rich.console import Console
 
 from plimsoll_testbed.measure.listening import Progress
-from plimsoll_testbed.measure.picture import NodePicture, Picture, PodsPicture, WorkloadPicture
 from plimsoll_testbed.measure.sentences import sentence
+from plimsoll_testbed.measure.snapshot import NodeSnapshot, PodsSnapshot, Snapshot, WorkloadSnapshot
 from plimsoll_testbed.output.live import LiveView, PlainView, view
 from plimsoll_testbed.output.screen import Line, Other, Screen, Signs, pods_bar, ready_bar
 
-NODE = NodePicture(
+NODE = NodeSnapshot(
     cluster="harbor", name="spot-1", group="spot", zone="us-east-1a", capacity="spot",
     state="standing", notice=None, seconds_left=None, seconds_given=None, cordoned=False,
-    pods=(PodsPicture(workload="web", ready=2, starting=1, stopping=1),), killed=0,
+    pods=(PodsSnapshot(workload="web", ready=2, starting=1, stopping=1),), killed=0,
 )  # fmt: skip
-GOING = replace(NODE, notice="spot-interruption", seconds_left=97.0, seconds_given=120.0)
-WEB = WorkloadPicture(
+ENDING_STATES = replace(NODE, notice="spot-interruption", seconds_left=97.0, seconds_given=120.0)
+WEB = WorkloadSnapshot(
     cluster="harbor", namespace="shop", kind="Deployment", name="web", ready=6, replicas=6, floor=5,
     lowest=6, killed=0, lost=0.0, at_zero=0.0,
 )  # fmt: skip
-PICTURE = Picture(seconds=43.2, phase="1 node is going", nodes=(NODE,), workloads=(WEB,), waiting=0)
+SNAPSHOT = Snapshot(
+    seconds=43.2, phase="1 node is going", nodes=(NODE,), workloads=(WEB,), waiting=0
+)
 
 
 def drawn(
-    picture: Picture,
+    snapshot: Snapshot,
     *,
     width: int = 80,
     height: int = 24,
@@ -39,17 +41,17 @@ def drawn(
     console = Console(
         record=True, width=width, height=height, file=io.StringIO(), force_terminal=True
     )
-    console.print(Screen(title="storm · simulated", picture=picture, lines=lines, others=others))
+    console.print(Screen(title="storm · simulated", snapshot=snapshot, lines=lines, others=others))
     return [line.rstrip() for line in console.export_text().splitlines()]
 
 
-def row(name: str, *nodes: NodePicture, width: int = 80) -> str:
-    text = drawn(replace(PICTURE, nodes=nodes), width=width)
+def row(name: str, *nodes: NodeSnapshot, width: int = 80) -> str:
+    text = drawn(replace(SNAPSHOT, nodes=nodes), width=width)
     return next(line for line in text if line.startswith(name))
 
 
 def test_the_head_says_what_is_played_how_far_it_is_and_what_goes_on():
-    first, second, *_ = drawn(PICTURE)
+    first, second, *_ = drawn(SNAPSHOT)
     assert first.startswith("storm · simulated")
     assert first.endswith("43 s")
     assert second == "1 node is going"
@@ -59,10 +61,10 @@ def test_the_head_says_what_is_played_how_far_it_is_and_what_goes_on():
     ("node", "words"),
     [
         (NODE, "spot-1 1a ██▒░"),
-        (GOING, "━━━━━╌  97 s notice"),
-        (replace(GOING, cordoned=True), "━━━━━╌  97 s cordoned"),
-        (replace(GOING, cordoned=True, pods=()), "━━━━━╌  97 s empty"),
-        (replace(GOING, cordoned=True, seconds_left=20.0), "━╌╌╌╌╌  20 s cordoned"),
+        (ENDING_STATES, "━━━━━╌  97 s notice"),
+        (replace(ENDING_STATES, cordoned=True), "━━━━━╌  97 s cordoned"),
+        (replace(ENDING_STATES, cordoned=True, pods=()), "━━━━━╌  97 s empty"),
+        (replace(ENDING_STATES, cordoned=True, seconds_left=20.0), "━╌╌╌╌╌  20 s cordoned"),
         (replace(NODE, state="gone", notice="spot-interruption", pods=()), "gone"),
         (replace(NODE, state="gone", pods=(), killed=3), "gone, 3 pods killed"),
         (
@@ -71,7 +73,7 @@ def test_the_head_says_what_is_played_how_far_it_is_and_what_goes_on():
         ),
     ],
 )
-def test_each_state_of_a_node_is_told_without_colour(node: NodePicture, words: str):
+def test_each_state_of_a_node_is_told_without_colour(node: NodeSnapshot, words: str):
     assert words in row("spot-1", node)
 
 
@@ -80,13 +82,13 @@ def test_a_node_that_has_notice_without_an_end_says_so():
 
 
 def test_many_pods_are_counted_instead_of_drawn():
-    pods = (PodsPicture(workload="web", ready=30, starting=2, stopping=0),)
+    pods = (PodsSnapshot(workload="web", ready=30, starting=2, stopping=0),)
     assert pods_bar(replace(NODE, pods=pods), Signs()).plain == "30█2▒"
 
 
 def test_on_demand_stands_above_spot():
     base = replace(NODE, name="base-1", capacity="on-demand")
-    heads = [line.split()[0] for line in drawn(replace(PICTURE, nodes=(NODE, base)))[2:6]]
+    heads = [line.split()[0] for line in drawn(replace(SNAPSHOT, nodes=(NODE, base)))[2:6]]
     assert heads == ["on-demand", "base-1", "spot", "spot-1"]
 
 
@@ -109,25 +111,25 @@ def test_the_bar_of_a_workload_marks_its_floor(ready: int, replicas: int, floor:
 
 
 def test_workloads_show_ready_lowest_and_killed():
-    text = drawn(replace(PICTURE, workloads=(replace(WEB, ready=4, lowest=3, killed=2),)))
+    text = drawn(replace(SNAPSHOT, workloads=(replace(WEB, ready=4, lowest=3, killed=2),)))
     line = next(line for line in text if "4/6" in line)
     assert line.split()[-3:] == ["4/6", "3", "2"]
 
 
 def test_workloads_of_one_name_are_told_apart():
-    text = "\n".join(drawn(replace(PICTURE, workloads=(WEB, replace(WEB, namespace="test")))))
+    text = "\n".join(drawn(replace(SNAPSHOT, workloads=(WEB, replace(WEB, namespace="test")))))
     assert "shop/web" in text
     assert "test/web" in text
 
 
 def test_pods_without_a_node_are_counted():
-    assert any("3 pods wait for a node" in line for line in drawn(replace(PICTURE, waiting=3)))
-    assert any("1 pod waits for a node" in line for line in drawn(replace(PICTURE, waiting=1)))
+    assert any("3 pods wait for a node" in line for line in drawn(replace(SNAPSHOT, waiting=3)))
+    assert any("1 pod waits for a node" in line for line in drawn(replace(SNAPSHOT, waiting=1)))
 
 
 def test_others_stand_beside_what_happens_here():
     text = drawn(
-        replace(PICTURE, workloads=(replace(WEB, lost=36.4, at_zero=1.0),)),
+        replace(SNAPSHOT, workloads=(replace(WEB, lost=36.4, at_zero=1.0),)),
         others=(Other(responder="drain", lost=1060.1, at_zero=149.6, killed=4),),
     )
     assert any(line.endswith("here          36     1 s      0") for line in text)
@@ -136,7 +138,7 @@ def test_others_stand_beside_what_happens_here():
 
 def test_the_log_keeps_its_newest_lines_and_is_cut_to_the_width():
     lines = tuple(Line(seconds=float(i), what=f"cordoned n{i}: {'x' * 90}") for i in range(99))
-    text = drawn(PICTURE, lines=lines)
+    text = drawn(SNAPSHOT, lines=lines)
     assert text[-1].startswith("  98.0  cordoned n98: xxx")
     assert text[-1].endswith("…")
 
@@ -146,10 +148,10 @@ def test_a_large_fleet_fits_the_terminal_and_the_most_telling_nodes_stay(width: 
     nodes = (
         *(replace(NODE, name=f"quiet-{i}") for i in range(60)),
         *(replace(NODE, name=f"gone-{i}", state="gone", pods=()) for i in range(20)),
-        replace(GOING, name="going-1"),
+        replace(ENDING_STATES, name="going-1"),
     )
     lines = tuple(Line(seconds=1.0, what=f"line {i}") for i in range(50))
-    text = drawn(replace(PICTURE, nodes=nodes), width=width, height=height, lines=lines)
+    text = drawn(replace(SNAPSHOT, nodes=nodes), width=width, height=height, lines=lines)
     assert len(text) <= height - 1
     assert max(map(len, text)) <= width
     assert any(line.startswith("goi") for line in text)
@@ -164,7 +166,7 @@ def test_a_wide_terminal_names_who_stands_on_a_node():
 def test_plain_ascii_is_enough():
     console = Console(width=80, height=24, file=io.TextIOWrapper(io.BytesIO(), "ascii"))
     with console.capture() as captured:
-        console.print(Screen(title="storm", picture=replace(PICTURE, nodes=(GOING,))))
+        console.print(Screen(title="storm", snapshot=replace(SNAPSHOT, nodes=(ENDING_STATES,))))
     text = captured.get()
     assert text.isascii()
     assert "##+-     =====-  97 s notice" in text
@@ -174,14 +176,14 @@ def test_no_colour_is_written_where_none_is_wanted(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("NO_COLOR", "1")
     console = Console(width=80, height=24, file=io.StringIO(), force_terminal=True)
     with console.capture() as captured:
-        console.print(Screen(title="storm", picture=replace(PICTURE, nodes=(GOING,))))
+        console.print(Screen(title="storm", snapshot=replace(SNAPSHOT, nodes=(ENDING_STATES,))))
     assert "\x1b[3" not in captured.get()
 
 
 # The listeners.
 
 
-def taken(*pictures: Picture) -> tuple[Callable[[], Picture], list[Picture]]:
+def taken(*pictures: Snapshot) -> tuple[Callable[[], Snapshot], list[Snapshot]]:
     """Return what takes each picture in turn, and those that were not taken."""
     left = list(pictures)
     return lambda: left.pop(0), left
@@ -196,7 +198,7 @@ def test_a_terminal_is_drawn_on_and_anything_else_gets_lines():
 def test_set_up_steps_stay_on_the_terminal_and_the_log_begins_with_the_drill():
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80, height=24)
-    take, left = taken(PICTURE, PICTURE)
+    take, left = taken(SNAPSHOT, SNAPSHOT)
     with view(console, "storm") as shown:
         shown.step("setting up")
         shown.say(3.2, "started the emulator")
@@ -204,20 +206,20 @@ def test_set_up_steps_stay_on_the_terminal_and_the_log_begins_with_the_drill():
         shown.show(take)
         shown.say(20.0, "cordoned n1: it goes")
         shown.say(21.0, "cordoned n1: it goes")
-        shown.say(22.0, "another slice is at work: cluster=harbor")
+        shown.say(22.0, "another reconcile is at work: cluster=harbor")
     text = out.getvalue()
     assert "   3.2 s  started the emulator" in text
     end = text[text.rindex("1 node is going") :]
     assert end.count("cordoned n1") == 1
     assert "started" not in end
-    assert "another slice" not in end
+    assert "another reconcile" not in end
     assert len(left) == 1  # the second came too soon
 
 
 def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_seconds():
     out = io.StringIO()
     console = Console(file=out, width=80)
-    take, left = taken(*(replace(PICTURE, seconds=float(i)) for i in range(25)))
+    take, left = taken(*(replace(SNAPSHOT, seconds=float(i)) for i in range(25)))
     with view(console, "storm") as shown:
         shown.step("setting up")
         for second in range(25):
@@ -239,7 +241,7 @@ def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_secon
     [
         ("acted", {"action": "grow", "target": "asg base by 2", "because": "room for 9"},
          "grow asg base by 2: room for 9"),
-        ("acted", {"action": "give-back", "target": "Deployment web back to 3", "because": ""},
+        ("acted", {"action": "finish-surge", "target": "Deployment web back to 3", "because": ""},
          "put Deployment web back to 3"),
         ("action not done", {"action": "evict", "target": "Pod a", "because": "budget"},
          "not done: evict Pod a: budget"),

@@ -103,11 +103,11 @@ class TestNodes:
 
     def test_reads_the_interruption_recorded_on_it(self):
         notice = NoticeRecord(kind="spot-interruption", time=NOON, id="1")
-        going = Interruption(
+        interrupted = Interruption(
             instance="i-0123456789abcdef0", launched=None, node="n", notices=(notice,)
         )
-        node = a_node("n", annotations={INTERRUPTION: to_record(going)})
-        assert node.interruption == going
+        node = a_node("n", annotations={INTERRUPTION: to_record(interrupted)})
+        assert node.interruption == interrupted
         assert not node.staying
 
     @pytest.mark.parametrize("record", ["not a record", '{"v": 99}'])

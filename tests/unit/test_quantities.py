@@ -53,11 +53,11 @@ def test_reads_a_resource_list_in_whole_units_rounded_up():
 
 
 def test_what_is_not_asked_for_is_not_compared():
-    room = Resources(cpu=1000, memory=10, pods=1)
-    assert Resources(cpu=1000, memory=10, pods=1).within(room)
-    assert Resources(extended=(("gpu", 0),)).within(room)
-    assert not Resources(extended=(("gpu", 1),)).within(room)
-    assert not Resources(cpu=1001).within(room)
+    headroom = Resources(cpu=1000, memory=10, pods=1)
+    assert Resources(cpu=1000, memory=10, pods=1).within(headroom)
+    assert Resources(extended=(("gpu", 0),)).within(headroom)
+    assert not Resources(extended=(("gpu", 1),)).within(headroom)
+    assert not Resources(cpu=1001).within(headroom)
 
 
 bundles = st.builds(

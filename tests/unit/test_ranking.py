@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from tests.support.builders import ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
@@ -45,69 +45,69 @@ steps = st.lists(
 )
 
 
-def chosen_slowly(board: Board, pod: Pod, closed: frozenset[str]) -> str | None:
-    nodes = [node for node in board.candidates(pod) if node.name not in closed]
-    return board.best(pod, nodes).name if nodes else None
+def chosen_slowly(snapshot: ClusterSnapshot, pod: Pod, closed: frozenset[str]) -> str | None:
+    nodes = [node for node in snapshot.candidates(pod) if node.name not in closed]
+    return snapshot.best(pod, nodes).name if nodes else None
 
 
 @given(nodes=node_rows(), steps=steps, closed=st.sets(st.sampled_from(["n0", "n3"])))
 def test_what_a_row_chooses_is_the_best_of_all_candidates(
     nodes: list[Node], steps: list[tuple[str, Pod, int]], closed: set[str]
 ):
-    board, shut = Board(nodes, []), frozenset(closed)
+    snapshot, shut = ClusterSnapshot(nodes, []), frozenset(closed)
     standing: list[Pod] = []
     for what, like, number in steps:
         match what:
             case "row":
                 for _ in range(number):
                     pod = replace(like, uid=f"u{len(standing)}", name=f"p{len(standing)}")
-                    expected = chosen_slowly(board, pod, shut)
-                    node = board.choose(pod, shut)
+                    expected = chosen_slowly(snapshot, pod, shut)
+                    node = snapshot.choose(pod, shut)
                     assert (node.name if node else None) == expected
                     if node is not None:
-                        board.place(pod, node.name)
+                        snapshot.place(pod, node.name)
                         standing.append(pod)
             case "leaves":
                 if number < len(standing):
-                    board.remove(standing[number])
+                    snapshot.remove(standing[number])
             case _:
                 name = nodes[number % len(nodes)].name
-                board.place(replace(like, uid=f"e{number}"), name)
+                snapshot.place(replace(like, uid=f"e{number}"), name)
 
 
 def test_a_row_sees_nodes_that_come_and_go_in_the_middle():
-    board = Board([a_node("a", cpu="1")], [])
+    snapshot = ClusterSnapshot([a_node("a", cpu="1")], [])
     row = [replace(WEB, uid=f"u{n}") for n in range(6)]
     found: list[str | None] = []
     for number, pod in enumerate(row):
         if number == 2:
-            board.add_node(a_node("b", cpu="2"))
+            snapshot.add_node(a_node("b", cpu="2"))
         if number == 5:
-            board.remove_node("a")
-        node = board.choose(pod)
+            snapshot.remove_node("a")
+        node = snapshot.choose(pod)
         found.append(node.name if node else None)
         if node is not None:
-            board.place(pod, node.name)
+            snapshot.place(pod, node.name)
     assert found == ["a", None, "b", "b", None, None]
 
 
 def test_a_pod_that_stands_on_the_board_chooses_as_if_it_had_left():
-    board, pod = Board([a_node("a", cpu="1")], []), a_pod(cpu="1", node="a")
-    board.place(pod, "a")
-    assert [board.choose(pod) for _ in range(3)] == [board.nodes["a"]] * 3
+    snapshot, pod = ClusterSnapshot([a_node("a", cpu="1")], []), a_pod(cpu="1", node="a")
+    snapshot.place(pod, "a")
+    assert [snapshot.choose(pod) for _ in range(3)] == [snapshot.nodes["a"]] * 3
 
 
 def test_a_copy_of_a_board_goes_on_with_a_row_by_itself():
-    board = Board([a_node("a", cpu="2"), a_node("b", cpu="1")], [])
+    snapshot = ClusterSnapshot([a_node("a", cpu="2"), a_node("b", cpu="1")], [])
     row = [replace(WEB, uid=f"u{n}") for n in range(4)]
     for pod in row[:2]:
-        chosen = board.choose(pod)
+        chosen = snapshot.choose(pod)
         assert chosen is not None
-        board.place(pod, chosen.name)
-    twin = board.copy()
+        snapshot.place(pod, chosen.name)
+    twin = snapshot.copy()
     for pod in row[2:]:
         chosen = twin.choose(pod)
         if chosen is not None:
             twin.place(pod, chosen.name)
-    assert [len(board.on(name)) for name in ("a", "b")] == [1, 1]
+    assert [len(snapshot.on(name)) for name in ("a", "b")] == [1, 1]
     assert [len(twin.on(name)) for name in ("a", "b")] == [2, 1]

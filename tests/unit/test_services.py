@@ -10,24 +10,24 @@ import pytest
 
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import BadInput, Permanent, Temporary, Throttled
-from plimsoll.domain.names import INTERRUPTION, TEMPORARY
+from plimsoll.domain.names import INTERRUPTION, SURGE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.services import executor
 from plimsoll.services.drains import LEASE_SECONDS
-from plimsoll.services.notices import CALM_TICKS, URGENT_TICKS, Handled
+from plimsoll.services.notices import CALM_WAKE_UPS, URGENT_WAKE_UPS, Handled
 from tests.support.builders import a_group
-from tests.support.worlds import World, deployment
+from tests.support.workload_sets import WiredServices, deployment
 
 WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 
 
 @pytest.fixture
 def world():
-    return World()
+    return WiredServices()
 
 
-def handled(world: World, *bodies: str) -> list[str]:
+def handled(world: WiredServices, *bodies: str) -> list[str]:
     effects: list[str] = []
     for outcome in world.notices.receive(bodies):
         assert isinstance(outcome, Handled), outcome
@@ -61,7 +61,7 @@ def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_twice(world):
     handled(world, body, body)
 
     assert world.node("spot").resource_version == version
-    assert [d for _, d in world.ticks.sent] == [*URGENT_TICKS, *URGENT_TICKS]
+    assert [d for _, d in world.wake_ups.sent] == [*URGENT_WAKE_UPS, *URGENT_WAKE_UPS]
 
 
 def test_a_batch_wakes_its_cluster_once(world):
@@ -69,12 +69,12 @@ def test_a_batch_wakes_its_cluster_once(world):
 
     handled(world, *bodies)
 
-    assert len(world.ticks.sent) == len(URGENT_TICKS)
+    assert len(world.wake_ups.sent) == len(URGENT_WAKE_UPS)
 
 
 def test_an_indexed_instance_costs_no_call_to_ec2(world):
     instance = world.join("spot", capacity="spot")
-    world.sweep.run()
+    world.resync.run()
     world.aws.described.clear()
 
     handled(world, world.spot_event(instance))
@@ -88,7 +88,7 @@ def test_an_instance_that_is_not_ours_is_acknowledged_and_counted(world):
 
     assert "not ours" in said
     assert world.telemetry.metrics["NoticesNotOurs"] == 1
-    assert world.ticks.sent == []
+    assert world.wake_ups.sent == []
 
 
 def test_what_ec2_cannot_say_now_comes_back(world):
@@ -132,18 +132,18 @@ def test_an_unknown_event_is_acknowledged_and_counted(world):
 
 @pytest.mark.parametrize("how", [{"mode": Mode.OBSERVE}, {"kill_switch": True}], ids=str)
 def test_an_observed_cluster_is_planned_for_and_reported_but_not_written_to(how):
-    world = World(**how)
+    world = WiredServices(**how)
     instance = world.join("spot", capacity="spot")
     world.apply(deployment())
     world.join("od")
     version = world.version()
 
     handled(world, world.spot_event(instance))
-    world.drains.slice("harbor", "me")
-    world.sweep.run()
+    world.drains.reconcile("harbor", "me")
+    world.resync.run()
 
     assert world.version() == version
-    assert world.ticks.sent == []
+    assert world.wake_ups.sent == []
     (report,) = world.reports.list("harbor")
     assert any(reason.startswith("would scale Deployment default/web") for reason in report.reasons)
 
@@ -156,7 +156,7 @@ def test_a_slice_moves_a_deployment_without_losing_a_ready_replica(world):
     lowest = 3
 
     for turn in range(4):
-        world.drains.slice("harbor", f"slice-{turn}")
+        world.drains.reconcile("harbor", f"reconcile-{turn}")
         lowest = min(lowest, world.ready("web"))
         world.sleep(1)
 
@@ -165,7 +165,7 @@ def test_a_slice_moves_a_deployment_without_losing_a_ready_replica(world):
     assert len(world.pods_on("od")) == 3
     web = world.get(WEB)
     assert web["spec"]["replicas"] == 3
-    assert TEMPORARY not in web["metadata"].get("annotations", {})
+    assert SURGE not in web["metadata"].get("annotations", {})
     (report,) = world.reports.list("harbor")
     assert report.lowest_ready == {"Deployment default/web": 3}
     assert report.emptied is not None
@@ -177,7 +177,7 @@ def test_capacity_is_asked_for_in_the_first_look(world):
     world.aws.groups = [a_group("base", desired=0)]
     handled(world, world.spot_event(instance))
 
-    world.drains.slice("harbor", "me", seconds=0)
+    world.drains.reconcile("harbor", "me", seconds=0)
 
     assert world.aws.asked == [("base", 1)]
 
@@ -189,7 +189,7 @@ def test_a_slice_begins_nothing_more_when_its_time_is_over(world, monkeypatch):
     world.join("od")
     handled(world, world.spot_event(instance))
 
-    world.drains.slice("harbor", "me", seconds=0)
+    world.drains.reconcile("harbor", "me", seconds=0)
 
     counts = [
         world.get(f"/apis/apps/v1/namespaces/default/deployments/{name}")["spec"]["replicas"]
@@ -212,7 +212,7 @@ def test_nobody_takes_the_lease_while_a_look_lasts_long(world, monkeypatch, look
         return observe()
 
     monkeypatch.setattr(world.api, "observe", slowly)
-    world.drains.slice("harbor", "me", seconds=40 * (looks - 1))
+    world.drains.reconcile("harbor", "me", seconds=40 * (looks - 1))
 
     assert taken == [False] * looks
 
@@ -231,13 +231,13 @@ def test_a_slice_looks_when_a_pod_has_to_be_told_and_not_a_second_later(world, m
         evict(pod, grace_seconds)
 
     monkeypatch.setattr(world.api, "evict", evicted)
-    world.drains.slice("harbor", "me", seconds=10)
+    world.drains.reconcile("harbor", "me", seconds=10)
 
     assert told[0] == (deadline - grace, None)
 
 
-class Interrupted(World):
-    """A world in which something happens in the first pause of a slice."""
+class Interrupted(WiredServices):
+    """A world in which something happens in the first pause of a reconcile."""
 
     meanwhile: Callable[[], None] | None = None
 
@@ -256,12 +256,12 @@ def test_what_others_asked_for_during_a_slice_is_not_asked_for_again():
     world.aws.groups = [a_group("base", desired=0)]
     handled(world, world.spot_event(instance))
 
-    def another_slice_asks() -> None:
+    def another_reconcile_asks() -> None:
         world.apply(deployment("more", replicas=1, cpu="8"))
         world.aws.groups = [a_group("base", desired=1)]
 
-    world.meanwhile = another_slice_asks
-    world.drains.slice("harbor", "me")
+    world.meanwhile = another_reconcile_asks
+    world.drains.reconcile("harbor", "me")
 
     assert world.aws.asked == []
 
@@ -274,7 +274,7 @@ def test_a_report_is_there_before_the_first_pause_for_a_slice_may_be_killed_in_i
     found: list[str] = []
 
     world.meanwhile = lambda: found.extend(r.node for r in world.reports.list("harbor"))
-    world.drains.slice("harbor", "me")
+    world.drains.reconcile("harbor", "me")
 
     assert found == ["spot"]
 
@@ -286,7 +286,7 @@ def test_a_drain_goes_on_without_its_node_groups(world):
     handled(world, world.spot_event(instance))
     world.aws.fails = Temporary("Auto Scaling is away")
 
-    world.drains.slice("harbor", "me")
+    world.drains.reconcile("harbor", "me")
 
     assert len(world.pods_on("od")) == 1
     assert "node groups not read" in world.telemetry.warned
@@ -296,7 +296,7 @@ def test_a_slice_ends_at_once_while_another_is_at_work(world):
     world.join("spot", capacity="spot")
     assert world.api.acquire("other", 30)
 
-    assert world.drains.slice("harbor", "me") == 0
+    assert world.drains.reconcile("harbor", "me") == 0
 
 
 def test_the_lease_of_a_slice_that_was_killed_runs_out(world):
@@ -304,12 +304,12 @@ def test_the_lease_of_a_slice_that_was_killed_runs_out(world):
     assert world.api.acquire("killed", 10)
     world.sleep(11)
 
-    assert world.drains.slice("harbor", "me") == 1
+    assert world.drains.reconcile("harbor", "me") == 1
 
 
 def test_a_tick_for_a_cluster_that_was_removed_is_nothing_to_do(world):
-    assert world.drains.slice("elsewhere", "me") == 0
-    assert world.telemetry.warned == ["tick for a cluster that is not registered"]
+    assert world.drains.reconcile("elsewhere", "me") == 0
+    assert world.telemetry.warned == ["wake-up for a cluster that is not registered"]
 
 
 def test_the_sweep_finds_what_no_event_told(world):
@@ -325,32 +325,32 @@ def test_the_sweep_finds_what_no_event_told(world):
         )
     ]
 
-    assert world.sweep.run() == 0  # it was not open when the sweep looked
+    assert world.resync.run() == 0  # it was not open when the resync looked
     assert world.node("spot").unschedulable
-    assert world.sweep.run() == 1
+    assert world.resync.run() == 1
 
 
 def test_the_sweep_wakes_clusters_with_something_open_and_only_those(world):
     instance = world.join("spot", capacity="spot")
     world.apply(deployment(replicas=1))
-    world.sweep.run()
-    assert world.ticks.sent == []
+    world.resync.run()
+    assert world.wake_ups.sent == []
 
     handled(world, world.spot_event(instance))
-    world.ticks.sent.clear()
-    world.sweep.run()
+    world.wake_ups.sent.clear()
+    world.resync.run()
 
-    assert [d for _, d in world.ticks.sent] == list(CALM_TICKS)
+    assert [d for _, d in world.wake_ups.sent] == list(CALM_WAKE_UPS)
 
 
 def test_the_sweep_closes_the_report_of_a_node_that_is_no_more(world):
     instance = world.join("spot", capacity="spot")
     handled(world, world.spot_event(instance))
-    world.drains.slice("harbor", "me")
+    world.drains.reconcile("harbor", "me")
     world.hollow.vanish("spot", now=world.time)
     world.sleep(600)
 
-    world.sweep.run()
+    world.resync.run()
 
     (report,) = world.reports.list("harbor")
     assert report.closed == world.time
@@ -369,7 +369,7 @@ def test_a_sweep_that_fails_for_one_cluster_sweeps_the_others_and_says_so(world)
     world.open = open_or_fail
 
     with pytest.raises(Temporary, match="away"):
-        world.sweep.run()
+        world.resync.run()
     assert world.index.find([world.node("od").instance or ""])
 
 
@@ -396,7 +396,7 @@ def test_the_sweep_does_not_say_again_what_an_event_told(world):
         )
     ]
 
-    world.sweep.run()
+    world.resync.run()
 
     assert world.node("spot").resource_version == version
 
@@ -421,7 +421,7 @@ def test_a_node_that_somebody_else_writes_to_is_read_again(world):
 
 def test_a_registry_that_is_away_makes_only_its_own_notices_come_back(world):
     instance = world.join("spot", capacity="spot")
-    world.sweep.run()
+    world.resync.run()
 
     def away(name):
         raise Temporary("the table is away")
@@ -446,7 +446,7 @@ def test_an_api_that_asks_for_patience_is_left_alone_that_long(world):
 
     world.api.scale = busy
 
-    assert world.drains.slice("harbor", "me", seconds=14) == 1
+    assert world.drains.reconcile("harbor", "me", seconds=14) == 1
 
 
 def test_the_sweep_writes_an_index_entry_again_only_when_it_changed_or_is_old(world):
@@ -459,11 +459,11 @@ def test_the_sweep_writes_an_index_entry_again_only_when_it_changed_or_is_old(wo
         real(entries)
 
     world.index.put = put
-    world.sweep.run()
+    world.resync.run()
     world.sleep(60)
-    world.sweep.run()
+    world.resync.run()
     world.sleep(600)
-    world.sweep.run()
+    world.resync.run()
 
     assert written == [[instance], [], [instance]]
 
@@ -473,10 +473,10 @@ def test_ec2_is_not_asked_again_about_an_instance_whose_end_is_recorded(world):
     handled(world, world.spot_event(instance))
     world.aws.known[instance] = replace(world.aws.known[instance], state="terminated")
     world.sleep(130)
-    world.drains.slice("harbor", "first")
+    world.drains.reconcile("harbor", "first")
     world.aws.described.clear()
 
-    world.drains.slice("harbor", "second")
+    world.drains.reconcile("harbor", "second")
 
     assert world.aws.described == []
 
@@ -488,9 +488,9 @@ def test_an_instance_that_ec2_does_not_know_is_not_proven_gone(world):
     del world.aws.known[instance]
     world.sleep(130)
 
-    world.drains.slice("harbor", "me", seconds=0)
+    world.drains.reconcile("harbor", "me", seconds=0)
 
     node = world.node("spot")
     assert node.interruption is not None
     assert node.interruption.gone is None
-    assert not any(facts.get("action") == "discard" for _, facts in world.telemetry.said)
+    assert not any(facts.get("action") == "force-delete" for _, facts in world.telemetry.said)

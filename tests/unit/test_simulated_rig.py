@@ -15,7 +15,7 @@ from plimsoll_testbed.measure.listening import Progress, Quiet
 from plimsoll_testbed.measure.report import as_text
 from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Nobody
 from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.script import read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 
 WEB = """
 apiVersion: apps/v1

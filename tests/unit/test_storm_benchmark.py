@@ -82,11 +82,11 @@ def test_counts_what_the_functions_did_and_what_was_refused() -> None:
     log = "\n".join(
         [
             line("acted", "1", action="scale"),
-            line("action not done", "1", action="give-back"),
-            line("acted", "2", action="give-back"),
+            line("action not done", "1", action="finish-surge"),
+            line("acted", "2", action="finish-surge"),
         ]
     )
-    assert actions(log) == ({"scale": 1, "give-back": 1}, {"give-back": 1})
+    assert actions(log) == ({"scale": 1, "finish-surge": 1}, {"finish-surge": 1})
 
 
 def test_sees_a_node_empty_when_its_last_pod_is_over() -> None:

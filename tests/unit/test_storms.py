@@ -20,8 +20,8 @@ from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.rigs.simulated.responders import Nobody
 from plimsoll_testbed.rigs.simulated.rig import Simulation
+from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.scenario import FaultEntry
-from plimsoll_testbed.scenario.script import read_drill
 from plimsoll_testbed.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
 from plimsoll_testbed.storms.endings import endings_wrong
 from plimsoll_testbed.storms.hearing import NOTICE, Hearing
@@ -91,12 +91,12 @@ def test_the_oracle_sees_who_could_have_been_kept():
         groups=(a_group("base", "on-demand"), replace(a_group("spot-1", "spot"), size=3)),
     )
     # One of the two takes its only pod, wherever that stands.
-    crowd = [
+    contention = [
         replace(alone, events=(batch,)) for batch in (a_batch("base", 1), a_batch("spot-1", 3))
     ]
-    found = [play_storm(storm, responder="drain").rules for storm in crowd]
+    found = [play_storm(storm, responder="drain").rules for storm in contention]
     assert any("oracle-zero" in rules for rules in found)
-    assert not any("oracle-zero" in play_storm(storm).rules for storm in crowd)
+    assert not any("oracle-zero" in play_storm(storm).rules for storm in contention)
 
 
 def test_a_seed_is_a_storm():
@@ -139,7 +139,7 @@ class _Clumsy(Quiet):
     def say(self, seconds: float, what: str) -> None:
         if NOTICE.match(what) and (playing := self.simulation) is not None:
             now = playing.clock.now()
-            stage = playing.stages["harbor"]
+            rig_cluster = playing.rig_clusters["harbor"]
             record = {"metadata": {"annotations": {INTERRUPTION: "{}"}}}
             web = "/apis/apps/v1/namespaces/default/deployments/web"
             for after, path, body in (
@@ -147,7 +147,7 @@ class _Clumsy(Quiet):
                 (2, web, {"spec": {"replicas": 3}}),
                 (40, web, {"spec": {"replicas": self.count}}),
             ):
-                act = partial(self.patch, stage.cluster, path, body)
+                act = partial(self.patch, rig_cluster.cluster, path, body)
                 playing.clock.at(now + timedelta(seconds=after), act)
 
     def patch(self, cluster: HollowCluster, path: str, body: dict[str, Any]) -> None:
@@ -218,7 +218,7 @@ def test_faults_give_as_long_to_know_as_they_take_and_a_minute_to_try_again():
 def test_looks_are_old_only_while_the_api_server_is_slow():
     slow = hearing_in(Fault(at=50, fault="api-server-slow", seconds=30, more=(("latency", "2s"),)))
     seconds = (49, 50, 99, 100)
-    old = [slow.looks_are_old(timedelta(seconds=second)) for second in seconds]
+    old = [slow.observations_are_old(timedelta(seconds=second)) for second in seconds]
     assert old == [False, True, True, False]
 
 
@@ -252,12 +252,12 @@ def test_the_rules_see_who_is_reported_of_never_or_twice(launches, rule):
     simulation = Simulation(read_storm(a_storm()), responder="plimsoll", seed=1)
     watch = Watch(simulation, "plimsoll", Hearing([]))
     simulation.run()
-    stage = simulation.stages["harbor"]
-    simulation.clock.run_until(simulation.clock.now() + timedelta(minutes=3))  # sweeps
-    (gone,) = (m.id for m in stage.fleet.machine.values() if m.gone is not None)
+    rig_cluster = simulation.rig_clusters["harbor"]
+    simulation.clock.run_until(simulation.clock.now() + timedelta(minutes=3))  # resyncs
+    (gone,) = (m.id for m in rig_cluster.fleet.machine.values() if m.gone is not None)
     simulation.responder = Reporter([f"{gone}@{launch}" for launch in launches])
     simulation.measurement.reports.clear()
-    found = endings_wrong(simulation, stage, watch.seen(stage), Hearing([]))
+    found = endings_wrong(simulation, rig_cluster, watch.seen(rig_cluster), Hearing([]))
     assert [name for name, _ in found] == ([] if rule is None else [rule])
 
 

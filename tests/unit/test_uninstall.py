@@ -8,34 +8,34 @@ from typing import Any
 
 import pytest
 
-from plimsoll.adapters.kubernetes import Answer, Transport
+from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import ClearCost, Release, Scale
-from plimsoll.domain.actions.give_back import CHEAPEST
+from plimsoll.domain.actions import ClearCost, Scale, Uncordon
+from plimsoll.domain.actions.finish_surge import CHEAPEST
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
 from plimsoll.domain.nodes import Taint
-from plimsoll.domain.uninstall import Farewell, plan_uninstall
+from plimsoll.domain.uninstall import UninstallPlan, plan_uninstall
 from plimsoll.services.uninstall import UninstallService
-from plimsoll_cli.world import Said
+from plimsoll_cli.environment import Said
 from tests.support.builders import NOON, a_deployment, a_node, pods_of
-from tests.support.cli_world import MemoryWorld, a_cluster, a_world, interrupt
-from tests.support.looks import WEB, at, died, going, looked, of, raised
+from tests.support.cli_environment import MemoryEnvironment, a_cluster, an_environment, interrupt
+from tests.support.observations import WEB, at, died, interrupted, looked, of, raised
 
 ADVICE = "rebalance-recommendation"
 
 
 def advised(name: str = "spot", **how):
     """Return a node that AWS only advises to replace."""
-    return going(name, kind=ADVICE, ends=None, **how)
+    return interrupted(name, kind=ADVICE, ends=None, **how)
 
 
 def test_a_cluster_without_a_change_of_ours_is_clean():
     seen = looked([a_node("od")], pods_of("web", 3, node="od"), [a_deployment()])
-    assert plan_uninstall(seen, NOON) == Farewell()
-    assert Farewell().clean
+    assert plan_uninstall(seen, NOON) == UninstallPlan()
+    assert UninstallPlan().clean
 
 
 def test_a_node_that_was_only_advised_against_is_released_finished_with_or_not():
@@ -44,43 +44,43 @@ def test_a_node_that_was_only_advised_against_is_released_finished_with_or_not()
     closed = replace(node, interruption=marked(node.interruption, closed=at(30)))
     for one in (node, closed):
         [release] = plan_uninstall(looked([one], []), at(60)).plan.actions
-        assert isinstance(release, Release)
+        assert isinstance(release, Uncordon)
         assert release.node == one
 
 
 @pytest.mark.parametrize("seconds", [0, 60, 125, 230])
 def test_a_node_that_goes_within_minutes_is_waited_for_and_nothing_else_is_touched(seconds):
     web = raised(a_deployment(replicas=5), 3)
-    seen = looked([going("spot"), advised("other")], pods_of("web", 5, node="od"), [web])
+    seen = looked([interrupted("spot"), advised("other")], pods_of("web", 5, node="od"), [web])
     left = plan_uninstall(seen, at(seconds))
     assert left.plan.steps == ()
-    assert left.going == (
+    assert left.interrupted == (
         "spot-interruption on node spot: its instance goes at 2026-01-02T12:01:58Z",
     )
     assert not left.clean
 
 
 def test_maintenance_in_two_weeks_is_not_waited_for():
-    node = going("spot", kind="health-scheduled-change", ends=14 * 86_400)
+    node = interrupted("spot", kind="health-scheduled-change", ends=14 * 86_400)
     left = plan_uninstall(looked([node], []), NOON)
-    assert of(left.plan, Release)
-    assert left.going == ()
+    assert of(left.plan, Uncordon)
+    assert left.interrupted == ()
 
 
 def test_an_instance_that_did_not_go_when_it_should_have_is_released():
-    left = plan_uninstall(looked([going("spot")], []), at(600))
-    assert [action.node.name for action in of(left.plan, Release)] == ["spot"]
+    left = plan_uninstall(looked([interrupted("spot")], []), at(600))
+    assert [action.node.name for action in of(left.plan, Uncordon)] == ["spot"]
 
 
 def test_a_node_that_goes_away_with_its_instance_is_left_alone():
-    silent = going("silent", ready=False)
-    left = plan_uninstall(looked([died(going("dead")), silent], []), at(600))
-    assert left == Farewell()
+    silent = interrupted("silent", ready=False)
+    left = plan_uninstall(looked([died(interrupted("dead")), silent], []), at(600))
+    assert left == UninstallPlan()
 
 
 def test_a_taint_of_ours_without_its_record_is_taken_off():
     node = replace(a_node("spot"), taints=(Taint(key=INTERRUPTION, value=ADVICE),))
-    assert [a.node.name for a in of(plan_uninstall(looked([node], []), NOON).plan, Release)] == [
+    assert [a.node.name for a in of(plan_uninstall(looked([node], []), NOON).plan, Uncordon)] == [
         "spot"
     ]
 
@@ -95,7 +95,7 @@ def test_a_raised_count_goes_back_once_its_node_is_released():
     pods = [*pods_of("web", 2, node="spot"), *pods_of("more", 3, node="od")]
     seen = looked([advised(), a_node("od")], pods, [web])
     plan = plan_uninstall(seen, NOON).plan
-    assert [type(action) for action in plan.actions] == [Release, Scale]
+    assert [type(action) for action in plan.actions] == [Uncordon, Scale]
     [scale] = of(plan, Scale)
     assert (scale.workload.ref, scale.replicas, scale.temporary) == (WEB, 3, None)
 
@@ -113,7 +113,7 @@ def test_a_count_waits_while_putting_it_back_would_take_pods_that_serve():
         *pods_of("web", 2, node="dead"),
         *pods_of("new", 2, node="od", ready=False),
     ]
-    seen = looked([died(going("dead")), a_node("od")], pods, [web])
+    seen = looked([died(interrupted("dead")), a_node("od")], pods, [web])
     left = plan_uninstall(replace(seen, parents=seen.parents | web_of_new(seen)), at(60))
     assert left.plan.steps == ()
     [words] = left.waiting
@@ -147,7 +147,7 @@ def test_they_stay_cheap_while_a_surplus_has_still_to_go():
 
 def test_what_cannot_be_read_is_left_to_a_person_and_named():
     node = replace(a_node("spot"), unreadable="version 9")
-    web = replace(a_deployment(), annotations={TEMPORARY: "{}"})
+    web = replace(a_deployment(), annotations={SURGE: "{}"})
     left = plan_uninstall(looked([node], [], [web]), NOON)
     assert left.plan.steps == ()
     [about_node, about_web] = left.by_hand
@@ -159,42 +159,42 @@ def test_what_cannot_be_read_is_left_to_a_person_and_named():
 # --- The service, over the hollow cluster ----------------------------------------------------------
 
 
-def service(world: MemoryWorld) -> UninstallService:
-    deployed = world.deployed("plimsoll")
+def service(environment: MemoryEnvironment) -> UninstallService:
+    deployed = environment.deployed("plimsoll")
     return UninstallService(
-        registry=world.registry,
+        registry=environment.registry,
         clusters=deployed.clusters,
         groups=deployed.groups,
-        clock=world.clock,
+        clock=environment.clock,
         workers=SerialWorkers(),
         telemetry=Said(),
     )
 
 
 def test_the_functions_are_stopped_before_anything_is_put_back():
-    world, _ = a_world(mode=Mode.ACT)
-    departure = service(world).put_back(a_cluster(mode=Mode.ACT), "me", 10)
-    assert world.registry.get("harbor") == a_cluster(mode=Mode.OBSERVE)
+    environment, _ = an_environment(mode=Mode.ACT)
+    departure = service(environment).put_back(a_cluster(mode=Mode.ACT), "me", 10)
+    assert environment.registry.get("harbor") == a_cluster(mode=Mode.OBSERVE)
     assert departure.left.clean
     assert departure.outcomes == ()
 
 
 def test_a_slice_at_work_is_waited_for():
-    world, _ = a_world()
-    api = world.open(a_cluster())
-    assert api.acquire("slice", 10)
-    began = world.clock.now()
-    service(world).put_back(a_cluster(), "me", 30)
-    assert world.clock.now() - began >= timedelta(seconds=10)
+    environment, _ = an_environment()
+    api = environment.open(a_cluster())
+    assert api.acquire("reconcile", 10)
+    began = environment.clock.now()
+    service(environment).put_back(a_cluster(), "me", 30)
+    assert environment.clock.now() - began >= timedelta(seconds=10)
     assert api.acquire("the next", 10), "the Lease was not given back"
 
 
 def test_a_slice_that_never_ends_is_an_error_that_can_be_tried_again():
-    world, counting = a_world()
-    world.open(a_cluster()).acquire("slice", 3600)
+    environment, counting = an_environment()
+    environment.open(a_cluster()).acquire("reconcile", 3600)
     counting.writes.clear()
     with pytest.raises(Temporary, match="holds its Lease"):
-        service(world).put_back(a_cluster(), "me", 5)
+        service(environment).put_back(a_cluster(), "me", 5)
     assert counting.writes == []
 
 
@@ -204,19 +204,19 @@ class NoPatches:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def call(self, method: str, path: str, **how: Any) -> Answer:
+    def call(self, method: str, path: str, **how: Any) -> Response:
         if method == "PATCH":
-            return Answer(status=403, body={"kind": "Status", "reason": "Forbidden", "code": 403})
+            return Response(status=403, body={"kind": "Status", "reason": "Forbidden", "code": 403})
         return self._transport.call(method, path, **how)
 
 
 def test_what_is_refused_is_not_tried_again_and_is_named(capsys: pytest.CaptureFixture[str]):
-    world, _ = a_world()
-    interrupt(world, kind=ADVICE, seconds=None)
-    world.transports["harbor"] = NoPatches(world.transports["harbor"])
-    began = world.clock.now()
-    departure = service(world).put_back(a_cluster(), "me", 60)
-    assert world.clock.now() == began
+    environment, _ = an_environment()
+    interrupt(environment, kind=ADVICE, seconds=None)
+    environment.transports["harbor"] = NoPatches(environment.transports["harbor"])
+    began = environment.clock.now()
+    departure = service(environment).put_back(a_cluster(), "me", 60)
+    assert environment.clock.now() == began
     assert [outcome.done for outcome in departure.outcomes] == [False]
     assert not departure.left.clean
     assert "Node spot-1" in capsys.readouterr().err

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import pytest
 
-from plimsoll.adapters.kubernetes import Answer, KubernetesCluster, Transport
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.names import DELETION_COST, PREFIX
-from plimsoll.services.uninstall import Departure, UninstallService
+from plimsoll.services.uninstall import UninstallResult, UninstallService
 from tests.support.builders import a_group
-from tests.support.worlds import World, deployment
+from tests.support.workload_sets import WiredServices, deployment
 
 LISTS: Final = (
     "/api/v1/nodes",
@@ -42,7 +42,7 @@ class Dying:
         self._left = at
         self._before = before
 
-    def call(self, method: str, path: str, **how: Any) -> Answer:
+    def call(self, method: str, path: str, **how: Any) -> Response:
         if method == "GET" or "/leases" in path:
             return self._transport.call(method, path, **how)
         self._left -= 1
@@ -54,9 +54,9 @@ class Dying:
         return answer
 
 
-def a_world() -> World:
+def a_world() -> WiredServices:
     """Three replicas of web, two of them on a spot node, with room for both elsewhere."""
-    world = World()
+    world = WiredServices()
     world.join("spot", capacity="spot")
     world.apply(deployment(replicas=2))
     world.join("od")
@@ -65,22 +65,22 @@ def a_world() -> World:
     return world
 
 
-def advice(world: World) -> str:
+def advice(world: WiredServices) -> str:
     event = json.loads(world.spot_event(world.node("spot").instance or ""))
     event |= {"detail-type": "EC2 Instance Rebalance Recommendation"}
     del event["detail"]["instance-action"]
     return json.dumps(event)
 
 
-def play(world: World, body: str, *, at: int, before: bool) -> bool:
+def play(world: WiredServices, body: str, *, at: int, before: bool) -> bool:
     """Let a notice be handled and drained until the process dies; say whether it did."""
     whole = world.api
     transport = Dying(whole._requests.transport, at=at, before=before)
     world.api = KubernetesCluster(transport, "harbor", world, workers=SerialWorkers())
     try:
         world.notices.receive([body])
-        for tick in range(6):
-            world.drains.slice("harbor", f"slice-{tick}")
+        for wake_up in range(6):
+            world.drains.reconcile("harbor", f"reconcile-{wake_up}")
             world.sleep(20)
     except Killed:
         return True
@@ -90,7 +90,7 @@ def play(world: World, body: str, *, at: int, before: bool) -> bool:
     return False
 
 
-def uninstall(world: World) -> Departure:
+def uninstall(world: WiredServices) -> UninstallResult:
     return UninstallService(
         registry=world.registry,
         clusters=world,
@@ -101,7 +101,7 @@ def uninstall(world: World) -> Departure:
     ).put_back(world.cluster, "remove", 60)
 
 
-def marks(world: World) -> list[str]:
+def marks(world: WiredServices) -> list[str]:
     """Return everything of ours that is found on an object, but for pods on their way out."""
     return [
         f"{kind}/{thing['metadata']['name']}: {found}"
@@ -124,7 +124,7 @@ def _marks(thing: Mapping[str, Any]) -> Iterator[str]:
         yield "cordon"
 
 
-def replicas(world: World) -> int:
+def replicas(world: WiredServices) -> int:
     [web] = world.get("/apis/apps/v1/deployments")["items"]
     count: int = web["spec"]["replicas"]
     return count
@@ -158,7 +158,7 @@ def test_a_drain_with_a_deadline_is_waited_for_and_then_nothing_is_left():
     body = world.spot_event(world.node("spot").instance or "")
     assert play(world, body, at=2, before=False)
     found = uninstall(world)
-    assert found.left.going
+    assert found.left.interrupted
     assert found.outcomes == ()
 
     world.sleep(118)
@@ -172,7 +172,7 @@ def test_a_drain_with_a_deadline_is_waited_for_and_then_nothing_is_left():
 def test_a_drain_that_is_at_work_all_the_time_is_not_disturbed():
     world = a_world()
     play(world, advice(world), at=2, before=False)
-    world.api.acquire("a slice", 3600)
+    world.api.acquire("a reconcile", 3600)
     version = world.version()
     with pytest.raises(Temporary):
         uninstall(world)

@@ -10,6 +10,7 @@ import os
 from functools import cache
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
@@ -17,18 +18,17 @@ from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import client
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
-from plimsoll.adapters.remembered import RememberedRegistry
-from plimsoll.adapters.sqs import SqsTicks
+from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config, in_lambda
 from plimsoll.domain.clusters import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
+from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.notices import NoticeService
-from plimsoll.services.ownership import Ownership
 from plimsoll.services.ports import NodeGroups
 from plimsoll.services.rehearsal import Rehearsal
-from plimsoll.services.sweep import SweepService
+from plimsoll.services.resync import ResyncService
 
 
 @cache
@@ -81,9 +81,9 @@ def clusters() -> OpenClusters:
 
 
 @cache
-def registry() -> RememberedRegistry:
+def registry() -> CachedRegistry:
     """Return the registry of clusters."""
-    return RememberedRegistry(DynamoRegistry(aws(), config().clusters_table), CloudWatch())
+    return CachedRegistry(DynamoRegistry(aws(), config().clusters_table), CloudWatch())
 
 
 @cache
@@ -105,9 +105,9 @@ def instances() -> Ec2Instances:
 
 
 @cache
-def ticks() -> SqsTicks:
-    """Return the queue of ticks."""
-    return SqsTicks(aws(), config().ticks_queue)
+def wake_ups() -> SqsWakeUps:
+    """Return the queue of wake-ups."""
+    return SqsWakeUps(aws(), config().wake_ups_queue)
 
 
 @cache
@@ -136,7 +136,7 @@ def rehearsal() -> Rehearsal:
 def notices() -> NoticeService:
     """Return the handling of notices."""
     return NoticeService(
-        ownership=Ownership(
+        ownership=InstanceLocator(
             registry=registry(),
             index=index(),
             instances=instances(),
@@ -146,7 +146,7 @@ def notices() -> NoticeService:
         clusters=clusters(),
         rehearsal=rehearsal(),
         reports=reports(),
-        ticks=ticks(),
+        wake_ups=wake_ups(),
         clock=SystemClock(),
         workers=workers(),
         telemetry=CloudWatch(),
@@ -173,16 +173,16 @@ def drains() -> DrainService:
 
 
 @cache
-def sweep() -> SweepService:
-    """Return the sweep. Its threads are its own: each cluster's sweep needs the others."""
-    return SweepService(
+def resync() -> ResyncService:
+    """Return the resync. Its threads are its own: each cluster's resync needs the others."""
+    return ResyncService(
         registry=registry(),
         index=index(),
         instances=instances(),
         clusters=clusters(),
         reports=reports(),
         notices=notices(),
-        ticks=ticks(),
+        wake_ups=wake_ups(),
         clock=SystemClock(),
         workers=ThreadWorkers(8),
         telemetry=CloudWatch(),

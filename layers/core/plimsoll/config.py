@@ -31,7 +31,7 @@ class Config:
     """URL."""
     notices_dead_queue: str
     """URL; notices that nothing can mend lie here with their reasons."""
-    ticks_queue: str
+    wake_ups_queue: str
     """URL."""
     kill_switch: bool
     """No write to any cluster or node group, whatever its mode."""

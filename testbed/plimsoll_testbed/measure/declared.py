@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.domain.names import MIRROR
-from plimsoll_testbed.measure.tally import Budget, Tally, WorkloadId
+from plimsoll_testbed.measure.workload_metrics import Budget, WorkloadId, WorkloadMetrics
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 from plimsoll_testbed.scenario.scenario import ScaleEntry
 
@@ -37,7 +37,7 @@ class Declared:
     """All that is declared in the clusters of a drill."""
 
     def __init__(self) -> None:
-        self.tallies: dict[WorkloadId, Tally] = {}
+        self.workload_metrics: dict[WorkloadId, WorkloadMetrics] = {}
         self._budgets: dict[tuple[str, str, str], Budget] = {}
         self._autoscalers: dict[tuple[str, str, str], Held] = {}
 
@@ -61,22 +61,22 @@ class Declared:
                 self._budgets[key] = budget
             if held is not None:
                 self._autoscalers[key] = held
-            tally = tally_of(cluster, body)
-            if tally is None:
+            metrics = metrics_of(cluster, body)
+            if metrics is None:
                 continue
-            known = self.tallies.get(tally.id)
+            known = self.workload_metrics.get(metrics.id)
             if known is None:
-                self.tallies[tally.id] = tally
-                tally.since = now if measured else None
+                self.workload_metrics[metrics.id] = metrics
+                metrics.since = now if measured else None
                 continue
-            known.redeclare(now, tally)
-            if "replicas" in body["spec"] or tally.id[2] in LISTED:
-                known.declared = tally.declared
+            known.redeclare(now, metrics)
+            if "replicas" in body["spec"] or metrics.id[2] in LISTED:
+                known.declared = metrics.declared
         self._settle(now)
 
     def scale(self, now: datetime, entry: ScaleEntry) -> None:
         """Take in that the owner declares another count."""
-        self.tallies[
+        self.workload_metrics[
             entry.cluster, entry.namespace, entry.kind, entry.name
         ].declared = entry.replicas
         self._settle(now)
@@ -84,16 +84,20 @@ class Declared:
     def _settle(self, now: datetime) -> None:
         """Work out counts and floors, which depend on autoscalers, budgets and all they cover."""
         held = {autoscaler.workload: autoscaler for autoscaler in self._autoscalers.values()}
-        for tally in self.tallies.values():
-            autoscaler = held.get(tally.id)
-            tally.count(now, autoscaler.clamp(tally.declared) if autoscaler else tally.declared)
-        for tally in self.tallies.values():
-            budgets = [b for b in self._budgets.values() if b.covers(tally)]
-            covered = [(b, [t for t in self.tallies.values() if b.covers(t)]) for b in budgets]
-            tally.set_floor(now, covered)
+        for metrics in self.workload_metrics.values():
+            autoscaler = held.get(metrics.id)
+            metrics.count(
+                now, autoscaler.clamp(metrics.declared) if autoscaler else metrics.declared
+            )
+        for metrics in self.workload_metrics.values():
+            budgets = [b for b in self._budgets.values() if b.covers(metrics)]
+            covered = [
+                (b, [t for t in self.workload_metrics.values() if b.covers(t)]) for b in budgets
+            ]
+            metrics.set_floor(now, covered)
 
 
-def tally_of(cluster: str, body: Mapping[str, Any]) -> Tally | None:
+def metrics_of(cluster: str, body: Mapping[str, Any]) -> WorkloadMetrics | None:
     """Return the account to keep of an object, or None where none is kept."""
     kind, metadata = body["kind"], body["metadata"]
     mirror = MIRROR in (metadata.get("annotations") or {})
@@ -107,7 +111,7 @@ def tally_of(cluster: str, body: Mapping[str, Any]) -> Tally | None:
         rolling = spec.get("strategy", {}).get("rollingUpdate") or {}
     template = body if kind == "Pod" else spec.get("template", {})
     replicas = _parallel(spec) if kind == "Job" else spec.get("replicas", 1)
-    return Tally(
+    return WorkloadMetrics(
         id=(cluster, metadata.get("namespace", "default"), kind, metadata["name"]),
         selector=spec.get("selector", {}),
         labels=template.get("metadata", {}).get("labels", {}),

@@ -25,7 +25,7 @@ _MAXIMA: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ExpectationResult:
     """Whether everything held that was expected."""
 
     held: bool | None
@@ -33,12 +33,12 @@ class Verdict:
     failures: tuple[str, ...] = ()
 
 
-def judge(expect: Expect | None, figures: Figures, responder: str) -> Verdict:
+def judge(expect: Expect | None, figures: Figures, responder: str) -> ExpectationResult:
     """Return the verdict on a drill; without expectations everything holds."""
     if responder != JUDGED:
-        return Verdict(held=None)
+        return ExpectationResult(held=None)
     failures = () if expect is None else tuple(_failures(expect, figures))
-    return Verdict(held=not failures, failures=failures)
+    return ExpectationResult(held=not failures, failures=failures)
 
 
 def _failures(expect: Expect, figures: Figures) -> Iterator[str]:

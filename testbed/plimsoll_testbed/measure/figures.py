@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from plimsoll_testbed.measure.ledgers import GroupLedger, NodeLedger
-from plimsoll_testbed.measure.tally import Tally
+from plimsoll_testbed.measure.node_metrics import GroupMetrics, NodeMetrics
+from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +116,9 @@ def figures(  # noqa: PLR0913 - all that was measured
     settled: bool,
     zero: datetime,
     end: datetime,
-    tallies: Iterable[Tally],
-    nodes: Iterable[NodeLedger],
-    groups: Iterable[GroupLedger],
+    workload_metrics: Iterable[WorkloadMetrics],
+    nodes: Iterable[NodeMetrics],
+    groups: Iterable[GroupMetrics],
     spot_price: float,
 ) -> Figures:
     """Return the figures of the accounts, which must be up to date."""
@@ -128,8 +128,8 @@ def figures(  # noqa: PLR0913 - all that was measured
     def order(cluster: str) -> int:
         return clusters.index(cluster) if cluster in clusters else len(clusters)
 
-    counted = sorted(tallies, key=lambda tally: (order(tally.id[0]), tally.id))
-    rows = tuple(_workload(tally) for tally in counted)
+    counted = sorted(workload_metrics, key=lambda metrics: (order(metrics.id[0]), metrics.id))
+    rows = tuple(_workload(metrics) for metrics in counted)
     listed = sorted(
         (node for node in nodes if node.listed),
         key=lambda node: (order(node.cluster), node.noticed or node.gone or end, node.name),
@@ -153,28 +153,28 @@ def _since(zero: datetime, moment: datetime | None) -> float | None:
     return None if moment is None else max(0.0, _seconds(moment - zero))
 
 
-def _workload(tally: Tally) -> WorkloadFigures:
-    cluster, namespace, kind, name = tally.id
+def _workload(metrics: WorkloadMetrics) -> WorkloadFigures:
+    cluster, namespace, kind, name = metrics.id
     return WorkloadFigures(
         cluster=cluster,
         namespace=namespace,
         kind=kind,
         name=name,
-        replicas=tally.replicas,
-        ready_floor=tally.floor,
-        min_ready=tally.min_ready or 0,
-        seconds_below_floor=_seconds(tally.below_floor),
-        seconds_below_replicas=_seconds(tally.below_replicas),
-        ready_replica_seconds_lost=_seconds(tally.lost),
-        seconds_at_zero=_seconds(tally.at_zero),
-        pods_killed=tally.killed,
-        pods_cut_short=tally.cut_short,
-        pods_evicted=tally.evicted,
-        replaced_first=tally.replaced_first,
+        replicas=metrics.replicas,
+        ready_floor=metrics.floor,
+        min_ready=metrics.min_ready or 0,
+        seconds_below_floor=_seconds(metrics.below_floor),
+        seconds_below_replicas=_seconds(metrics.below_replicas),
+        ready_replica_seconds_lost=_seconds(metrics.lost),
+        seconds_at_zero=_seconds(metrics.at_zero),
+        pods_killed=metrics.killed,
+        pods_cut_short=metrics.cut_short,
+        pods_evicted=metrics.evicted,
+        replaced_first=metrics.replaced_first,
     )
 
 
-def _node(node: NodeLedger, zero: datetime) -> NodeFigures:
+def _node(node: NodeMetrics, zero: datetime) -> NodeFigures:
     return NodeFigures(
         cluster=node.cluster,
         name=node.name,
@@ -191,7 +191,7 @@ def _node(node: NodeLedger, zero: datetime) -> NodeFigures:
     )
 
 
-def _group(group: GroupLedger, zero: datetime, end: datetime) -> GroupFigures:
+def _group(group: GroupMetrics, zero: datetime, end: datetime) -> GroupFigures:
     return GroupFigures(
         cluster=group.cluster,
         group=group.group,
@@ -203,7 +203,7 @@ def _group(group: GroupLedger, zero: datetime, end: datetime) -> GroupFigures:
     )
 
 
-def _cost(groups: Sequence[GroupLedger], end: datetime, spot_price: float) -> float | None:
+def _cost(groups: Sequence[GroupMetrics], end: datetime, spot_price: float) -> float | None:
     hours = [(group, group.hours(end) * group.price) for group in groups]
     on_demand = math.fsum(cost for _, cost in hours)
     if not on_demand:
@@ -215,9 +215,9 @@ def _cost(groups: Sequence[GroupLedger], end: datetime, spot_price: float) -> fl
 
 
 def _totals(
-    tallies: Sequence[Tally],
+    workload_metrics: Sequence[WorkloadMetrics],
     rows: Sequence[WorkloadFigures],
-    nodes: Sequence[NodeLedger],
+    nodes: Sequence[NodeMetrics],
     *,
     cost: float | None,
 ) -> Totals:
@@ -227,7 +227,9 @@ def _totals(
     return Totals(
         pods_killed=sum(row.pods_killed for row in rows),
         pods_cut_short=sum(row.pods_cut_short for row in rows),
-        workloads_at_zero=sum(bool(tally.at_zero) and tally.twice for tally in tallies),
+        workloads_at_zero=sum(
+            bool(metrics.at_zero) and metrics.twice for metrics in workload_metrics
+        ),
         seconds_at_zero=_sum(row.seconds_at_zero for row in rows),
         seconds_below_floor=_sum(row.seconds_below_floor for row in rows),
         seconds_below_replicas=_sum(row.seconds_below_replicas for row in rows),

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, override
 
-from plimsoll_testbed.measure.tally import Tally, WorkloadId
+from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
 
 if TYPE_CHECKING:  # `rigs` names the history in its protocol
     from plimsoll_testbed.measure.listening import Listener, Progress
-    from plimsoll_testbed.measure.picture import Picture
+    from plimsoll_testbed.measure.snapshot import Snapshot
 
 type Fate = Literal["evicted", "killed", "cut short"]
 
@@ -74,10 +74,10 @@ class NodeTrack:
 class Recorder:
     """Keeps nothing."""
 
-    def begin(self, now: datetime, tallies: Iterable[Tally]) -> None:
+    def begin(self, now: datetime, workload_metrics: Iterable[WorkloadMetrics]) -> None:
         """Take in that this is time 0."""
 
-    def counts(self, now: datetime, tally: Tally) -> None:
+    def counts(self, now: datetime, metrics: WorkloadMetrics) -> None:
         """Take in that a workload's counts may have changed."""
 
     def launched(self, now: datetime, cluster: str, group: str, instance: str, node: str) -> None:
@@ -89,7 +89,7 @@ class Recorder:
     def load(self, now: datetime, instance: str, pods: int) -> None:
         """Take in how many pods are on an instance."""
 
-    def pod(self, uid: str, name: str, tally: Tally | None) -> None:
+    def pod(self, uid: str, name: str, metrics: WorkloadMetrics | None) -> None:
         """Take in whose pod one is; None: it counts nowhere."""
 
     def fate(self, now: datetime, fate: Fate, uid: str, instance: str | None) -> None:
@@ -111,17 +111,17 @@ class History(Recorder):
         self._pods: dict[str, tuple[str, WorkloadId]] = {}
 
     @override
-    def begin(self, now: datetime, tallies: Iterable[Tally]) -> None:
+    def begin(self, now: datetime, workload_metrics: Iterable[WorkloadMetrics]) -> None:
         self._zero = now
-        for tally in tallies:
-            self.counts(now, tally)
+        for metrics in workload_metrics:
+            self.counts(now, metrics)
 
     @override
-    def counts(self, now: datetime, tally: Tally) -> None:
-        if not tally.counted:
+    def counts(self, now: datetime, metrics: WorkloadMetrics) -> None:
+        if not metrics.counted:
             return
-        newer = Level(self._at(now), len(tally.ready), tally.bound, tally.bound_floor)
-        levels = self.levels.setdefault(tally.id, [])
+        newer = Level(self._at(now), len(metrics.ready), metrics.bound, metrics.bound_floor)
+        levels = self.levels.setdefault(metrics.id, [])
         if levels and levels[-1].seconds == newer.seconds:
             levels.pop()
         if not levels or levels[-1][1:] != newer[1:]:
@@ -148,10 +148,10 @@ class History(Recorder):
             loads.append(Load(at, pods))
 
     @override
-    def pod(self, uid: str, name: str, tally: Tally | None) -> None:
-        if tally is not None:
-            self._pods[uid] = (name, tally.id)
-            self.owners[f"{tally.id[1]}/{name}"] = tally.id
+    def pod(self, uid: str, name: str, metrics: WorkloadMetrics | None) -> None:
+        if metrics is not None:
+            self._pods[uid] = (name, metrics.id)
+            self.owners[f"{metrics.id[1]}/{name}"] = metrics.id
 
     @override
     def fate(self, now: datetime, fate: Fate, uid: str, instance: str | None) -> None:
@@ -172,7 +172,7 @@ class History(Recorder):
         return 0.0 if self._zero is None else max(0.0, (now - self._zero).total_seconds())
 
 
-class Noting:
+class RecordingListener:
     """A listener that keeps what it hears, and passes everything on."""
 
     def __init__(self, listener: Listener, history: History) -> None:
@@ -188,6 +188,6 @@ class Noting:
         self._history.said(seconds, what)
         self._listener.say(seconds, what)
 
-    def show(self, picture: Callable[[], Picture]) -> None:
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Pass it on."""
-        self._listener.show(picture)
+        self._listener.show(snapshot)

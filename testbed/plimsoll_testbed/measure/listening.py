@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll_testbed.measure.picture import Picture
+from plimsoll_testbed.measure.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Listener(Protocol):
     def say(self, seconds: float, what: str) -> None:
         """Something happened, so many seconds after time 0 (before it: since the start)."""
 
-    def show(self, picture: Callable[[], Picture]) -> None:
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Take a picture now, or let it be: asking is free, and the answer costs a little.
 
         It can be taken during this call only, while the rig holds its world still.
@@ -44,5 +44,5 @@ class Quiet:
     def say(self, seconds: float, what: str) -> None:
         """Pass it over."""
 
-    def show(self, picture: Callable[[], Picture]) -> None:
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Pass it over."""

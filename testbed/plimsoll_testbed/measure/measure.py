@@ -21,8 +21,13 @@ from plimsoll.domain import names
 from plimsoll_testbed.measure.declared import Declared
 from plimsoll_testbed.measure.figures import Figures, figures
 from plimsoll_testbed.measure.history import Recorder
-from plimsoll_testbed.measure.ledgers import GroupLedger, NodeLedger
-from plimsoll_testbed.measure.tally import PodTally, Tally, WorkloadId, left_by_eviction
+from plimsoll_testbed.measure.node_metrics import GroupMetrics, NodeMetrics
+from plimsoll_testbed.measure.workload_metrics import (
+    PodMetrics,
+    WorkloadId,
+    WorkloadMetrics,
+    left_by_eviction,
+)
 from plimsoll_testbed.model.durations import parse_duration
 from plimsoll_testbed.scenario.labels import selects
 from plimsoll_testbed.scenario.manifestchecks import STOP
@@ -36,7 +41,7 @@ JITTER = timedelta(milliseconds=250)
 class _Pods:
     """The pods of one cluster that exist, by uid."""
 
-    known: dict[str, PodTally] = field(default_factory=dict)
+    known: dict[str, PodMetrics] = field(default_factory=dict)
     on_node: dict[str, set[str]] = field(default_factory=dict)
 
 
@@ -47,9 +52,9 @@ class Measurement:
         self._recorder = recorder or Recorder()
         self.started: datetime | None = None
         self._declared = Declared()
-        self.nodes: dict[str, NodeLedger] = {}
+        self.nodes: dict[str, NodeMetrics] = {}
         """By instance id: a node name may come back."""
-        self.groups: dict[tuple[str, str], GroupLedger] = {}
+        self.groups: dict[tuple[str, str], GroupMetrics] = {}
         self.kubernetes_calls: Counter[str] = Counter()
         self.aws_calls: Counter[str] = Counter()
         self.reports: dict[str, tuple[str, ...]] = {}
@@ -58,9 +63,9 @@ class Measurement:
         self._stop: dict[str, timedelta] = {}
 
     @property
-    def tallies(self) -> Mapping[WorkloadId, Tally]:
+    def workload_metrics(self) -> Mapping[WorkloadId, WorkloadMetrics]:
         """The account of each workload."""
-        return self._declared.tallies
+        return self._declared.workload_metrics
 
     # What the scenario declares.
 
@@ -68,7 +73,7 @@ class Measurement:
         self, cluster: str, group: str, *, capacity: str, price: float, stop: timedelta
     ) -> None:
         """Declare a node group, and how long pods of its cluster take to stop by default."""
-        self.groups[cluster, group] = GroupLedger(
+        self.groups[cluster, group] = GroupMetrics(
             cluster=cluster, group=group, capacity=capacity, price=price
         )
         self._stop[cluster] = stop
@@ -90,15 +95,15 @@ class Measurement:
     def begin(self, now: datetime) -> None:
         """Start to measure: every workload is fully Ready, this is time 0."""
         self.started = now
-        for tally in self.tallies.values():
-            tally.begin(now)
+        for metrics in self.workload_metrics.values():
+            metrics.begin(now)
         for group in self.groups.values():
             group.begin(now)
-        self._recorder.begin(now, self.tallies.values())
+        self._recorder.begin(now, self.workload_metrics.values())
 
     def _record(self, now: datetime) -> None:
-        for tally in self.tallies.values():
-            self._recorder.counts(now, tally)
+        for metrics in self.workload_metrics.values():
+            self._recorder.counts(now, metrics)
 
     # What the API server shows.
 
@@ -115,9 +120,9 @@ class Measurement:
         seen.update(now, pod)
         if (was_on, was_there) != (seen.node, seen.occupies):
             self._move(now, cluster, seen, was_on if was_there else None)
-        if seen.tally is not None:
-            seen.tally.set_ready(now, uid, ready=seen.ready)
-            self._recorder.counts(now, seen.tally)
+        if seen.metrics is not None:
+            seen.metrics.set_ready(now, uid, ready=seen.ready)
+            self._recorder.counts(now, seen.metrics)
 
     def pod_removed(self, now: datetime, cluster: str, pod: Mapping[str, Any]) -> None:
         """Take in that a pod is no longer in the API; `pod` is its last state."""
@@ -129,30 +134,30 @@ class Measurement:
         if seen.leaving_since is None:
             self._leave(now, cluster, seen, pod, at_once=True)
         self._count_cut(now, cluster, seen)
-        if seen.tally is not None:
-            seen.tally.set_ready(now, uid, ready=False)
-            self._recorder.counts(now, seen.tally)
+        if seen.metrics is not None:
+            seen.metrics.set_ready(now, uid, ready=False)
+            self._recorder.counts(now, seen.metrics)
         if seen.occupies:
             self._move(now, cluster, seen, seen.node, removed=True)
 
     def observe_node(self, now: datetime, cluster: str, node: Mapping[str, Any]) -> None:
         """Take in a node that was added or changed: it may have been cordoned."""
-        ledger = self._node(cluster, node["metadata"]["name"])
-        if ledger is not None:
-            self._recorder.joined(now, ledger.instance)
+        metrics = self._node(cluster, node["metadata"]["name"])
+        if metrics is not None:
+            self._recorder.joined(now, metrics.instance)
             if node.get("spec", {}).get("unschedulable"):
-                ledger.cordon(now)
+                metrics.cordon(now)
 
-    def _meet(self, cluster: str, pod: Mapping[str, Any]) -> PodTally:
+    def _meet(self, cluster: str, pod: Mapping[str, Any]) -> PodMetrics:
         metadata, spec = pod["metadata"], pod["spec"]
         owner = next((o for o in metadata.get("ownerReferences", ()) if o.get("controller")), None)
         stop = (metadata.get("annotations") or {}).get(STOP)
         default = self._stop.get(cluster, timedelta(seconds=3))
-        tally = self._workload(cluster, metadata, owner)
-        self._recorder.pod(metadata["uid"], metadata["name"], tally)
-        return PodTally(
+        metrics = self._workload(cluster, metadata, owner)
+        self._recorder.pod(metadata["uid"], metadata["name"], metrics)
+        return PodMetrics(
             uid=metadata["uid"],
-            tally=tally,
+            metrics=metrics,
             ignored=(owner or {}).get("kind") == "DaemonSet"
             or names.MIRROR in (metadata.get("annotations") or {}),
             own_grace=timedelta(seconds=spec.get("terminationGracePeriodSeconds", 30)),
@@ -161,19 +166,19 @@ class Measurement:
 
     def _workload(
         self, cluster: str, metadata: Mapping[str, Any], owner: Mapping[str, Any] | None
-    ) -> Tally | None:
+    ) -> WorkloadMetrics | None:
         """Return whose pod it is. Above a ReplicaSet stands the Deployment that selects the pod."""
         namespace = metadata.get("namespace", "default")
         kind, name = ("Pod", metadata["name"]) if owner is None else (owner["kind"], owner["name"])
-        direct = self.tallies.get((cluster, namespace, kind, name))
+        direct = self.workload_metrics.get((cluster, namespace, kind, name))
         if direct is not None or kind != "ReplicaSet":
             return direct
         return next(
             (
-                tally
-                for tally in self.tallies.values()
-                if tally.id[:3] == (cluster, namespace, "Deployment")
-                and selects(tally.selector, metadata.get("labels") or {})
+                metrics
+                for metrics in self.workload_metrics.values()
+                if metrics.id[:3] == (cluster, namespace, "Deployment")
+                and selects(metrics.selector, metadata.get("labels") or {})
             ),
             None,
         )
@@ -182,7 +187,7 @@ class Measurement:
         self,
         now: datetime,
         cluster: str,
-        seen: PodTally,
+        seen: PodMetrics,
         pod: Mapping[str, Any],
         *,
         at_once: bool = False,
@@ -192,36 +197,36 @@ class Measurement:
         seen.ran = pod.get("status", {}).get("phase") == "Running"
         if at_once:
             seen.granted = timedelta(0)
-        if seen.tally is None or self.started is None or seen.killed:
+        if seen.metrics is None or self.started is None or seen.killed:
             return
-        ledger = self._node(cluster, pod["spec"].get("nodeName"))
-        noticed = ledger is not None and ledger.noticed is not None
+        metrics = self._node(cluster, pod["spec"].get("nodeName"))
+        noticed = metrics is not None and metrics.noticed is not None
         seen.evicted = left_by_eviction(pod)
-        seen.replaced = noticed and seen.tally.replaced_without(seen.uid)
-        seen.tally.evicted += seen.evicted
-        seen.tally.replaced_first += seen.replaced
+        seen.replaced = noticed and seen.metrics.replaced_without(seen.uid)
+        seen.metrics.evicted += seen.evicted
+        seen.metrics.replaced_first += seen.replaced
         if seen.evicted:
-            self._recorder.fate(now, "evicted", seen.uid, ledger.instance if ledger else None)
+            self._recorder.fate(now, "evicted", seen.uid, metrics.instance if metrics else None)
 
-    def _count_cut(self, now: datetime, cluster: str, seen: PodTally) -> None:
+    def _count_cut(self, now: datetime, cluster: str, seen: PodMetrics) -> None:
         """Count a pod that was stopped before its own grace period, and itself, were done."""
         if self.started is None or not seen.ran or seen.killed or seen.ignored:
             return
         served = now - (seen.leaving_since or now)
         shortened = seen.granted is not None and seen.granted < seen.own_grace
         if shortened and served + JITTER < min(seen.stop, seen.own_grace):
-            if seen.tally is not None:
-                seen.tally.cut_short += 1
-            ledger = self._node(cluster, seen.node)
-            if ledger is not None:
-                ledger.cut_short += 1
-            self._recorder.fate(now, "cut short", seen.uid, ledger.instance if ledger else None)
+            if seen.metrics is not None:
+                seen.metrics.cut_short += 1
+            metrics = self._node(cluster, seen.node)
+            if metrics is not None:
+                metrics.cut_short += 1
+            self._recorder.fate(now, "cut short", seen.uid, metrics.instance if metrics else None)
 
     def _move(
         self,
         now: datetime,
         cluster: str,
-        seen: PodTally,
+        seen: PodMetrics,
         was_on: str | None,
         *,
         removed: bool = False,
@@ -236,13 +241,13 @@ class Measurement:
         if here is not None:
             on_node.setdefault(here, set()).add(seen.uid)
         for name in {was_on, here} - {None}:
-            ledger = self._node(cluster, name)
-            if ledger is not None:
+            metrics = self._node(cluster, name)
+            if metrics is not None:
                 pods = len(on_node.get(str(name), ()))
-                ledger.occupy(now, pods)
-                self._recorder.load(now, ledger.instance, pods)
+                metrics.occupy(now, pods)
+                self._recorder.load(now, metrics.instance, pods)
 
-    def _node(self, cluster: str, name: str | None) -> NodeLedger | None:
+    def _node(self, cluster: str, name: str | None) -> NodeMetrics | None:
         if name is None:
             return None
         instance = self._instance_at.get((cluster, name))
@@ -254,7 +259,7 @@ class Measurement:
         self, now: datetime, cluster: str, group: str, instance: str, *, node: str, zone: str
     ) -> None:
         """Take in that an instance runs, from its launch on; `node` is the name it will have."""
-        self.nodes[instance] = NodeLedger(
+        self.nodes[instance] = NodeMetrics(
             cluster=cluster, name=node, instance=instance, group=group, zone=zone
         )
         self._instance_at[cluster, node] = instance
@@ -269,27 +274,27 @@ class Measurement:
         self, now: datetime, instance: str, notice: str, *, deadline: datetime | None
     ) -> None:
         """Take in that a notice about an instance was sent, and when the instance will go."""
-        ledger = self.nodes[instance]
-        pods = self._pods.get(ledger.cluster, _Pods())
-        ledger.notice(now, notice, deadline, pods=len(pods.on_node.get(ledger.name, ())))
+        metrics = self.nodes[instance]
+        pods = self._pods.get(metrics.cluster, _Pods())
+        metrics.notice(now, notice, deadline, pods=len(pods.on_node.get(metrics.name, ())))
 
     def gone(self, now: datetime, instance: str) -> None:
         """Take in that an instance vanished, before its pods or node are removed from the API."""
-        ledger = self.nodes[instance]
-        if ledger.gone is not None:
+        metrics = self.nodes[instance]
+        if metrics.gone is not None:
             return
-        pods = self._pods.get(ledger.cluster, _Pods())
-        for uid in sorted(pods.on_node.get(ledger.name, ())):
+        pods = self._pods.get(metrics.cluster, _Pods())
+        for uid in sorted(pods.on_node.get(metrics.name, ())):
             seen = pods.known[uid]
             if seen.running and not seen.killed and not seen.stopped_by(now):
                 seen.killed = True
                 if self.started is not None:
-                    ledger.killed += 1
+                    metrics.killed += 1
                     self._recorder.fate(now, "killed", uid, instance)
-                    if seen.tally is not None:
-                        seen.tally.kill(seen)
-        ledger.gone = now
-        self.groups[ledger.cluster, ledger.group].stop(now, instance)
+                    if seen.metrics is not None:
+                        seen.metrics.kill(seen)
+        metrics.gone = now
+        self.groups[metrics.cluster, metrics.group].stop(now, instance)
 
     def kubernetes_call(self, verb: str) -> None:
         """Count one call to the Kubernetes API by the responder."""
@@ -312,8 +317,10 @@ class Measurement:
 
         Jobs and bare Pods are waited for before time 0, and not any more after it.
         """
-        waited_for = (t for t in self.tallies.values() if t.counted or self.started is None)
-        return [text for tally in waited_for if (text := tally.lacking())]
+        waited_for = (
+            t for t in self.workload_metrics.values() if t.counted or self.started is None
+        )
+        return [text for metrics in waited_for if (text := metrics.lacking())]
 
     def restless(self) -> list[str]:
         """Return in words what still moves: pods, and interruptions that have a deadline."""
@@ -335,15 +342,15 @@ class Measurement:
         """Return the figures of the drill up to now. It may go on and be asked again."""
         if self.started is None:
             raise ValueError("a drill that has not begun has no figures")
-        for tally in self.tallies.values():
-            tally.advance(now)
-            tally.look()
+        for metrics in self.workload_metrics.values():
+            metrics.advance(now)
+            metrics.look()
         return figures(
             now - self.started,
             settled=settled,
             zero=self.started,
             end=now,
-            tallies=self.tallies.values(),
+            workload_metrics=self.workload_metrics.values(),
             nodes=self.nodes.values(),
             groups=self.groups.values(),
             spot_price=spot_price,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-ROUTINE: Final = frozenset({"another slice is at work"})
+ROUTINE: Final = frozenset({"another reconcile is at work"})
 """Messages that are true all the time, and tell a watcher nothing."""
 
 _STEPS: Final = {
@@ -18,7 +18,7 @@ _STEPS: Final = {
     "would act": "would ",
 }
 """Messages about one action, and how its sentence begins."""
-_VERBS: Final = {"give-back": "put"}
+_VERBS: Final = {"finish-surge": "put"}
 """Actions whose names do not read well before what they act on: "Deployment x back to 3"."""
 
 

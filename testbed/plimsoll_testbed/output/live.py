@@ -19,8 +19,8 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from plimsoll_testbed.measure.listening import Listener, Progress
-from plimsoll_testbed.measure.picture import Picture
 from plimsoll_testbed.measure.sentences import routine
+from plimsoll_testbed.measure.snapshot import Snapshot
 from plimsoll_testbed.output.screen import Line, Other, Screen, workload_name
 
 LOOK: Final = 0.2
@@ -75,7 +75,7 @@ class LiveView(AbstractContextManager["LiveView"]):
         self._others = others
         self._pace = pace
         self._lines: deque[Line] = deque(maxlen=_RECENT)
-        self._picture: Picture | None = None
+        self._snapshot: Snapshot | None = None
         self._taken = 0.0
         self._began = time.monotonic()
         self._doing = "setting up"
@@ -94,7 +94,7 @@ class LiveView(AbstractContextManager["LiveView"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._live.transient = self._picture is None
+        self._live.transient = self._snapshot is None
         self._live.__exit__(kind, error, trace)
 
     def step(self, what: str) -> None:
@@ -106,28 +106,28 @@ class LiveView(AbstractContextManager["LiveView"]):
 
     def say(self, seconds: float, what: str) -> None:
         """Take a line into the log; while things are set up, print it for good."""
-        if self._picture is None:
+        if self._snapshot is None:
             self._console.print(Text(f"{seconds:6.1f} s  {what}"))
         elif not routine(what) and all(line.what != what for line in self._lines):
             self._lines.append(Line(seconds=seconds, what=what))
 
-    def show(self, picture: Callable[[], Picture]) -> None:
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Take a picture if the last one is old enough."""
         if self._pace:
             time.sleep(self._pace)
-        if self._pace or self._picture is None or time.monotonic() - self._taken >= LOOK:
-            self._picture = picture()
+        if self._pace or self._snapshot is None or time.monotonic() - self._taken >= LOOK:
+            self._snapshot = snapshot()
             self._taken = time.monotonic()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the newest picture, or that there is none yet."""
-        if self._picture is None:
+        if self._snapshot is None:
             self._spinner.update(text=f"{self._doing}, {time.monotonic() - self._began:.0f} s")
             yield self._spinner
             return
         yield Screen(
             title=self._title,
-            picture=self._picture,
+            snapshot=self._snapshot,
             lines=tuple(self._lines),
             others=self._others,
         )
@@ -165,19 +165,19 @@ class PlainView(AbstractContextManager["PlainView"]):
             self._recent.append(what)
             self._print(f"{seconds:8.1f}  {what}")
 
-    def show(self, picture: Callable[[], Picture]) -> None:
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Say from time to time how things stand."""
         if self._seconds - self._told >= STATUS:
             self._told = self._seconds
-            self._print(status_line(picture()))
+            self._print(status_line(snapshot()))
 
     def _print(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
 
 
-def status_line(picture: Picture) -> str:
+def status_line(snapshot: Snapshot) -> str:
     """Return in one line how things stand."""
     ready = ", ".join(
-        f"{workload_name(w, picture)} {w.ready}/{w.replicas}" for w in picture.workloads
+        f"{workload_name(w, snapshot)} {w.ready}/{w.replicas}" for w in snapshot.workloads
     )
-    return f"{picture.seconds:8.1f}  {picture.phase} ({ready})"
+    return f"{snapshot.seconds:8.1f}  {snapshot.phase} ({ready})"

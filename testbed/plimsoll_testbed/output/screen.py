@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from plimsoll_testbed.measure.picture import NodePicture, Picture, WorkloadPicture
+from plimsoll_testbed.measure.snapshot import NodeSnapshot, Snapshot, WorkloadSnapshot
 
 WIDE: Final = 110
 """Columns from which on a node's workloads are named."""
@@ -73,7 +73,7 @@ class Screen:
     """One drawing."""
 
     title: str
-    picture: Picture
+    snapshot: Snapshot
     lines: Sequence[Line] = ()
     others: Sequence[Other] = ()
 
@@ -82,18 +82,18 @@ class Screen:
         signs = _ASCII if options.ascii_only else Signs()
         width = options.max_width
         height = (options.height or console.height) - 1  # the line below is the cursor's
-        room = height - _FRAME - _LOG_AT_LEAST
-        left = _nodes(self.picture, signs, room, wide=width >= WIDE)
-        right = Group(*_workloads(self.picture, signs), *self._beside())
+        headroom = height - _FRAME - _LOG_AT_LEAST
+        left = _nodes(self.snapshot, signs, headroom, wide=width >= WIDE)
+        right = Group(*_workloads(self.snapshot, signs), *self._beside())
         right_width = min(console.measure(right, options=options).maximum, width // 2)
         body = Table.grid()
         body.add_column(width=width - right_width - _GAP)
         body.add_column(width=_GAP)
         body.add_column(width=right_width)
         body.add_row(Group(*left), "", right)
-        yield _headline(self.title, f"{self.picture.seconds:.0f} s")
-        yield Text(self.picture.phase, no_wrap=True, overflow="ellipsis")
-        drawn = console.render_lines(body, options.update(height=None), pad=False)[:room]
+        yield _headline(self.title, f"{self.snapshot.seconds:.0f} s")
+        yield Text(self.snapshot.phase, no_wrap=True, overflow="ellipsis")
+        drawn = console.render_lines(body, options.update(height=None), pad=False)[:headroom]
         for row in drawn:
             yield from row
             yield Text("", end="\n")
@@ -108,7 +108,7 @@ class Screen:
         yield Text("")
         table = _grid(9, 6, 7, 6, right=(1, 2, 3))
         table.add_row(*(Text(t, style="dim") for t in ("in all", "lost", "at zero", "killed")))
-        workloads = self.picture.workloads
+        workloads = self.snapshot.workloads
         mine = Other(
             responder="here",
             lost=sum(w.lost for w in workloads),
@@ -121,7 +121,7 @@ class Screen:
         yield table
 
 
-def pods_bar(node: NodePicture, signs: Signs) -> Text:
+def pods_bar(node: NodeSnapshot, signs: Signs) -> Text:
     """Return the pods of a node as blocks."""
     kinds = (
         (sum(p.ready for p in node.pods), signs.ready, "green"),
@@ -136,7 +136,7 @@ def pods_bar(node: NodePicture, signs: Signs) -> Text:
     return bar
 
 
-def ready_bar(workload: WorkloadPicture, signs: Signs, longest: int = _BLOCKS) -> Text:
+def ready_bar(workload: WorkloadSnapshot, signs: Signs, longest: int = _BLOCKS) -> Text:
     """Return what is Ready of a workload, with a mark where its floor is."""
     cells = min(workload.replicas, longest)
     scale = cells / workload.replicas if workload.replicas else 0.0
@@ -161,20 +161,22 @@ def _headline(title: str, time: str) -> RenderableType:
     return line
 
 
-def _nodes(picture: Picture, signs: Signs, room: int, *, wide: bool) -> Iterator[RenderableType]:
+def _nodes(
+    snapshot: Snapshot, signs: Signs, headroom: int, *, wide: bool
+) -> Iterator[RenderableType]:
     table = _grid(0, 2, _BLOCKS, 21, *([0] if wide else []))
-    kinds = [k for k in ("on-demand", "spot") if any(n.capacity == k for n in picture.nodes)]
-    kept = _most_telling(picture.nodes, room - len(kinds))
+    kinds = [k for k in ("on-demand", "spot") if any(n.capacity == k for n in snapshot.nodes)]
+    kept = _most_telling(snapshot.nodes, headroom - len(kinds))
     for kind in kinds:
         table.add_row(Text(kind, style="dim"))
-        for node in picture.nodes:
+        for node in snapshot.nodes:
             if node.capacity == kind and node in kept:
                 zone = node.zone.rpartition("-")[2]
                 row: list[RenderableType] = [node.name, zone, pods_bar(node, signs)]
                 row += [_status(node, signs), *([_who(node)] if wide else [])]
                 table.add_row(*row)
     yield table
-    left_out = Counter(n.state for n in picture.nodes if n not in kept)
+    left_out = Counter(n.state for n in snapshot.nodes if n not in kept)
     if left_out:
         told = ", ".join(f"{count} {state}" for state, count in sorted(left_out.items()))
         yield Text(f"and {told}", style="dim", no_wrap=True, overflow="ellipsis")
@@ -193,15 +195,17 @@ def _grid(*widths: int, right: Sequence[int] = ()) -> Table:
     return table
 
 
-def _most_telling(nodes: Sequence[NodePicture], room: int) -> frozenset[NodePicture]:
+def _most_telling(nodes: Sequence[NodeSnapshot], headroom: int) -> frozenset[NodeSnapshot]:
     """Return the nodes that there is room for; one line more is needed if it is not all."""
-    if len(nodes) <= room:
+    if len(nodes) <= headroom:
         return frozenset(nodes)
-    ranked = sorted(nodes, key=lambda n: (not n.going, n.state == "gone", n.state != "starting"))
-    return frozenset(ranked[: max(0, room - 1)])
+    ranked = sorted(
+        nodes, key=lambda n: (not n.interrupted, n.state == "gone", n.state != "starting")
+    )
+    return frozenset(ranked[: max(0, headroom - 1)])
 
 
-def _status(node: NodePicture, signs: Signs) -> Text:
+def _status(node: NodeSnapshot, signs: Signs) -> Text:
     if node.state == "gone":
         if not node.killed:
             return Text("gone", style="dim")
@@ -213,7 +217,7 @@ def _status(node: NodePicture, signs: Signs) -> Text:
         late = share < _LATE
         whole = 6
         full = min(whole, round(share * whole))
-        style = "cyan" if not node.going else "red" if late else "yellow"
+        style = "cyan" if not node.interrupted else "red" if late else "yellow"
         status.append(signs.left * full + signs.past * (whole - full), style=style)
         status.append(f" {node.seconds_left:3.0f} s ")
     if node.state == "starting":
@@ -222,12 +226,12 @@ def _status(node: NodePicture, signs: Signs) -> Text:
         status.append("empty", style="green")
     elif node.cordoned:
         status.append("cordoned", style="red" if late else "yellow")
-    elif node.going:
+    elif node.interrupted:
         status.append("notice", style="bold red")
     return status
 
 
-def _who(node: NodePicture) -> Text:
+def _who(node: NodeSnapshot) -> Text:
     told = []
     for pods in node.pods:
         count = pods.ready + pods.starting + pods.stopping
@@ -235,34 +239,34 @@ def _who(node: NodePicture) -> Text:
     return Text(", ".join(told), style="dim")
 
 
-def _workloads(picture: Picture, signs: Signs) -> Iterator[RenderableType]:
+def _workloads(snapshot: Snapshot, signs: Signs) -> Iterator[RenderableType]:
     table = _grid(0, 0, 5, 3, 6, right=(2, 3, 4))
     table.add_row(*(Text(t, style="dim") for t in ("workload", "", "ready", "low", "killed")))
-    for workload in picture.workloads:
+    for workload in snapshot.workloads:
         table.add_row(
-            workload_name(workload, picture),
+            workload_name(workload, snapshot),
             ready_bar(workload, signs),
             Text(f"{workload.ready}/{workload.replicas}", style=_health(workload.ready, workload)),
             Text(str(workload.lowest), style=_health(workload.lowest, workload)),
             Text(str(workload.killed), style="bold red" if workload.killed else ""),
         )
     yield table
-    if picture.waiting:
-        told = "1 pod waits" if picture.waiting == 1 else f"{picture.waiting} pods wait"
+    if snapshot.waiting:
+        told = "1 pod waits" if snapshot.waiting == 1 else f"{snapshot.waiting} pods wait"
         yield Text(f"{told} for a node", style="yellow", no_wrap=True, overflow="ellipsis")
 
 
-def workload_name(workload: WorkloadPicture, picture: Picture) -> str:
+def workload_name(workload: WorkloadSnapshot, snapshot: Snapshot) -> str:
     """Return the shortest name that tells it from the others."""
-    names = Counter(other.name for other in picture.workloads)
+    names = Counter(other.name for other in snapshot.workloads)
     if names[workload.name] == 1:
         return workload.name
-    clusters = {other.cluster for other in picture.workloads}
+    clusters = {other.cluster for other in snapshot.workloads}
     where = f"{workload.cluster} " if len(clusters) > 1 else ""
     return f"{where}{workload.namespace}/{workload.name}"
 
 
-def _health(ready: int, workload: WorkloadPicture) -> str:
+def _health(ready: int, workload: WorkloadSnapshot) -> str:
     if ready >= workload.replicas:
         return "green"
     return "yellow" if ready >= max(1, workload.floor) else "bold red"

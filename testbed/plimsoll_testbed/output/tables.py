@@ -13,7 +13,7 @@ from plimsoll_testbed.measure.report import Report
 
 _BAD, _GOOD = "bold red", "green"
 
-type Row = dict[str, Any]
+type EquivalenceGroup = dict[str, Any]
 
 
 def workloads_table(report: Report) -> Table:
@@ -60,7 +60,7 @@ def comparison_table(reports: Sequence[Report], *, narrow: bool = False) -> Tabl
         table.add_column(f"{who}\n{'lost' if narrow else 'ready-s lost'}", justify="right")
         table.add_column("\nat zero" if narrow else f"{who}\nat zero", justify="right")
         table.add_column("\nkilled" if narrow else f"{who}\nkilled", justify="right")
-    rows: dict[tuple[str, ...], dict[int, Row]] = {}
+    rows: dict[tuple[str, ...], dict[int, EquivalenceGroup]] = {}
     for i, report in enumerate(reports):
         for row in report["workloads"]:
             key = (row["cluster"], row["namespace"], row["kind"], row["name"])
@@ -82,7 +82,7 @@ def comparison_table(reports: Sequence[Report], *, narrow: bool = False) -> Tabl
     return table
 
 
-def badness(row: Row) -> tuple[float, ...]:
+def badness(row: EquivalenceGroup) -> tuple[float, ...]:
     """Return how badly a workload fared, the larger the worse: being away is worst of all."""
     return (
         row["seconds_at_zero"],
@@ -93,7 +93,7 @@ def badness(row: Row) -> tuple[float, ...]:
     )
 
 
-def _three(row: Row | None) -> list[Text | str]:
+def _three(row: EquivalenceGroup | None) -> list[Text | str]:
     if row is None:
         return ["-", "-", "-"]
     return [
@@ -112,12 +112,12 @@ def _count(value: int) -> Text:
     return Text(str(value), style=_BAD if value else _GOOD)
 
 
-def _short(row: Row, report: Report) -> Text:
+def _short(row: EquivalenceGroup, report: Report) -> Text:
     alike = [other for other in report["workloads"] if other["name"] == row["name"]]
     return Text(row["name"]) if len(alike) == 1 else _name(row, report)
 
 
-def _name(row: Row, report: Report) -> Text:
+def _name(row: EquivalenceGroup, report: Report) -> Text:
     clusters = {other["cluster"] for other in report["workloads"]}
     where = f"{row['cluster']} " if len(clusters) > 1 else ""
     return Text(f"{where}{row['kind']} {row['namespace']}/{row['name']}")

@@ -14,7 +14,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.measure.history import Recorder
 from plimsoll_testbed.measure.listening import Listener
 from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.scenario.script import Script
+from plimsoll_testbed.scenario.drill import Drill
 
 
 class Rig(Protocol):
@@ -22,7 +22,7 @@ class Rig(Protocol):
 
     def __call__(
         self,
-        drill: Script,
+        drill: Drill,
         *,
         responder: str,
         seed: int,

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from plimsoll_testbed.scenario.capabilities import RIGS
 from plimsoll_testbed.scenario.crosschecks import FAULT_FIELDS
 from plimsoll_testbed.scenario.kinds import KINDS
-from plimsoll_testbed.scenario.repertoire import RIGS
 from plimsoll_testbed.scenario.schemas import schema
 
 _TABLE: Final = re.compile(r"(<!-- table: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -3,13 +3,13 @@ from __future__ import annotations
 from plimsoll_testbed.storms.draw import draw_storm, storm_by
 from plimsoll_testbed.storms.files import read_storm, write_storm
 from plimsoll_testbed.storms.model import Storm
-from plimsoll_testbed.storms.play import Verdict, play_kept, play_storm
+from plimsoll_testbed.storms.play import StormResult, play_kept, play_storm
 from plimsoll_testbed.storms.shrink import shrink
 from plimsoll_testbed.storms.watch import Violation
 
 __all__ = [
     "Storm",
-    "Verdict",
+    "StormResult",
     "Violation",
     "draw_storm",
     "play_kept",

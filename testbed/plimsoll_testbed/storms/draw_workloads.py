@@ -41,20 +41,20 @@ def draw_workloads(
     rnd: random.Random, groups: Sequence[Group], *, small: bool
 ) -> tuple[Workload, ...]:
     """Draw what runs on these groups; it fits there."""
-    room = int(FULL * sum(group.size * (group.cpu // 500) for group in groups))
+    headroom = int(FULL * sum(group.size * (group.cpu // 500) for group in groups))
     """In pods of half a core."""
     drawn = [_AGENT] if chance(rnd, 0.5) else []
     ranked = chance(rnd, RANKED)
     for number in range(rnd.randint(1, 3) if small else rnd.randint(2, 7)):
         pods = rnd.choice((1, 1, 2, 2, 3)) if small else rnd.choice((1, 2, 2, 3, 4, 6, 9))
         halves = rnd.choice((1, 1, 2, 3))
-        pods = min(pods, room // halves)
+        pods = min(pods, headroom // halves)
         if pods < 1:
             break
         workload = _workload(rnd, f"w{number}", pods, halves * 500 - 50)
         if ranked:
             workload = replace(workload, priority=rnd.choice((0, 0, HIGH)))
-        room -= workload.replicas * halves
+        headroom -= workload.replicas * halves
         drawn.append(workload)
     return tuple(drawn)
 

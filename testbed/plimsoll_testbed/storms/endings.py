@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.hearing import Hearing, since
 
 _COUNTED = ("deployments", "replicasets", "statefulsets")
@@ -31,17 +31,17 @@ class Ending:
     """Of nodes that live: name, cordoned, taints."""
 
 
-def ending_of(stage: HollowStage) -> Ending:
+def ending_of(rig_cluster: HollowRigCluster) -> Ending:
     """Return how a storm ended."""
-    store = stage.cluster.store
-    lives = {m.node for m in stage.fleet.alive()}
+    store = rig_cluster.cluster.store
+    lives = {m.node for m in rig_cluster.fleet.alive()}
     return Ending(
         replicas=tuple(
             (f"{kind}/{obj['metadata']['name']}", obj["spec"]["replicas"])
             for kind in ("deployments", "statefulsets")
             for obj in store.all(kind)
         ),
-        desired=tuple((name, group.desired) for name, group in stage.fleet.groups.items()),
+        desired=tuple((name, group.desired) for name, group in rig_cluster.fleet.groups.items()),
         taints=tuple(
             (
                 node["metadata"]["name"],
@@ -54,34 +54,36 @@ def ending_of(stage: HollowStage) -> Ending:
     )
 
 
-def still_to_do(stage: HollowStage, seen: Observation, now: datetime) -> Sequence[Step]:
+def still_to_do(rig_cluster: HollowRigCluster, seen: Observation, now: datetime) -> Sequence[Step]:
     """Return what would be done next: nothing, where all is calm."""
-    gone = frozenset(m.id for m in stage.fleet.machine.values() if m.gone is not None)
-    groups = tuple(group_of(g) for g in stage.fleet.groups.values() if g.spec.kind != "static")
+    gone = frozenset(m.id for m in rig_cluster.fleet.machine.values() if m.gone is not None)
+    groups = tuple(
+        group_of(g) for g in rig_cluster.fleet.groups.values() if g.spec.kind != "static"
+    )
     return plan_drain(seen.among(groups=groups, gone=gone), now).steps
 
 
 def endings_wrong(
-    simulation: Simulation, stage: HollowStage, seen: Observation, hearing: Hearing
+    simulation: Simulation, rig_cluster: HollowRigCluster, seen: Observation, hearing: Hearing
 ) -> Iterator[tuple[str, str]]:
     """Yield what a storm must not leave behind."""
-    yield from _left_changed(stage, seen)
-    yield from _left_open(simulation, stage, seen, hearing)
-    yield from _reported(simulation, stage, hearing)
+    yield from _left_changed(rig_cluster, seen)
+    yield from _left_open(simulation, rig_cluster, seen, hearing)
+    yield from _reported(simulation, rig_cluster, hearing)
 
 
-def _left_changed(stage: HollowStage, seen: Observation) -> Iterator[tuple[str, str]]:
+def _left_changed(rig_cluster: HollowRigCluster, seen: Observation) -> Iterator[tuple[str, str]]:
     """Nothing is left changed where it is over; a recommendation may wait for room for ever."""
-    store = stage.cluster.store
+    store = rig_cluster.cluster.store
     waiting = {n.name for n in seen.nodes if n.interruption and n.interruption.phase == "open"}
     unfinished = {
         ref.name for ref, pods in seen.of_workload.items() if any(p.node in waiting for p in pods)
     }
     for kind in _COUNTED:
         for obj in store.all(kind):
-            if TEMPORARY in _annotations(obj) and obj["metadata"]["name"] not in unfinished:
+            if SURGE in _annotations(obj) and obj["metadata"]["name"] not in unfinished:
                 yield "left-changed", f"{kind} {obj['metadata']['name']} is still changed"
-    lives = {m.node for m in stage.fleet.alive()}
+    lives = {m.node for m in rig_cluster.fleet.alive()}
     for pod in store.all("pods"):
         stays = pod["spec"].get("nodeName") in lives and "deletionTimestamp" not in pod["metadata"]
         if stays and DELETION_COST in _annotations(pod):
@@ -89,12 +91,12 @@ def _left_changed(stage: HollowStage, seen: Observation) -> Iterator[tuple[str, 
 
 
 def _left_open(
-    simulation: Simulation, stage: HollowStage, seen: Observation, hearing: Hearing
+    simulation: Simulation, rig_cluster: HollowRigCluster, seen: Observation, hearing: Hearing
 ) -> Iterator[tuple[str, str]]:
     """Every node that had notice is cordoned; one that is gone leaves nothing, heard of or not."""
     now = simulation.clock.now()
     known = {node.name: node for node in seen.nodes}
-    for machine in stage.fleet.machine.values():
+    for machine in rig_cluster.fleet.machine.values():
         row = simulation.measurement.nodes[machine.id]
         node = known.get(machine.node)
         if row.noticed is None or node is None:
@@ -112,13 +114,13 @@ def _left_open(
 
 
 def _reported(
-    simulation: Simulation, stage: HollowStage, hearing: Hearing
+    simulation: Simulation, rig_cluster: HollowRigCluster, hearing: Hearing
 ) -> Iterator[tuple[str, str]]:
     """What was written on a Node and went has one report: not two names, and not none."""
     simulation.responder.hand_in(simulation.measurement)
     began = simulation.measurement.started
     reports = Counter(name.partition("@")[0] for name in simulation.measurement.reports)
-    for machine in stage.fleet.machine.values():
+    for machine in rig_cluster.fleet.machine.values():
         number = reports[machine.id]
         if number > 1:
             yield "reported-twice", f"{machine.node} has {number} reports of one interruption"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from plimsoll_testbed.scenario.script import Script, read_drill
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 from plimsoll_testbed.storms.model import Storm
 
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -29,7 +29,7 @@ def write_storm(storm: Storm, folder: Path, *, comment: str = "") -> Path:
     return folder / MAIN
 
 
-def read_storm(storm: Storm) -> Script:
+def read_storm(storm: Storm) -> Drill:
     """Return a storm's drill, read from files that are gone afterwards.
 
     Raises:

@@ -21,7 +21,7 @@ LOST: Final = "a notice is lost"
 """How it says that the one sent last does not arrive."""
 NO_NOTICE: Final = "none"
 RETRY: Final = timedelta(seconds=60)
-"""After how long a message comes back whose function died or failed, and a sweep looks again."""
+"""After how long a message comes back whose function died or failed, and a resync looks again."""
 DELETED: Final = Settings().unreachable + Settings().node_deleted
 """After how long the Node of an instance that went is deleted."""
 LOOK: Final = timedelta(seconds=5)
@@ -67,12 +67,12 @@ class Hearing:
 
         A drain does not wait for a database that turns it away. And there must have been time: a
         Node that is deleted before its cordon can have led to a look is seen by nobody who could
-        tell. Who finds a silent death is usually a sweep, and the Node goes a minute after it.
+        tell. Who finds a silent death is usually a resync, and the Node goes a minute after it.
         """
         stood = gone + DELETED - cordoned
         return stood > LOOK + self.slack and not any(f.service == "dynamodb" for f in self.faults)
 
-    def looks_are_old(self, since_zero: timedelta) -> bool:
+    def observations_are_old(self, since_zero: timedelta) -> bool:
         """Whether what a plan saw is seconds old when it is carried out: the API server is slow.
 
         Then the cluster at the time of a write is not what the plan could know of.

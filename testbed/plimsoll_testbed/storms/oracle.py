@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
@@ -67,17 +67,19 @@ def not_saved(
     storm: Storm, before: Before, simulation: Simulation, report: Report
 ) -> list[tuple[str, str]] | None:
     """Return what could have been saved and was not; None where the oracle does not know."""
-    fleet = simulation.stages[CLUSTER].fleet
-    going = {m.node: m for m in fleet.machine.values() if m.notices}
-    doomed = [
-        pod for pod in before.seen.pods if pod.node in going and _workload(storm, pod) is not None
+    fleet = simulation.rig_clusters[CLUSTER].fleet
+    interrupted = {m.node: m for m in fleet.machine.values() if m.notices}
+    evictable = [
+        pod
+        for pod in before.seen.pods
+        if pod.node in interrupted and _workload(storm, pod) is not None
     ]
-    ends = [m.ends for m in going.values() if m.ends is not None]
-    if not ends or len(doomed) > FEW:
+    ends = [m.ends for m in interrupted.values() if m.ends is not None]
+    if not ends or len(evictable) > FEW:
         return None
     left = (min(ends) - before.at).total_seconds()
-    search = _Search(storm, before.seen, frozenset(going), doomed, left, simulation)
-    return [*_killed(storm, doomed, left, report), *search.at_zero(report)]
+    search = _Search(storm, before.seen, frozenset(interrupted), evictable, left, simulation)
+    return [*_killed(storm, evictable, left, report), *search.at_zero(report)]
 
 
 def _workload(storm: Storm, pod: Pod) -> Workload | None:
@@ -87,10 +89,10 @@ def _workload(storm: Storm, pod: Pod) -> Workload | None:
 
 
 def _killed(
-    storm: Storm, doomed: Sequence[Pod], left: float, report: Report
+    storm: Storm, evictable: Sequence[Pod], left: float, report: Report
 ) -> Iterator[tuple[str, str]]:
     for row in report["workloads"]:
-        mine = [w for pod in doomed if (w := _workload(storm, pod)) and w.name == row["name"]]
+        mine = [w for pod in evictable if (w := _workload(storm, pod)) and w.name == row["name"]]
         lost = sum(min(w.stop_seconds, w.grace_seconds) > left - HEARD - DONE for w in mine)
         felt = row["pods_killed"] + row["pods_cut_short"]
         if felt > lost:
@@ -104,18 +106,18 @@ class _Search:
         self,
         storm: Storm,
         seen: Observation,
-        going: frozenset[str],
-        doomed: Sequence[Pod],
+        interrupted: frozenset[str],
+        evictable: Sequence[Pod],
         left: float,
         simulation: Simulation,
     ) -> None:
-        self._storm, self._left, self._going = storm, left, going
-        nodes = [replace(n, unschedulable=True) if n.name in going else n for n in seen.nodes]
-        self._board = Board(nodes, seen.pods, seen.claims)
-        self._fleet = simulation.stages[CLUSTER].fleet
+        self._storm, self._left, self._interrupted_groups = storm, left, interrupted
+        nodes = [replace(n, unschedulable=True) if n.name in interrupted else n for n in seen.nodes]
+        self._snapshot = ClusterSnapshot(nodes, seen.pods, seen.claims)
+        self._fleet = simulation.rig_clusters[CLUSTER].fleet
         self._seen = seen
         self._doomed: dict[str, list[Pod]] = {w.name: [] for w in storm.workloads}
-        for pod in doomed:
+        for pod in evictable:
             workload = _workload(storm, pod)
             if workload is not None:
                 self._doomed[workload.name].append(pod)
@@ -131,14 +133,14 @@ class _Search:
             if name in safe:
                 yield "oracle-zero", f"{name} was at zero, though some of its pods stay"
         hopeful = [w for w in risky if self._may_be_kept(w)]
-        kept = self._most(hopeful, self._board)
+        kept = self._most(hopeful, self._snapshot)
         lost = [w.name for w in hopeful if w.name in hit]
         if len(lost) > len(hopeful) - kept:
             yield "oracle-zero", f"{lost} were at zero; {kept} of {len(hopeful)} could be kept"
 
     def _at_risk(self, workload: Workload) -> bool:
         pods = [p for p in self._seen.pods if _workload(self._storm, p) is workload]
-        return bool(pods) and all(p.node in self._going for p in pods)
+        return bool(pods) and all(p.node in self._interrupted_groups for p in pods)
 
     def _surges(self, workload: Workload) -> bool:
         if workload.kind == "ReplicaSet":
@@ -152,29 +154,29 @@ class _Search:
         allows = workload.budget is None or workload.budget == ("maxUnavailable", 1)
         return workload.replicas > 1 and allows
 
-    def _most(self, workloads: Sequence[Workload], board: Board) -> int:
+    def _most(self, workloads: Sequence[Workload], snapshot: ClusterSnapshot) -> int:
         """Return how many of these can be kept at once."""
         if not workloads:
             return 0
         first, rest = workloads[0], workloads[1:]
-        best = self._most(rest, board)
-        for pod, node in self._places(first, board):
+        best = self._most(rest, snapshot)
+        for pod, node in self._places(first, snapshot):
             if best == len(workloads):
                 break
-            twin = board.copy()
+            twin = snapshot.copy()
             twin.remove(pod)
             twin.place(pod, node)
             best = max(best, 1 + self._most(rest, twin))
         return best
 
-    def _places(self, workload: Workload, board: Board) -> Iterator[tuple[Pod, str]]:
+    def _places(self, workload: Workload, snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, str]]:
         takes = workload.startup_seconds + HEARD
         if not self._surges(workload):
             takes += workload.stop_seconds + DONE  # and a volume has to follow
         must_leave = self._left - workload.grace_seconds - DONE
-        for doomed in self._doomed[workload.name]:
-            pod = replacement_of(doomed) if self._surges(workload) else doomed
-            for node in board.candidates(pod):
+        for evictable in self._doomed[workload.name]:
+            pod = replacement_of(evictable) if self._surges(workload) else evictable
+            for node in snapshot.candidates(pod):
                 if self._ready_after.get(node.name, 0.0) + takes <= must_leave:
                     yield pod, node.name
             if self._surges(workload):
@@ -182,19 +184,19 @@ class _Search:
 
     def _add_new_nodes(self) -> dict[str, float]:
         """Add every node that could be asked for; return after how many seconds each is there."""
-        daemons = Daemons(self._board)
+        daemons = Daemons(self._snapshot)
         after: dict[str, float] = {}
         for spec in self._storm.groups:
             group = group_of(self._fleet.groups[spec.name])
             if spec.capacity != "on-demand" or spec.kind != "asg" or group.template is None:
                 continue
-            if any(name.rpartition("-")[0] == spec.name for name in self._going):
+            if any(name.rpartition("-")[0] == spec.name for name in self._interrupted_groups):
                 continue  # it launches again by itself, and may not have more
             for number in range(min(FEW, spec.most - spec.size)):
                 zone = spec.zones[number % len(spec.zones)]
                 node = future_node(group, group.template, zone, f"new-{spec.name}-{number}")
-                self._board.add_node(node)
+                self._snapshot.add_node(node)
                 for daemon in daemons.on(node):
-                    self._board.place(daemon, node.name)
+                    self._snapshot.place(daemon, node.name)
                 after[node.name] = spec.startup_seconds + HEARD
         return after

@@ -10,11 +10,11 @@ from typing import Final, override
 from plimsoll.domain.plan import Step
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.rigs.simulated.rig import Mischief, Simulation
+from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.rigs.simulated.time import Invocation
 from plimsoll_testbed.rigs.warmup import NeverReadyError
+from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.scenario import FaultEntry
-from plimsoll_testbed.scenario.script import Script
 from plimsoll_testbed.storms.endings import Ending, ending_of, endings_wrong, still_to_do
 from plimsoll_testbed.storms.files import read_storm
 from plimsoll_testbed.storms.hearing import NOTICE, Hearing
@@ -24,13 +24,13 @@ from plimsoll_testbed.storms.watch import Violation, Watch
 
 PLIMSOLL: Final = "plimsoll"
 CALM: Final = timedelta(seconds=65)
-"""Between two looks at a settled cluster: a sweep, and what it wakes."""
+"""Between two looks at a settled cluster: a resync, and what it wakes."""
 LOOKS: Final = 10
 """After so many something is always still to be done: recommendations may take their time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class StormResult:
     """What came of a storm."""
 
     seed: int
@@ -48,7 +48,7 @@ class Verdict:
         return frozenset(v.rule for v in self.violations)
 
 
-def play_storm(storm: Storm, *, twice: bool = False, responder: str = PLIMSOLL) -> Verdict:
+def play_storm(storm: Storm, *, twice: bool = False, responder: str = PLIMSOLL) -> StormResult:
     """Play a storm and return what came of it; a bug in the code is a violation too.
 
     Args:
@@ -59,26 +59,26 @@ def play_storm(storm: Storm, *, twice: bool = False, responder: str = PLIMSOLL) 
     return _judged(read_storm(storm), storm, storm.seed, responder, twice=twice)
 
 
-def play_kept(script: Script, *, twice: bool = False) -> Verdict:
+def play_kept(drill: Drill, *, twice: bool = False) -> StormResult:
     """Play a storm that was kept as a drill; the oracle is not asked.
 
     Args:
-        script: the drill.
+        drill: the drill.
         twice: as in `play_storm`.
     """
-    return _judged(script, None, script.scenario.seed, PLIMSOLL, twice=twice)
+    return _judged(drill, None, drill.scenario.seed, PLIMSOLL, twice=twice)
 
 
 def _judged(
-    script: Script, storm: Storm | None, seed: int, responder: str, *, twice: bool
-) -> Verdict:
+    drill: Drill, storm: Storm | None, seed: int, responder: str, *, twice: bool
+) -> StormResult:
     try:
-        verdict, ending = _played(script, storm, responder, doubled=False)
+        verdict, ending = _played(drill, storm, responder, doubled=False)
     except NeverReadyError:
-        return Verdict(seed=seed, playable=False)
+        return StormResult(seed=seed, playable=False)
     if not twice or ending is None:
         return verdict
-    other, again = _played(script, storm, responder, doubled=True)
+    other, again = _played(drill, storm, responder, doubled=True)
     found = [*verdict.violations, *(_doubled(v) for v in other.violations)]
     if again is not None and verdict.settled and other.settled:
         found += [
@@ -110,7 +110,7 @@ class _Play:
         self.watch.hearing.say(what)
         asked = self.storm is not None and knows(self.storm)
         if self.before is None and asked and NOTICE.match(what):
-            seen = self.watch.seen(self.simulation.stages[CLUSTER])
+            seen = self.watch.seen(self.simulation.rig_clusters[CLUSTER])
             self.before = Before(seen=seen, at=self.simulation.clock.now())
 
     def judge(self, report: Report) -> bool:
@@ -124,17 +124,19 @@ class _Play:
 
     def wait(self, *, settled: bool) -> None:
         """Let the cluster come to rest, and look at what is left."""
-        stage = self.simulation.stages[CLUSTER]
+        rig_cluster = self.simulation.rig_clusters[CLUSTER]
         steps: Sequence[Step] = ()
         for _ in range(LOOKS):
             self.simulation.clock.run_until(self.simulation.clock.now() + CALM)
-            steps = still_to_do(stage, self.watch.seen(stage), self.simulation.clock.now())
+            steps = still_to_do(
+                rig_cluster, self.watch.seen(rig_cluster), self.simulation.clock.now()
+            )
             if not steps:
                 break
         for step in steps if settled else ():
             self.watch.note("never-calm", f"there is always something to do: {step}")
         for rule, what in endings_wrong(
-            self.simulation, stage, self.watch.seen(stage), self.watch.hearing
+            self.simulation, rig_cluster, self.watch.seen(rig_cluster), self.watch.hearing
         ):
             self.watch.note(rule, what)
 
@@ -156,16 +158,16 @@ class _Ears(Quiet):
 
 
 def _played(
-    script: Script, storm: Storm | None, responder: str, *, doubled: bool
-) -> tuple[Verdict, Ending | None]:
+    drill: Drill, storm: Storm | None, responder: str, *, doubled: bool
+) -> tuple[StormResult, Ending | None]:
     ears = _Ears()
-    scenario = script.scenario
+    scenario = drill.scenario
     simulation = Simulation(
-        script,
+        drill,
         responder=responder,
         seed=scenario.seed,
         listener=ears,
-        mischief=Mischief(on_call=ears.called, doubled=doubled),
+        mischief=FaultHooks(on_call=ears.called, doubled=doubled),
     )
     hearing = Hearing([e for e in scenario.timeline if isinstance(e, FaultEntry)])
     watch = Watch(simulation, responder, hearing, lease_for_all=doubled)
@@ -174,15 +176,15 @@ def _played(
         report = simulation.run()
         judged = play.judge(report)
         play.wait(settled=report["settled"])
-        ending = ending_of(simulation.stages[CLUSTER])
+        ending = ending_of(simulation.rig_clusters[CLUSTER])
     except NeverReadyError:
         raise
     except Exception as error:  # noqa: BLE001 - a bug is what is looked for
         watch.note("bug", f"{type(error).__name__}: {error}")
-        return Verdict(seed=scenario.seed, violations=tuple(watch.findings.found)), None
+        return StormResult(seed=scenario.seed, violations=tuple(watch.findings.found)), None
     finally:
         simulation.close()
-    verdict = Verdict(
+    verdict = StormResult(
         seed=scenario.seed,
         violations=tuple(watch.findings.found),
         settled=report["settled"],

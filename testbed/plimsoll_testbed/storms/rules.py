@@ -12,16 +12,16 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.fit import Board
-from plimsoll.domain.names import TEMPORARY
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.names import SURGE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.measure.tally import Tally
+from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.hollow.store import Store
 from plimsoll_testbed.model.machines import Machine
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.hearing import Hearing, since
 from plimsoll_testbed.storms.workload import GITOPS
 from plimsoll_testbed.storms.writes import GENERATIONS, KINDS, Write
@@ -32,7 +32,7 @@ HEARD: Final = timedelta(seconds=5)
 WRITTEN: Final = timedelta(seconds=60)
 """How soon a notice is on its node, also when the API server was away meanwhile."""
 SILENT: Final = timedelta(seconds=75)
-"""How long an instance may be gone without a word until a sweep knows."""
+"""How long an instance may be gone without a word until a resync knows."""
 _NAMES_ITS_END: Final = frozenset(
     {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
 )
@@ -42,17 +42,17 @@ _PUTS_OFF: Final = "health-scheduled-change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Situation:
     """What a write is judged by."""
 
-    stage: HollowStage
+    rig_cluster: HollowRigCluster
     measurement: Measurement
     hearing: Hearing
     look: Callable[[], Observation]
     """Looks at the cluster itself, not at what the responder last read of it."""
 
 
-def judged(write: Write, scene: Scene) -> list[Wrong]:
+def judged(write: Write, scene: Situation) -> list[Wrong]:
     """Return what is wrong with a write, before it happens."""
     plural = write.target.resource.plural
     namespace = write.target.namespace or ""
@@ -61,25 +61,29 @@ def judged(write: Write, scene: Scene) -> list[Wrong]:
         pod = next((p for p in seen.pods if (p.namespace, p.name) == (namespace, write.name)), None)
         return [] if pod is None else list(_Leaving(write, scene, seen, pod).wrong())
     if plural in KINDS and "replicas" in write.body.get("spec", {}):
-        key = (scene.stage.name, namespace, KINDS[plural], write.name)
-        tally = scene.measurement.tallies.get(key)
-        return [] if tally is None else list(_scaling(write, tally, scene.stage.cluster.store))
+        key = (scene.rig_cluster.name, namespace, KINDS[plural], write.name)
+        metrics = scene.measurement.workload_metrics.get(key)
+        return (
+            []
+            if metrics is None
+            else list(_scaling(write, metrics, scene.rig_cluster.cluster.store))
+        )
     return []
 
 
-def _scaling(write: Write, tally: Tally, store: Store) -> Iterator[Wrong]:
+def _scaling(write: Write, metrics: WorkloadMetrics, store: Store) -> Iterator[Wrong]:
     """A count is never set below the owner's, nor above it without a note of what to restore.
 
     Where somebody else holds it to what is declared, it is not raised at all.
     """
     replicas = write.body["spec"]["replicas"]
-    note = (write.body.get("metadata", {}).get("annotations") or {}).get(TEMPORARY)
-    what = f"{write.name} to {replicas}, and its owner declared {tally.replicas}"
-    if replicas < tally.replicas:
+    note = (write.body.get("metadata", {}).get("annotations") or {}).get(SURGE)
+    what = f"{write.name} to {replicas}, and its owner declared {metrics.replicas}"
+    if replicas < metrics.replicas:
         yield "scaled-below-declared", what
-    if replicas > tally.replicas and note is None:
+    if replicas > metrics.replicas and note is None:
         yield "raised-without-note", what
-    if replicas > tally.replicas and (holder := _held(write, store)) is not None:
+    if replicas > metrics.replicas and (holder := _held(write, store)) is not None:
         yield "raised-anothers", f"{what}, which {holder} holds"
 
 
@@ -104,13 +108,13 @@ class _Leaving:
     """An eviction, or a delete, of one pod."""
 
     write: Write
-    scene: Scene
+    scene: Situation
     seen: Observation
     pod: Pod
 
     def wrong(self) -> Iterator[Wrong]:
         pod, node = self.pod, self.seen.node.get(self.pod.node or "")
-        machine = None if pod.node is None else self.scene.stage.fleet.on_node(pod.node)
+        machine = None if pod.node is None else self.scene.rig_cluster.fleet.on_node(pod.node)
         grace = self._grace()
         if machine is None or node is None:
             return  # it died with its instance
@@ -131,7 +135,7 @@ class _Leaving:
         late = deadline is not None and self.write.now >= deadline - timedelta(
             seconds=pod.grace_seconds
         )
-        if not late and not self._looks_are_old():
+        if not late and not self._observations_are_old():
             yield from self._early(node)
 
     def _announced(self, machine: Machine) -> datetime | None:
@@ -142,9 +146,9 @@ class _Leaving:
         put_off = sum(kind == _PUTS_OFF for kind, _ in machine.notices) > 1
         return machine.ends if told and known and not put_off else None
 
-    def _looks_are_old(self) -> bool:
+    def _observations_are_old(self) -> bool:
         zero = self.scene.measurement.started
-        return self.scene.hearing.looks_are_old(since(zero, self.write.now))
+        return self.scene.hearing.observations_are_old(since(zero, self.write.now))
 
     def _grace(self) -> int | None:
         options = self.write.body.get("deleteOptions", self.write.body)
@@ -154,17 +158,17 @@ class _Leaving:
     def _early(self, node: Node) -> Iterator[Wrong]:
         """Before its latest safe start a pod that serves leaves only where that costs nothing."""
         pod, owner = self.pod, self.seen.owner(self.pod)
-        tally = None if owner is None else self._tally(owner)
-        if owner is None or tally is None or not tally.counted:
+        metrics = None if owner is None else self._metrics(owner)
+        if owner is None or metrics is None or not metrics.counted:
             yield "early", f"{pod}, which may finish, or which nobody makes anew"
             return
         mates = [p for p in self.seen.of_workload.get(owner, ()) if self._serves(p)]
         staying = [p for p in mates if self._stays(p)]
-        if len(staying) >= tally.replicas:
+        if len(staying) >= metrics.replicas:
             return
-        if len(mates) - 1 < tally.floor:
+        if len(mates) - 1 < metrics.floor:
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
-            yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {tally.floor}"
+            yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {metrics.floor}"
         if not self._has_room():
             yield "no-room", f"{pod} of {node.name} has no place to go to"
 
@@ -174,16 +178,16 @@ class _Leaving:
         generations = {p.labels.get(key) for p in pods for key in GENERATIONS if key in p.labels}
         return len(generations) > 1 or self.seen.workload[owner].rolling_out
 
-    def _tally(self, owner: Ref) -> Tally | None:
-        return self.scene.measurement.tallies.get(
-            (self.scene.stage.name, owner.namespace, owner.kind, owner.name)
+    def _metrics(self, owner: Ref) -> WorkloadMetrics | None:
+        return self.scene.measurement.workload_metrics.get(
+            (self.scene.rig_cluster.name, owner.namespace, owner.kind, owner.name)
         )
 
     def _serves(self, pod: Pod) -> bool:
-        """What the API server shows, but for deaths that are on record or that a sweep has seen."""
+        """What the API server shows, but for deaths that are on record or that a resync has seen."""
         if not pod.serving or pod.node is None:
             return False
-        if self.scene.stage.fleet.on_node(pod.node) is not None:
+        if self.scene.rig_cluster.fleet.on_node(pod.node) is not None:
             return True
         node = self.seen.node.get(pod.node)
         record = None if node is None else node.interruption
@@ -192,7 +196,7 @@ class _Leaving:
         slack = self.scene.hearing.slack
         return any(
             machine.gone is not None and machine.gone > self.write.now - SILENT - slack
-            for machine in self.scene.stage.fleet.machine.values()
+            for machine in self.scene.rig_cluster.fleet.machine.values()
             if machine.node == pod.node
         )
 
@@ -212,14 +216,14 @@ class _Leaving:
             replace(n, unschedulable=True) if n.interruption is not None else n
             for n in self.seen.nodes
         ]
-        board = Board(nodes, self.seen.pods, self.seen.claims)
+        snapshot = ClusterSnapshot(nodes, self.seen.pods, self.seen.claims)
         promised = sorted(self._promised(), key=lambda pod: -pod.priority)
-        alone = _dealt(board.copy(), promised)
-        board.remove(self.pod)
-        for node in board.candidates(self.pod):
-            twin = board.copy()
+        alone = _packed(snapshot.copy(), promised)
+        snapshot.remove(self.pod)
+        for node in snapshot.candidates(self.pod):
+            twin = snapshot.copy()
             twin.place(self.pod, node.name)
-            if _dealt(twin, promised) >= alone:
+            if _packed(twin, promised) >= alone:
                 return True
         return False
 
@@ -233,12 +237,12 @@ class _Leaving:
             yield from (replacement_of(p) for p in leaving[: max(0, owed)])
 
 
-def _dealt(board: Board, pods: Sequence[Pod]) -> int:
+def _packed(snapshot: ClusterSnapshot, pods: Sequence[Pod]) -> int:
     """Place as many pods as there is room for, and return how many."""
     placed = 0
     for pod in pods:
-        node = board.choose(pod)
+        node = snapshot.choose(pod)
         if node is not None:
-            board.place(pod, node.name)
+            snapshot.place(pod, node.name)
             placed += 1
     return placed

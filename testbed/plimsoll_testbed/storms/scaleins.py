@@ -12,9 +12,9 @@ from typing import Any
 
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.measure.tally import Tally, WorkloadId
+from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
 from plimsoll_testbed.model.hollow.store import Change
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.writes import GENERATIONS, KINDS, Write
 
 
@@ -22,14 +22,17 @@ class ScaleIns:
     """Follows the pods of one cluster after counts that the responder has lowered."""
 
     def __init__(
-        self, stage: HollowStage, measurement: Measurement, note: Callable[[str, str], None]
+        self,
+        rig_cluster: HollowRigCluster,
+        measurement: Measurement,
+        note: Callable[[str, str], None],
     ) -> None:
-        self._stage, self._measurement, self._note = stage, measurement, note
+        self._rig_cluster, self._measurement, self._note = rig_cluster, measurement, note
         self._owed: dict[WorkloadId, int] = {}
         """How many pods a controller is yet to take because of us."""
         self._asked_for = False
         """Whether it is a request about a pod that changes it just now, and no controller."""
-        stage.cluster.on_pod_change(self._changed)
+        rig_cluster.cluster.on_pod_change(self._changed)
 
     @contextmanager
     def during(self, write: Write, *, ours: bool) -> Iterator[None]:
@@ -43,12 +46,12 @@ class ScaleIns:
         now = self._count(write)
         if before is not None and now is not None and now != before:
             kind = KINDS[write.target.resource.plural]
-            key = (self._stage.name, write.target.namespace or "", kind, write.name)
+            key = (self._rig_cluster.name, write.target.namespace or "", kind, write.name)
             self._owed[key] = max(0, before - now) if ours else 0
 
     def _count(self, write: Write) -> int | None:
         plural, namespace = write.target.resource.plural, write.target.namespace or ""
-        found = self._stage.cluster.store.get(plural, namespace, write.name)
+        found = self._rig_cluster.cluster.store.get(plural, namespace, write.name)
         return found["spec"].get("replicas") if found and plural in KINDS else None
 
     def _changed(self, change: Change) -> None:
@@ -57,47 +60,47 @@ class ScaleIns:
             return
         if change.type != "DELETED" and "deletionTimestamp" not in pod["metadata"]:
             return
-        tally = self._tally(pod)
-        if tally is None or not self._owed.get(tally.id) or _disrupted(pod):
+        metrics = self._metrics(pod)
+        if metrics is None or not self._owed.get(metrics.id) or _disrupted(pod):
             return
-        self._owed[tally.id] -= 1
+        self._owed[metrics.id] -= 1
         if _ready(before):
-            self._judge(before, tally)
+            self._judge(before, metrics)
 
-    def _judge(self, pod: dict[str, Any], tally: Tally) -> None:
+    def _judge(self, pod: dict[str, Any], metrics: WorkloadMetrics) -> None:
         mates = [
             other
-            for other in self._stage.cluster.store.all("pods")
+            for other in self._rig_cluster.cluster.store.all("pods")
             if "deletionTimestamp" not in other["metadata"]
             and other["metadata"]["uid"] != pod["metadata"]["uid"]
-            and (found := self._tally(other)) is not None
-            and found.id == tally.id
+            and (found := self._metrics(other)) is not None
+            and found.id == metrics.id
         ]
         if len({_generation(p) for p in (*mates, pod)}) > 1:
             return  # a rollout takes pods as well, and nobody can tell whose each is
         name = pod["metadata"]["name"]
         ready = sum(_ready(mate) for mate in mates)
-        if ready < tally.replicas:
-            what = f"{name} was taken, and {ready} of {tally.replicas} are Ready without it"
+        if ready < metrics.replicas:
+            what = f"{name} was taken, and {ready} of {metrics.replicas} are Ready without it"
             self._note("dropped-by-count", what)
         if not self._doomed(pod) and any(self._doomed(mate) for mate in mates):
             self._note("took-another", f"{name} was taken, and pods on nodes that go were left")
 
     def _doomed(self, pod: dict[str, Any]) -> bool:
-        node = self._stage.cluster.store.get("nodes", "", pod["spec"].get("nodeName") or "")
+        node = self._rig_cluster.cluster.store.get("nodes", "", pod["spec"].get("nodeName") or "")
         return node is not None and INTERRUPTION in (node["metadata"].get("annotations") or {})
 
-    def _tally(self, pod: dict[str, Any]) -> Tally | None:
+    def _metrics(self, pod: dict[str, Any]) -> WorkloadMetrics | None:
         """Return the account of the workload that a pod belongs to."""
         namespace = pod["metadata"]["namespace"]
         owner = _controller(pod)
         if owner is not None and owner["kind"] == "ReplicaSet":
-            above = self._stage.cluster.store.get("replicasets", namespace, owner["name"])
+            above = self._rig_cluster.cluster.store.get("replicasets", namespace, owner["name"])
             owner = (None if above is None else _controller(above)) or owner
         if owner is None:
             return None
-        key = (self._stage.name, namespace, owner["kind"], owner["name"])
-        return self._measurement.tallies.get(key)
+        key = (self._rig_cluster.name, namespace, owner["kind"], owner["name"])
+        return self._measurement.workload_metrics.get(key)
 
 
 def _controller(obj: dict[str, Any]) -> dict[str, Any] | None:

@@ -16,10 +16,10 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.observation import Observation
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import Invocation
 from plimsoll_testbed.storms.hearing import Hearing, since
-from plimsoll_testbed.storms.rules import Scene, judged
+from plimsoll_testbed.storms.rules import Situation, judged
 from plimsoll_testbed.storms.scaleins import ScaleIns
 from plimsoll_testbed.storms.watchedapi import WatchedApi, Watching
 from plimsoll_testbed.storms.writes import Write
@@ -68,20 +68,20 @@ class Watch:
         self._eyes: dict[str, KubernetesCluster] = {}
         self._desired: dict[tuple[str, str], int] = {}
         self._ends: dict[str, datetime | None] = {}
-        for name, stage in simulation.stages.items():
+        for name, rig_cluster in simulation.rig_clusters.items():
             self._eyes[name] = KubernetesCluster(
-                HollowTransport(stage.cluster, simulation.clock, user=WATCHER),
+                HollowTransport(rig_cluster.cluster, simulation.clock, user=WATCHER),
                 name,
                 simulation.clock,
                 workers=SerialWorkers(),
             )
-            stage.cluster.api = WatchedApi(
-                stage.cluster.store,
+            rig_cluster.cluster.api = WatchedApi(
+                rig_cluster.cluster.store,
                 responder,
                 Watching(
-                    before=partial(self._judge, stage),
+                    before=partial(self._judge, rig_cluster),
                     note=self.note,
-                    scale_ins=ScaleIns(stage, simulation.measurement, self.note),
+                    scale_ins=ScaleIns(rig_cluster, simulation.measurement, self.note),
                 ),
                 lease_for_all=lease_for_all,
             )
@@ -92,32 +92,32 @@ class Watch:
         elapsed = since(measurement.started, self.simulation.clock.now())
         self.findings.add(rule, elapsed.total_seconds(), what)
 
-    def seen(self, stage: HollowStage) -> Observation:
+    def seen(self, rig_cluster: HollowRigCluster) -> Observation:
         """Return what a look at a cluster finds just now."""
-        return self._eyes[stage.name].observe()
+        return self._eyes[rig_cluster.name].observe()
 
     def called(self, invocation: Invocation) -> None:
         """Judge a call to AWS, right after it."""
         operation = invocation.last_call
-        for stage in self.simulation.stages.values():
-            for group in stage.fleet.groups.values():
-                key = (stage.name, group.spec.name)
+        for rig_cluster in self.simulation.rig_clusters.values():
+            for group in rig_cluster.fleet.groups.values():
+                key = (rig_cluster.name, group.spec.name)
                 if group.desired < self._desired.get(key, group.desired):
                     self.note("desired-lowered", f"{group.spec.name} by {operation}")
                 self._desired[key] = group.desired
             if operation.startswith("autoscaling:"):
-                self._judge_ends(stage, operation)
+                self._judge_ends(rig_cluster, operation)
 
-    def _judge_ends(self, stage: HollowStage, operation: str) -> None:
+    def _judge_ends(self, rig_cluster: HollowRigCluster, operation: str) -> None:
         """No instance is ended at our word before its node is empty."""
         now = self.simulation.clock.now()
-        for machine in stage.fleet.alive():
+        for machine in rig_cluster.fleet.alive():
             if machine.ends is None or machine.ends > now:
                 continue
             row = self.simulation.measurement.nodes[machine.id]
             pods = [
                 pod["metadata"]["name"]
-                for pod in stage.cluster.store.all("pods")
+                for pod in rig_cluster.cluster.store.all("pods")
                 if pod["spec"].get("nodeName") == machine.node
                 and pod.get("status", {}).get("phase") == "Running"
                 and not any(
@@ -128,13 +128,13 @@ class Watch:
             if pods and row.deadline != machine.ends:
                 self.note("ended-not-empty", f"{operation} of {machine.node} with {pods}")
 
-    def _judge(self, stage: HollowStage, write: Write) -> list[tuple[str, str]]:
+    def _judge(self, rig_cluster: HollowRigCluster, write: Write) -> list[tuple[str, str]]:
         if self.simulation.measurement.started is None:
             return []
-        scene = Scene(
-            stage=stage,
+        scene = Situation(
+            rig_cluster=rig_cluster,
             measurement=self.simulation.measurement,
             hearing=self.hearing,
-            look=lambda: self.seen(stage),
+            look=lambda: self.seen(rig_cluster),
         )
         return judged(write, scene)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, override
 
-from plimsoll_testbed.model.hollow.api import Answer, HollowApi
+from plimsoll_testbed.model.hollow.api import HollowApi, Response
 from plimsoll_testbed.model.hollow.routes import Target, target_of
 from plimsoll_testbed.model.hollow.store import Store
 from plimsoll_testbed.storms.scaleins import ScaleIns
@@ -49,7 +49,7 @@ class WatchedApi(HollowApi):
         *,
         now: datetime,
         user: str = "",
-    ) -> Answer:
+    ) -> Response:
         target = target_of(path)
         ours = user == self._user
         if ours and target is not None and target.resource.plural == "leases":
@@ -75,7 +75,7 @@ class WatchedApi(HollowApi):
         user: str,
         *,
         judged: bool,
-    ) -> Answer:
+    ) -> Response:
         wrong = self._watch.before(write) if judged else []
         revision = self.store.revision
         answer = super().handle(
@@ -89,9 +89,9 @@ class WatchedApi(HollowApi):
         return answer
 
 
-def _lease(method: str, target: Target, body: Any) -> Answer:
+def _lease(method: str, target: Target, body: Any) -> Response:
     """Let everybody who asks hold the lease: several executors at once."""
     if method == "GET":
         metadata = {"name": target.name, "namespace": target.namespace, "resourceVersion": "1"}
-        return Answer(status=200, body={"metadata": metadata, "spec": {}})
-    return Answer(status=201 if method == "POST" else 200, body=body)
+        return Response(status=200, body={"metadata": metadata, "spec": {}})
+    return Response(status=201 if method == "POST" else 200, body=body)

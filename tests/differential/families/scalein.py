@@ -17,14 +17,14 @@ def scenario(seed: int) -> Scenario:
     bench = Bench(f"{FAMILY}-{seed:03}", FAMILY)
     # Nodes with room for a pod or two, so that who stands where is told by the room alone.
     rooms = [chance.choice([1, 1, 2, 3]) for _ in range(chance.randint(2, 4))]
-    nodes = [bench.node(f"n{i}", pods=str(room)) for i, room in enumerate(rooms)]
+    nodes = [bench.node(f"n{i}", pods=str(headroom)) for i, headroom in enumerate(rooms)]
     bench.settle()
     placed = sum(rooms)
     waiting = chance.choice([0, 0, 1, 2])
     kind = chance.choice(["Deployment", "ReplicaSet"])
     bench.create(bench.workload(kind, "web", placed + waiting))
     bench.settle()
-    numbers = [i for i, room in enumerate(rooms) for _ in range(room)]
+    numbers = [i for i, headroom in enumerate(rooms) for _ in range(headroom)]
     for number in range(placed):
         pod = f"{{pod web {waiting + number}}}"
         bench.label("Pod", pod, mark=f"m{number:02}")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from plimsoll.adapters import eks
 from plimsoll.adapters.kubernetes.api import KubernetesCluster
 from plimsoll.adapters.kubernetes.client import ClientTransport
-from plimsoll.adapters.kubernetes.transport import Answer, Transport
+from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.secrets import SecretToken
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Refused
@@ -81,7 +81,7 @@ class OpenClusters:
         aws = self._aws.in_region(cluster.region)
         match cluster.kind:
             case ClusterKind.EKS:
-                return LateTransport(lambda: _to_eks(aws, cluster.name, self._clock, as_group))
+                return LazyTransport(lambda: _to_eks(aws, cluster.name, self._clock, as_group))
             case ClusterKind.ENDPOINT:
                 check_endpoint(cluster)
                 secret = cluster.secret
@@ -91,7 +91,7 @@ class OpenClusters:
                 assert_never(cluster.kind)
 
 
-class LateTransport:
+class LazyTransport:
     """A transport that is made at its first call, and again when making it failed.
 
     Also when it is no longer trusted: a cluster may have been made anew under its name.
@@ -110,7 +110,7 @@ class LateTransport:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         """Send a request and return its answer, whatever its status."""
         with self._lock:
             if self._made is None:

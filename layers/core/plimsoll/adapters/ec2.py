@@ -1,6 +1,6 @@
 """What EC2 says of instances, and what it says of their end when it is asked.
 
-Asking is the net under the events: the sweep reads spot requests, states and scheduled events, and
+Asking is the net under the events: the resync reads spot requests, states and scheduled events, and
 makes of them the notices that the lost events would have been. Their ids and times stay the same
 however often it asks, so that they merge.
 """
@@ -59,7 +59,7 @@ class Ec2Instances:
         """
         return {i["InstanceId"]: _instance(i) for _, i in self._described(ids)}
 
-    def going(self, ids: Sequence[str]) -> Sequence[Notice]:
+    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
         """Return notices for those instances that are going, as events would have told.
 
         An instance that EC2 does not know is no notice: it may be too new as well as long gone.

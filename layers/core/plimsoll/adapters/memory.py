@@ -97,14 +97,14 @@ class MemoryReports:
         return sorted(mine, key=_newest, reverse=True)[:limit]
 
 
-class MemoryTicks:
-    """Ticks that were sent, as (cluster, delay in seconds), for whoever plays the queue."""
+class MemoryWakeUps:
+    """Wake-ups that were sent, as (cluster, delay in seconds), for whoever plays the queue."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, int]] = []
 
     def send(self, cluster: str, delays: Sequence[int]) -> None:
-        """Send one tick for each delay, in seconds."""
+        """Send one wake-up for each delay, in seconds."""
         self.sent += [(cluster, delay) for delay in delays]
 
 

@@ -1,4 +1,4 @@
-"""Sixteen threads, kept between calls: a Lambda process lives through many slices.
+"""Sixteen threads, kept between calls: a Lambda process lives through many reconciles.
 
 The calls they run wait on sockets, so that two cores are plenty. Sixteen is also the size of the
 connection pool to a cluster (`plimsoll.adapters.kubernetes.client`).

@@ -19,7 +19,7 @@ from typing import Self
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, PodTerm
 from plimsoll.domain.selectors import key_of, matches
-from plimsoll.domain.tallies import DomainOf, Hurdle, Tallies
+from plimsoll.domain.topology_counts import DomainOf, FilterReason, TopologyCounts
 
 
 def admitted(term: PodTerm, namespace: str, pod: Pod) -> bool:
@@ -27,13 +27,13 @@ def admitted(term: PodTerm, namespace: str, pod: Pod) -> bool:
     return _looks_at(term, namespace, pod.namespace) and matches(term.selector, pod.labels)
 
 
-def affinity_hurdles(pod: Pod, tallies: Tallies) -> Iterator[Hurdle]:
+def affinity_filter(pod: Pod, topology_counts: TopologyCounts) -> Iterator[FilterReason]:
     """Yield what the pod's own affinity and anti-affinity demand of a node."""
     namespace, terms = pod.namespace, pod.scheduling.affinity
     if terms:
         together = tuple(_key(term, namespace) for term in terms)
         counts = {
-            term.topology_key: tallies(
+            term.topology_key: topology_counts(
                 ("affinity", together, term.topology_key),
                 lambda p: all(admitted(t, namespace, p) for t in terms),
                 _by(term.topology_key),
@@ -52,12 +52,12 @@ def affinity_hurdles(pod: Pod, tallies: Tallies) -> Iterator[Hurdle]:
 
         yield near
     for term in pod.scheduling.anti_affinity:
-        yield _apart(term, namespace, tallies)
+        yield _apart(term, namespace, topology_counts)
 
 
-def _apart(term: PodTerm, namespace: str, tallies: Tallies) -> Hurdle:
+def _apart(term: PodTerm, namespace: str, topology_counts: TopologyCounts) -> FilterReason:
     key = term.topology_key
-    count = tallies(
+    count = topology_counts(
         ("anti-affinity", _key(term, namespace)),
         lambda p: admitted(term, namespace, p),
         _by(key),
@@ -71,7 +71,7 @@ def _apart(term: PodTerm, namespace: str, tallies: Tallies) -> Hurdle:
     return apart
 
 
-class Fences:
+class AntiAffinityIndex:
     """The anti-affinity of the pods that are placed, which keeps others out of their domains."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Fences:
             count = self._count.setdefault(key, {})
             count[domain] = count.get(domain, 0) + by
 
-    def hurdles(self, pod: Pod) -> Iterator[Hurdle]:
+    def filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the fences that hold for a pod."""
         for key, (term, namespace) in self._terms.items():
             if admitted(term, namespace, pod):
@@ -106,7 +106,7 @@ class Fences:
         self._count = {key: count.copy() for key, count in self._count.items()}
 
     @staticmethod
-    def _fence(topology_key: str, count: dict[str, int]) -> Hurdle:
+    def _fence(topology_key: str, count: dict[str, int]) -> FilterReason:
         def fence(node: Node) -> str | None:
             if count.get(node.labels.get(topology_key, "")):
                 return "node(s) didn't satisfy existing pods anti-affinity rules"

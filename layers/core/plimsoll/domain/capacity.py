@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from plimsoll.domain.dealing import Deal, Source
-from plimsoll.domain.fit import Board
+from plimsoll.domain.bin_packing import BinPacking, Source
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
@@ -60,7 +60,7 @@ def replacement_of(pod: Pod) -> Pod:
 
 
 def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part named
-    board: Board,
+    snapshot: ClusterSnapshot,
     homeless: Sequence[Pod],
     groups: Sequence[NodeGroup],
     *,
@@ -71,42 +71,42 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     """Fit pods on the nodes that stay, then on nodes asked for, then on as few new ones as can be.
 
     Args:
-        board: the working picture; it is left as it is.
+        snapshot: the working picture; it is left as it is.
         homeless: pods that need a node. One that the board still holds is moved, not doubled.
         groups: the groups that may grow; `desired` already counts what was asked for.
         upcoming: (group, zone or None where nobody knows) -> nodes asked for and not there yet.
         avoid: (group, zone or None for all of it) -> until when it is not to be asked.
         now: the time that `avoid` is compared with.
     """
-    start = board.copy()
+    start = snapshot.copy()
     for pod in homeless:
         start.remove(pod)
     avoided = frozenset(source for source, until in avoid.items() if until > now)
-    avoided |= _going(board, groups)
+    avoided |= _interrupted_groups(snapshot, groups)
     order = _in_order(homeless, start, groups)
 
-    def dealt(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> Deal:
-        deal = Deal(start.copy(), groups, upcoming, avoided)
-        deal.deal(order)
-        return deal
+    def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> BinPacking:
+        packing = BinPacking(start.copy(), groups, upcoming, avoided)
+        packing.pack(order)
+        return packing
 
-    first = dealt(groups, upcoming)
+    first = packed(groups, upcoming)
     if first.opened:
-        slim = dealt(groups, upcoming)
+        slim = packed(groups, upcoming)
         if slim.drop({pod.uid: pod for pod in order}):
             # Fewer nodes are asked for only if the next look is content with them, whether it
             # knows in which zones they come up or not.
             asked = Counter(slim.opened.values())
             grown = _grown(groups, asked)
-            again = dealt(grown, Counter(upcoming) + asked)
-            blind = dealt(grown, Counter(upcoming) + _without_zones(asked))
+            again = packed(grown, Counter(upcoming) + asked)
+            blind = packed(grown, Counter(upcoming) + _without_zones(asked))
             if all(not d.opened and d.placed.keys() >= first.placed.keys() for d in (again, blind)):
                 return _plan(again, asked, first.cause, order, groups)
     return _plan(first, Counter(first.opened.values()), first.cause, order, groups)
 
 
 def _plan(
-    deal: Deal,
+    packing: BinPacking,
     asked: Mapping[Source, int],
     cause: Mapping[Source, str],
     pods: Sequence[Pod],
@@ -114,10 +114,10 @@ def _plan(
 ) -> GrowthPlan:
     waiting: dict[Source, list[str]] = defaultdict(list)
     for pod in pods:
-        node = deal.awaited.get(deal.placed.get(pod.uid, ""))
+        node = packing.awaited.get(packing.placed.get(pod.uid, ""))
         if node is not None:
             for zone in (node.zone, None):
-                waiting[deal.group_of[node.name], zone].append(str(pod))
+                waiting[packing.group_of[node.name], zone].append(str(pod))
     return GrowthPlan(
         growths=tuple(
             Growth(
@@ -132,9 +132,9 @@ def _plan(
             for (name, zone), add in sorted(asked.items(), key=lambda item: item[0][1] or "")
             if name == group.name
         ),
-        placed=deal.placed,
-        awaited=deal.awaited,
-        unplaceable=deal.refused,
+        placed=packing.placed,
+        awaited=packing.awaited,
+        unplaceable=packing.refused,
     )
 
 
@@ -143,9 +143,11 @@ def _reason(pods: Sequence[str], cause: str) -> str:
     return f"room for {whom} ({cause})"
 
 
-def _in_order(pods: Sequence[Pod], board: Board, groups: Sequence[NodeGroup]) -> list[Pod]:
+def _in_order(
+    pods: Sequence[Pod], snapshot: ClusterSnapshot, groups: Sequence[NodeGroup]
+) -> list[Pod]:
     """Sort by priority, then the constrained before the free, then the big before the small."""
-    wholes = [node.allocatable for node in board.nodes.values()]
+    wholes = [node.allocatable for node in snapshot.nodes.values()]
     wholes += [group.template.allocatable for group in groups if group.template is not None]
     cpu = max((whole.cpu for whole in wholes), default=0) or 1
     memory = max((whole.memory for whole in wholes), default=0) or 1
@@ -168,12 +170,14 @@ def _in_order(pods: Sequence[Pod], board: Board, groups: Sequence[NodeGroup]) ->
     return sorted(pods, key=rank)
 
 
-def _going(board: Board, groups: Sequence[NodeGroup]) -> frozenset[Source]:
+def _interrupted_groups(
+    snapshot: ClusterSnapshot, groups: Sequence[NodeGroup]
+) -> frozenset[Source]:
     """Return the spot groups with a node that is going: its neighbours are likely to follow."""
     group_of = {i: g for g in groups if g.capacity == "spot" for i in g.instances}
     return frozenset(
         (group.name, node.zone if group.launchable else None)
-        for node in board.nodes.values()
+        for node in snapshot.nodes.values()
         if node.interruption is not None
         and not node.interruption.withdrawn
         and node.instance is not None

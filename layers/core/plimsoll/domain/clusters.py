@@ -56,7 +56,7 @@ class IndexEntry:
     zone: str | None = None
     instance_type: str | None = None
     seen: datetime
-    """When the sweep last saw it; an old entry is dropped."""
+    """When the resync last saw it; an old entry is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Instance:
     tags: tuple[tuple[str, str], ...] = ()
 
     @property
-    def going(self) -> bool:
+    def interrupted(self) -> bool:
         """Whether its end has begun or is past."""
         return self.state in {"stopping", "stopped", "shutting-down", "terminated"}
 

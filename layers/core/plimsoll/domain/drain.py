@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Action, Evict
-from plimsoll.domain.cases import Going, by_node, cases_of
-from plimsoll.domain.closing import closing_steps, report_of
-from plimsoll.domain.demand import plan_capacity
+from plimsoll.domain.disruptions import InterruptedNodes, by_node, disruptions_of
+from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.replace import Case, Doomed, Room, way_of
-from plimsoll.domain.replace.late import LATE
+from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
+from plimsoll.domain.replace.last_call import LAST_CALL
 from plimsoll.domain.replace.swap import restore
-from plimsoll.domain.waiting import room_for
+from plimsoll.domain.scale_up import plan_scale_up
+from plimsoll.domain.snapshot import headroom_for
 
 
 def plan_drain(
@@ -36,29 +36,31 @@ def plan_drain(
         now: the time of the look.
         avoid: (node group, zone or None for all) -> until when it is not asked, because it refused.
     """
-    going = Going.of(seen)
-    cases = cases_of(seen, going, now)
-    draft = _Draft(seen=seen, going=going)
-    room = room_for(seen, going)
-    demand = plan_capacity(seen, going, cases, room.board, avoid=avoid or {}, now=now)
-    for grow in demand.grows:
-        draft.add(grow, going.names)
-    for words in demand.given_up:
-        draft.wait(words, going.names)
-    for case in cases:
-        if not way_of(case)[0].surges:
-            for pod in case.owed:
-                room.keep(pod)
-    for case in cases:
-        _plan_late(case, draft, room, now)
-    for case in sorted(cases, key=_urgency):
-        if case.doomed:
-            _plan_moves(_without_late(case, now), draft, room)
+    interrupted = InterruptedNodes.of(seen)
+    disruptions = disruptions_of(seen, interrupted, now)
+    draft = _Draft(seen=seen, interrupted=interrupted)
+    headroom = headroom_for(seen, interrupted)
+    scale_up = plan_scale_up(
+        seen, interrupted, disruptions, headroom.snapshot, avoid=avoid or {}, now=now
+    )
+    for grow in scale_up.grows:
+        draft.add(grow, interrupted.names)
+    for words in scale_up.given_up:
+        draft.wait(words, interrupted.names)
+    for disruption in disruptions:
+        if not way_of(disruption)[0].surges:
+            for pod in disruption.owed:
+                headroom.keep(pod)
+    for disruption in disruptions:
+        _plan_late(disruption, draft, headroom, now)
+    for disruption in sorted(disruptions, key=_urgency):
+        if disruption.evictable:
+            _plan_moves(_without_late(disruption, now), draft, headroom)
         else:
-            _plan_rest(case, draft)
-    for node, action in closing_steps(seen, going, now):
+            _plan_rest(disruption, draft)
+    for node, action in finalize_steps(seen, interrupted, now):
         draft.add(action, {node})
-    here = by_node(cases)
+    here = by_node(disruptions)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
     return Plan(
         steps=tuple(steps),
@@ -69,13 +71,15 @@ def plan_drain(
                 node,
                 here.get(node.name, ()),
                 draft.told(node.name),
-                asked=bool(demand.grows),
+                asked=bool(scale_up.grows),
                 now=now,
             )
-            for node in going.nodes
+            for node in interrupted.nodes
         ),
-        busy=bool(steps) or _under_way(cases, going),
-        next_call=min((start for start in _latest_starts(cases) if start > now), default=None),
+        busy=bool(steps) or _under_way(disruptions, interrupted),
+        next_call=min(
+            (start for start in _latest_starts(disruptions) if start > now), default=None
+        ),
     )
 
 
@@ -84,7 +88,7 @@ class _Draft:
     """A plan in the making."""
 
     seen: Observation
-    going: Going
+    interrupted: InterruptedNodes
     steps: list[Step] = field(default_factory=list)
     waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
@@ -100,47 +104,52 @@ class _Draft:
         yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
 
 
-def _urgency(case: Case) -> tuple[bool, bool, int, int, str]:
+def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, int, int, str]:
     """Who would be below its floor, or at zero, chooses first; then who cannot run twice."""
-    way, _ = way_of(case)
-    spare = case.staying_ready - max(case.floor, min(1, case.replicas))
-    priority = max((d.pod.priority for d in case.doomed), default=0)
-    return spare >= 0, way.surges, spare, -priority, str(case.ref)
+    way, _ = way_of(disruption)
+    spare = disruption.staying_ready - max(disruption.floor, min(1, disruption.replicas))
+    priority = max((d.pod.priority for d in disruption.evictable), default=0)
+    return spare >= 0, way.surges, spare, -priority, str(disruption.ref)
 
 
-def _latest_starts(cases: Iterable[Case]) -> Iterator[datetime]:
-    for case in cases:
-        for one in case.doomed:
+def _latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:
+    for disruption in disruptions:
+        for one in disruption.evictable:
             if one.latest_start is not None:
                 yield one.latest_start
 
 
-def _under_way(cases: Iterable[Case], going: Going) -> bool:
-    if any(i.deadline and i.phase == "open" for i in going.interruption.values()):
+def _under_way(disruptions: Iterable[WorkloadDisruption], interrupted: InterruptedNodes) -> bool:
+    if any(i.deadline and i.phase == "open" for i in interrupted.interruption.values()):
         return True
-    return any(case.temporary or (case.doomed and way_of(case)[0] is not LATE) for case in cases)
-
-
-def _without_late(case: Case, now: datetime) -> Case:
-    """Return a case without the pods that are told to stop in this plan: they serve no longer."""
-    late = {d.pod.uid for d in case.doomed if d.late(now)}
-    return replace(
-        case,
-        doomed=tuple(d for d in case.doomed if d.pod.uid not in late),
-        pods=tuple(replace(p, deleting=now) if p.uid in late else p for p in case.pods),
+    return any(
+        disruption.temporary or (disruption.evictable and way_of(disruption)[0] is not LAST_CALL)
+        for disruption in disruptions
     )
 
 
-def _plan_late(case: Case, draft: _Draft, room: Room, now: datetime) -> None:
+def _without_late(disruption: WorkloadDisruption, now: datetime) -> WorkloadDisruption:
+    """Return a case without the pods that are told to stop in this plan: they serve no longer."""
+    late = {d.pod.uid for d in disruption.evictable if d.late(now)}
+    return replace(
+        disruption,
+        evictable=tuple(d for d in disruption.evictable if d.pod.uid not in late),
+        pods=tuple(replace(p, deleting=now) if p.uid in late else p for p in disruption.pods),
+    )
+
+
+def _plan_late(
+    disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom, now: datetime
+) -> None:
     """Tell every pod to stop whose latest safe start has come, ready replacement or not."""
-    for one in case.doomed:
+    for one in disruption.evictable:
         if one.late(now):
-            room.move(one.pod)
-            room.crowd.promise(one.pod)
+            headroom.move(one.pod)
+            headroom.contention.promise(one.pod)
             draft.add(_last_call(one, now), {one.pod.node or ""})
 
 
-def _last_call(one: Doomed, now: datetime) -> Evict:
+def _last_call(one: EvictablePod, now: datetime) -> Evict:
     grace = one.clamped_grace(now)
     reason = f"its latest safe start has come: it may need {one.pod.grace_seconds} s to stop"
     if grace is not None:
@@ -148,21 +157,21 @@ def _last_call(one: Doomed, now: datetime) -> Evict:
     return Evict(pod=one.pod, grace_seconds=grace, overrule=True, reason=reason)
 
 
-def _plan_moves(case: Case, draft: _Draft, room: Room) -> None:
+def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom) -> None:
     """Go on with pods that still have time; what is left of a case may be nothing."""
-    if not case.doomed:
+    if not disruption.evictable:
         return
-    nodes = draft.going.nodes_of(case)
-    way, why = way_of(case)
-    steps = way.steps(case, room)
+    nodes = draft.interrupted.nodes_of(disruption)
+    way, why = way_of(disruption)
+    steps = way.steps(disruption, headroom)
     for action in steps.actions:
         draft.add(action, nodes)
     if steps.waiting is not None:
-        draft.wait(f"{case.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
+        draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
 
 
-def _plan_rest(case: Case, draft: _Draft) -> None:
+def _plan_rest(disruption: WorkloadDisruption, draft: _Draft) -> None:
     """Put back what was changed for a while."""
-    action = restore(case)
+    action = restore(disruption)
     if action is not None:
-        draft.add(action, draft.going.nodes_of(case))
+        draft.add(action, draft.interrupted.nodes_of(disruption))

@@ -20,19 +20,19 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from copy import copy
 from typing import Self
 
-from plimsoll.domain.affinity import Fences, affinity_hurdles
+from plimsoll.domain.affinity import AntiAffinityIndex, affinity_filter
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Scheduling
 from plimsoll.domain.quantities import Resources
-from plimsoll.domain.ranking import Ranking, Row
-from plimsoll.domain.scoring import Kin, best
-from plimsoll.domain.spreading import spread_hurdles
-from plimsoll.domain.tallies import Admits, DomainOf, Hurdle, Tally
+from plimsoll.domain.ranking import EquivalenceGroup, NodeRanking
+from plimsoll.domain.scoring import PeerCounts, best
+from plimsoll.domain.spreading import spread_filter
+from plimsoll.domain.topology_counts import Admits, DomainOf, FilterReason, TopologyCount
 from plimsoll.domain.workloads import Claim
 
 
-class Board:
+class ClusterSnapshot:
     """Nodes with the pods that stand on them; a pod is known by its uid, a node by its name."""
 
     def __init__(
@@ -51,13 +51,13 @@ class Board:
         self._free: dict[str, Resources] = {}
         self._ports: Counter[tuple[str, str, int]] = Counter()
         self._claims = dict(claims or {})
-        self._kin = Kin()
-        self._fences = Fences()
-        self._tallies: dict[Hashable, Tally] = {}
+        self._peers = PeerCounts()
+        self._anti_affinity_index = AntiAffinityIndex()
+        self._topology_counts: dict[Hashable, TopologyCount] = {}
         self._suitable: dict[int, tuple[Scheduling, tuple[str, ...]]] = {}
         """By identity of the template: kept beside it, so that the identity stays its own."""
-        self._row: Row | None = None
-        self._ranking: Ranking | None = None
+        self._row: EquivalenceGroup | None = None
+        self._ranking: NodeRanking | None = None
         for node in nodes:
             self.add_node(node)
         for pod in pods:
@@ -94,7 +94,9 @@ class Board:
             found = _why_short(pod.scheduling.requests, self._free[node.name])
             if found is not None:
                 return found
-            return next((why for h in self._hurdles(pod) if (why := h(node)) is not None), None)
+            return next(
+                (why for h in self._filter_reasons(pod) if (why := h(node)) is not None), None
+            )
         finally:
             self._put_back(held)
 
@@ -111,8 +113,8 @@ class Board:
                 for name in self._suitable_for(pod.scheduling)
                 if _why_short(need, self._free[name]) is None
             ]
-            for hurdle in self._hurdles(pod) if nodes else ():
-                nodes = [node for node in nodes if hurdle(node) is None]
+            for filter_reason in self._filter_reasons(pod) if nodes else ():
+                nodes = [node for node in nodes if filter_reason(node) is None]
             return nodes
         finally:
             self._put_back(held)
@@ -130,15 +132,15 @@ class Board:
 
     def best(self, pod: Pod, candidates: Sequence[Node]) -> Node:
         """Choose one of the nodes (at least one) about as the default scoring would."""
-        return best(pod, candidates, self._free, self._kin)
+        return best(pod, candidates, self._free, self._peers)
 
     def choose(self, pod: Pod, closed: Collection[str] = frozenset()) -> Node | None:
         """Return the best of the candidates that are not closed; None where there is none.
 
         For rows of pods that are alike it is much faster than `candidates` and `best`.
         """
-        if pod.uid not in self._where and next(self._hurdles(pod), None) is None:
-            row = Row(pod.scheduling, pod.owner, closed)
+        if pod.uid not in self._where and next(self._filter_reasons(pod), None) is None:
+            row = EquivalenceGroup(pod.scheduling, pod.owner, closed)
             if self._row is not None and self._row.same(row):
                 self._ranking = self._ranking or self._rank(pod, closed)
                 return self._ranking.first()
@@ -146,15 +148,15 @@ class Board:
         nodes = [node for node in self.candidates(pod) if node.name not in closed]
         return self.best(pod, nodes) if nodes else None
 
-    def _rank(self, pod: Pod, closed: Collection[str]) -> Ranking:
+    def _rank(self, pod: Pod, closed: Collection[str]) -> NodeRanking:
         need = pod.scheduling.requests
         names = self._suitable_for(pod.scheduling)
-        return Ranking(
+        return NodeRanking(
             pod,
             [self._nodes[name] for name in names if name not in closed],
             fits=lambda name: _why_short(need, self._free[name]) is None,
             free=self._free,
-            kin=self._kin,
+            peers=self._peers,
         )
 
     def place(self, pod: Pod, node_name: str) -> None:
@@ -191,8 +193,8 @@ class Board:
         self._nodes[node.name] = node
         self._on[node.name] = {}
         self._free[node.name] = node.allocatable
-        for tally in self._tallies.values():
-            tally.add_node(node)
+        for topology_count in self._topology_counts.values():
+            topology_count.add_node(node)
         for identity, (scheduling, names) in self._suitable.items():
             if why_never(scheduling, node) is None:
                 self._suitable[identity] = (scheduling, (*names, node.name))
@@ -207,8 +209,8 @@ class Board:
             self.remove(pod)
         self._row = self._ranking = None
         del self._nodes[node_name], self._on[node_name], self._free[node_name]
-        for tally in self._tallies.values():
-            tally.remove_node(node_name)
+        for topology_count in self._topology_counts.values():
+            topology_count.remove_node(node_name)
         for identity, (scheduling, names) in self._suitable.items():
             if node_name in names:
                 left = tuple(name for name in names if name != node_name)
@@ -231,9 +233,11 @@ class Board:
         self._free = self._free.copy()
         self._ports = self._ports.copy()
         self._claims = self._claims.copy()
-        self._kin = self._kin.copy()
-        self._fences = self._fences.copy()
-        self._tallies = {key: tally.copy() for key, tally in self._tallies.items()}
+        self._peers = self._peers.copy()
+        self._anti_affinity_index = self._anti_affinity_index.copy()
+        self._topology_counts = {
+            key: topology_count.copy() for key, topology_count in self._topology_counts.items()
+        }
         self._suitable = self._suitable.copy()
         self._row = self._ranking = None
 
@@ -241,10 +245,10 @@ class Board:
         node = self._nodes[node_name]
         for protocol, port in pod.scheduling.host_ports:
             self._ports[node_name, protocol, port] += by
-        self._kin.change(pod, node, by)
-        self._fences.change(pod, node, by)
-        for tally in self._tallies.values():
-            tally.change(pod, node_name, by)
+        self._peers.change(pod, node, by)
+        self._anti_affinity_index.change(pod, node, by)
+        for topology_count in self._topology_counts.values():
+            topology_count.change(pod, node_name, by)
         if self._ranking is not None:
             self._ranking.changed(node_name)
 
@@ -267,25 +271,25 @@ class Board:
             known = self._suitable[id(scheduling)] = (scheduling, tuple(fitting))
         return known[1]
 
-    def _hurdles(self, pod: Pod) -> Iterator[Hurdle]:
+    def _filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the checks that depend on what else is on the board, most of them seldom used."""
         scheduling = pod.scheduling
         if scheduling.host_ports:
             yield self._ports_free(scheduling.host_ports)
         demands = [
-            demand
+            scale_up
             for name in scheduling.claims
             if (claim := self._claims.get((pod.namespace, name))) is not None
-            for demand in claim.node_requirements
+            for scale_up in claim.node_requirements
         ]
         if demands:
             yield lambda node: _volume_conflict(demands, node)
         if scheduling.spread:
-            yield from spread_hurdles(pod, self._tally)
-        yield from affinity_hurdles(pod, self._tally)
-        yield from self._fences.hurdles(pod)
+            yield from spread_filter(pod, self._count_topology)
+        yield from affinity_filter(pod, self._count_topology)
+        yield from self._anti_affinity_index.filter_reasons(pod)
 
-    def _ports_free(self, ports: Sequence[tuple[str, int]]) -> Hurdle:
+    def _ports_free(self, ports: Sequence[tuple[str, int]]) -> FilterReason:
         def free(node: Node) -> str | None:
             if any(self._ports[node.name, protocol, port] > 0 for protocol, port in ports):
                 return "node(s) didn't have free ports for the requested pod ports"
@@ -293,31 +297,31 @@ class Board:
 
         return free
 
-    def _tally(self, key: Hashable, admits: Admits, domain_of: DomainOf) -> Tally:
-        tally = self._tallies.get(key)
-        if tally is None:
-            tally = self._tallies[key] = Tally(admits, domain_of)
+    def _count_topology(self, key: Hashable, admits: Admits, domain_of: DomainOf) -> TopologyCount:
+        topology_count = self._topology_counts.get(key)
+        if topology_count is None:
+            topology_count = self._topology_counts[key] = TopologyCount(admits, domain_of)
             for node in self._nodes.values():
-                tally.add_node(node)
+                topology_count.add_node(node)
             for name, pods in self._on.items():
                 for pod in pods.values():
-                    tally.change(pod, name, 1)
-        return tally
+                    topology_count.change(pod, name, 1)
+        return topology_count
 
 
-def _why_short(need: Resources, room: Resources) -> str | None:
+def _why_short(need: Resources, headroom: Resources) -> str | None:
     """Compare what is asked for; an amount of zero fits even where too much is taken.
 
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#how-pods-with-resource-requests-are-scheduled
     """
-    if need.pods > room.pods:
+    if need.pods > headroom.pods:
         return "Too many pods"
-    if need.cpu > room.cpu and need.cpu:
+    if need.cpu > headroom.cpu and need.cpu:
         return "Insufficient cpu"
-    if need.memory > room.memory and need.memory:
+    if need.memory > headroom.memory and need.memory:
         return "Insufficient memory"
     if need.extended:
-        have = dict(room.extended)
+        have = dict(headroom.extended)
         for name, amount in need.extended:
             if amount > have.get(name, 0) and amount:
                 return f"Insufficient {name}"

@@ -9,13 +9,13 @@ from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.observation import Observation
 
 
-def as_if(seen: Observation, going: Mapping[str, Interruption]) -> Observation:
+def as_if(seen: Observation, interrupted: Mapping[str, Interruption]) -> Observation:
     """Return the same look with these interruptions on their nodes, by name."""
     return replace(
         seen,
         nodes=[
-            replace(node, interruption=going[node.name], unschedulable=True)
-            if node.name in going
+            replace(node, interruption=interrupted[node.name], unschedulable=True)
+            if node.name in interrupted
             else node
             for node in seen.nodes
         ],

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from plimsoll.domain import names
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
@@ -46,11 +46,11 @@ class Daemons:
     https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#how-daemon-pods-are-scheduled
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
         """Take a sample of every DaemonSet whose pods are on the board."""
         found: dict[str, Pod] = {}
-        for name in board.nodes:
-            for pod in board.on(name):
+        for name in snapshot.nodes:
+            for pod in snapshot.on(name):
                 if pod.owner is not None and pod.owner.kind == OwnerKind.DAEMON_SET:
                     found.setdefault(str(pod.owner), pod)
         self._samples = tuple(

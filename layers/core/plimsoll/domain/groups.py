@@ -42,6 +42,6 @@ class NodeGroup:
     """Its owner lets us replace instances that AWS advises to replace."""
 
     @property
-    def room(self) -> int:
+    def headroom(self) -> int:
         """How many nodes more it may hold."""
         return max(0, self.max_size - self.desired)

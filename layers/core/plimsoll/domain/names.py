@@ -9,7 +9,7 @@ PREFIX: Final = "plimsoll.dev/"
 INTERRUPTION: Final = "plimsoll.dev/interruption"
 """On a Node: the annotation with the record, and the key of the taint."""
 
-TEMPORARY: Final = "plimsoll.dev/temporary"
+SURGE: Final = "plimsoll.dev/temporary"
 """On a workload: the annotation with what was changed for a while, and the value to restore."""
 
 IGNORE: Final = "plimsoll.dev/ignore"

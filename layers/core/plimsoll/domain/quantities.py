@@ -89,13 +89,13 @@ class Resources:
             extended=_merge(self.extended, other.extended, -1),
         )
 
-    def within(self, room: Resources) -> bool:
+    def within(self, headroom: Resources) -> bool:
         """Whether this much fits into `room`; what is not asked for is not compared."""
-        if self.cpu > room.cpu or self.memory > room.memory or self.pods > room.pods:
+        if self.cpu > headroom.cpu or self.memory > headroom.memory or self.pods > headroom.pods:
             return False
         if not self.extended:
             return True
-        have = dict(room.extended)
+        have = dict(headroom.extended)
         return all(amount <= have.get(name, 0) for name, amount in self.extended if amount)
 
 

@@ -16,20 +16,20 @@ from typing import NamedTuple
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.quantities import Resources
-from plimsoll.domain.scoring import Kin, left, shunned, weights
+from plimsoll.domain.scoring import PeerCounts, left, shunned, weights
 
 type Standing = tuple[bool, int, float, int]
 """Shunned, pods of the owner, shares that are free (negative), place in the order of nodes."""
 
 
-class Row(NamedTuple):
+class EquivalenceGroup(NamedTuple):
     """What pods have in common that choose alike."""
 
     scheduling: Scheduling
     owner: Ref | None
     closed: Collection[str]
 
-    def same(self, other: Row) -> bool:
+    def same(self, other: EquivalenceGroup) -> bool:
         """Whether pods of one and of the other choose alike; the templates are one object then."""
         return (
             self.scheduling is other.scheduling
@@ -38,7 +38,7 @@ class Row(NamedTuple):
         )
 
 
-class Ranking:
+class NodeRanking:
     """The nodes that pods of one template and owner fit on, while a board changes."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Ranking:
         *,
         fits: Callable[[str], bool],
         free: Mapping[str, Resources],
-        kin: Kin,
+        peers: PeerCounts,
     ) -> None:
         """Rank nodes for pods like this one.
 
@@ -57,13 +57,13 @@ class Ranking:
             nodes: those that may do; they stay as they are, or a new ranking is made.
             fits: whether the pods fit on a node by now.
             free: node -> what it has left; the board's own, which changes.
-            kin: the board's own, which changes.
+            peers: the board's own, which changes.
         """
         self._nodes = nodes
         self._order = {node.name: place for place, node in enumerate(nodes)}
         self._shunned = [shunned(pod, node) for node in nodes]
         self._fits, self._free = fits, free
-        self._here, self._around = kin.of(pod)
+        self._here, self._around = peers.of(pod)
         self._standing: dict[int, Standing] = {}
         self._heaps: dict[str | None, list[Standing]] = {}
         for place, node in enumerate(nodes):

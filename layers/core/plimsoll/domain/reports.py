@@ -1,6 +1,6 @@
 """What one interruption cost, and why each step was taken.
 
-A report grows over many slices of work, some of which die half-way or run twice. So it is merged,
+A report grows over many reconciles of work, some of which die half-way or run twice. So it is merged,
 never replaced: first times win, reasons are a set in order, counts only grow.
 """
 

@@ -21,7 +21,7 @@ from plimsoll.domain.quantities import Resources
 _SOFT: Final = frozenset({"PreferNoSchedule"})
 
 
-class Kin:
+class PeerCounts:
     """How many pods of each owner stand on each node and in each zone."""
 
     def __init__(self) -> None:
@@ -51,13 +51,15 @@ class Kin:
         return twin
 
 
-def best(pod: Pod, candidates: Sequence[Node], free: Mapping[str, Resources], kin: Kin) -> Node:
+def best(
+    pod: Pod, candidates: Sequence[Node], free: Mapping[str, Resources], peers: PeerCounts
+) -> Node:
     """Choose: no soft taint, then far from pods of the same owner, then least allocated.
 
     Among equals the first one is taken: whoever asks decides in which order they stand.
     """
     by_zone, by_host = weights(zones=len({node.zone for node in candidates}), nodes=len(candidates))
-    here, around = kin.of(pod)
+    here, around = peers.of(pod)
 
     def rank(node: Node) -> tuple[bool, float, float]:
         near = by_host * here.get(node.name, 0) + by_zone * around.get(node.zone or "", 0)

@@ -14,24 +14,24 @@ from plimsoll.domain.node_rules import selected, taints_of, untolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Requirement, Scheduling, Selector, SpreadConstraint
 from plimsoll.domain.selectors import key_of, matches
-from plimsoll.domain.tallies import DomainOf, Hurdle, Tallies
+from plimsoll.domain.topology_counts import DomainOf, FilterReason, TopologyCounts
 
 _SKEWED = "node(s) didn't match pod topology spread constraints"
 
 
-def spread_hurdles(pod: Pod, tallies: Tallies) -> Iterator[Hurdle]:
+def spread_filter(pod: Pod, topology_counts: TopologyCounts) -> Iterator[FilterReason]:
     """Yield what the pod's hard spread constraints demand of a node."""
     hard = [c for c in pod.scheduling.spread if c.hard]
     keys = tuple(sorted({c.topology_key for c in hard}))
     for constraint in hard:
-        yield _level(pod, constraint, keys, tallies)
+        yield _level(pod, constraint, keys, topology_counts)
 
 
 def _level(
-    pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], tallies: Tallies
-) -> Hurdle:
+    pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], topology_counts: TopologyCounts
+) -> FilterReason:
     selector, namespace = _selector(constraint, pod), pod.namespace
-    tally = tallies(
+    topology_count = topology_counts(
         (
             "spread",
             namespace,
@@ -43,7 +43,7 @@ def _level(
         lambda p: p.namespace == namespace and p.deleting is None and matches(selector, p.labels),
         _domain(constraint, keys, pod.scheduling),
     )
-    key, count = constraint.topology_key, tally.count
+    key, count = constraint.topology_key, topology_count.count
     lowest = min(count.values(), default=0)
     if len(count) < (constraint.min_domains or 1):
         lowest = 0

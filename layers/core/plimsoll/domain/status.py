@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.closing import left_on
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.names import TEMPORARY
+from plimsoll.domain.finalize import left_on
+from plimsoll.domain.names import SURGE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Ref
 from plimsoll.domain.reports import Report
-from plimsoll.domain.temporary import TemporaryReplicas
+from plimsoll.domain.surge_replicas import SurgeReplicas
 
 ZONES = "*"
 """The cluster that reports of zones are kept under: a zone belongs to none."""
@@ -39,7 +39,7 @@ class OpenInterruption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemporaryChange:
+class SurgeChange:
     """A workload whose replicas are raised for a while."""
 
     workload: Ref
@@ -64,7 +64,7 @@ class Status:
 
     cluster: str
     interruptions: tuple[OpenInterruption, ...]
-    changes: tuple[TemporaryChange, ...]
+    changes: tuple[SurgeChange, ...]
 
     @property
     def quiet(self) -> bool:
@@ -129,18 +129,18 @@ def _urgency(one: OpenInterruption) -> tuple[bool, str, str]:
     return one.deadline is None, one.deadline.isoformat() if one.deadline else "", one.node
 
 
-def _changes(seen: Observation) -> list[TemporaryChange]:
+def _changes(seen: Observation) -> list[SurgeChange]:
     found = []
     for workload in sorted(seen.workloads, key=lambda w: w.ref):
-        text = workload.annotations.get(TEMPORARY)
+        text = workload.annotations.get(SURGE)
         if text is None:
             continue
         try:
-            restore, why = TemporaryReplicas.from_record(text).restore, None
+            restore, why = SurgeReplicas.from_record(text).restore, None
         except BadInput as error:
             restore, why = None, str(error)
         found.append(
-            TemporaryChange(
+            SurgeChange(
                 workload=workload.ref, replicas=workload.replicas, restore=restore, unreadable=why
             )
         )

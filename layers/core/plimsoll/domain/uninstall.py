@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, ClearCost, Release
-from plimsoll.domain.actions.give_back import CHEAPEST
-from plimsoll.domain.cases import Going, cases_of, is_gone
+from plimsoll.domain.actions import Action, ClearCost, Uncordon
+from plimsoll.domain.actions.finish_surge import CHEAPEST
+from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, is_gone
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.replace.case import Case
+from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.swap import restore
 
 SOON: Final = timedelta(minutes=10)
@@ -29,11 +29,11 @@ OVERDUE: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Farewell:
+class UninstallPlan:
     """What there is to do before a cluster can be left, all in words but the plan."""
 
     plan: Plan = field(default_factory=Plan)
-    going: tuple[str, ...] = ()
+    interrupted: tuple[str, ...] = ()
     """Drains that have to end first. While there is one, nothing is planned."""
     waiting: tuple[str, ...] = ()
     """Counts that cannot go back yet without taking pods that serve."""
@@ -43,14 +43,14 @@ class Farewell:
     @property
     def clean(self) -> bool:
         """Whether nothing of ours is left that outlasts us."""
-        return not (self.plan.steps or self.going or self.waiting or self.by_hand)
+        return not (self.plan.steps or self.interrupted or self.waiting or self.by_hand)
 
 
-def plan_uninstall(seen: Observation, now: datetime) -> Farewell:
+def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
     """Decide what to put back now; asked again until nothing is left, as counts go back slowly."""
-    going = tuple(_going_soon(seen, now))
-    if going:
-        return Farewell(going=going)
+    interrupted = tuple(_interrupted_soon(seen, now))
+    if interrupted:
+        return UninstallPlan(interrupted=interrupted)
     released = {n.name for n in seen.nodes if _outlives_us(seen, n, now)}
     after = replace(
         seen,
@@ -59,17 +59,19 @@ def plan_uninstall(seen: Observation, now: datetime) -> Farewell:
             for n in seen.nodes
         ],
     )
-    leaving = Going.of(after)
-    raised = [c for c in cases_of(after, leaving, now) if _raised(c)]
-    counts = [(case, restore(case)) for case in raised if case.unreadable is None]
+    leaving = InterruptedNodes.of(after)
+    raised = [c for c in disruptions_of(after, leaving, now) if _raised(c)]
+    counts = [
+        (disruption, restore(disruption)) for disruption in raised if disruption.unreadable is None
+    ]
     actions: list[Action] = [
-        Release(node=n, reason="Plimsoll leaves the cluster, and nothing says that it goes soon")
+        Uncordon(node=n, reason="Plimsoll leaves the cluster, and nothing says that it goes soon")
         for n in seen.nodes
         if n.name in released
     ]
     actions += [action for _, action in counts if action is not None]
     actions += _dear_again(after, leaving)
-    return Farewell(
+    return UninstallPlan(
         plan=Plan(
             steps=tuple(
                 Step(action=action, nodes=frozenset())
@@ -77,16 +79,16 @@ def plan_uninstall(seen: Observation, now: datetime) -> Farewell:
             )
         ),
         waiting=tuple(
-            f"{case.ref} keeps its {case.workload.replicas} replicas until as many as its owner "
-            f"declared ({case.replicas}) are Ready on nodes that stay"
-            for case, action in counts
-            if action is None and case.workload is not None
+            f"{disruption.ref} keeps its {disruption.workload.replicas} replicas until as many as its owner "
+            f"declared ({disruption.replicas}) are Ready on nodes that stay"
+            for disruption, action in counts
+            if action is None and disruption.workload is not None
         ),
         by_hand=(*_unreadable_nodes(seen.nodes), *_unreadable_counts(raised)),
     )
 
 
-def _going_soon(seen: Observation, now: datetime) -> Iterator[str]:
+def _interrupted_soon(seen: Observation, now: datetime) -> Iterator[str]:
     for node in seen.nodes:
         found = node.interruption
         if found is None or is_gone(seen, node):
@@ -114,15 +116,15 @@ def _outlives_us(seen: Observation, node: Node, now: datetime) -> bool:
     return not (is_gone(seen, node) or (overdue and not node.ready))
 
 
-def _raised(case: Case) -> bool:
-    return case.workload is not None and TEMPORARY in case.workload.annotations
+def _raised(disruption: WorkloadDisruption) -> bool:
+    return disruption.workload is not None and SURGE in disruption.workload.annotations
 
 
-def _dear_again(seen: Observation, leaving: Going) -> Iterator[Action]:
+def _dear_again(seen: Observation, leaving: InterruptedNodes) -> Iterator[Action]:
     """Yield the pods that we made cheap and that stay: not before a surplus of theirs is gone."""
     for workload in seen.workloads:
         pods = [p for p in seen.of_workload.get(workload.ref, ()) if p.deleting is None]
-        if TEMPORARY in workload.annotations or len(pods) > workload.replicas:
+        if SURGE in workload.annotations or len(pods) > workload.replicas:
             continue
         for pod in pods:
             if pod.annotations.get(DELETION_COST) == str(CHEAPEST) and (
@@ -140,10 +142,10 @@ def _unreadable_nodes(nodes: Sequence[Node]) -> Iterator[str]:
             )
 
 
-def _unreadable_counts(raised: Sequence[Case]) -> Iterator[str]:
-    for case in raised:
-        if case.unreadable is not None:
+def _unreadable_counts(raised: Sequence[WorkloadDisruption]) -> Iterator[str]:
+    for disruption in raised:
+        if disruption.unreadable is not None:
             yield (
-                f"the note on {case.ref} cannot be read ({case.unreadable}): set its replicas, "
-                f"then take its annotation {TEMPORARY} off"
+                f"the note on {disruption.ref} cannot be read ({disruption.unreadable}): set its replicas, "
+                f"then take its annotation {SURGE} off"
             )

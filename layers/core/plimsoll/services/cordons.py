@@ -38,12 +38,12 @@ type Located = tuple[InstanceNotice, IndexEntry]
 
 
 @dataclass(slots=True)
-class Marks:
+class CordonResult:
     """What became of notices."""
 
     answers: dict[Notice, str | Exception] = field(default_factory=dict)
     """For each, what it led to in words, or its error."""
-    going: dict[str, Interruption] = field(default_factory=dict)
+    interrupted: dict[str, Interruption] = field(default_factory=dict)
     """By node: what stands on it now, or would where nothing is written."""
 
 
@@ -55,9 +55,9 @@ class Cordons:
     executor: Executor
     clock: Clock
 
-    def write(self, cluster: str, found: Sequence[Located]) -> Marks:
+    def write(self, cluster: str, found: Sequence[Located]) -> CordonResult:
         """Write notices onto their nodes and return what became of each."""
-        marks = Marks()
+        marks = CordonResult()
         waiting: dict[str, list[Located]] = defaultdict(list)
         for notice, entry in found:
             waiting[notice.instance].append((notice, entry))
@@ -71,7 +71,7 @@ class Cordons:
         return marks
 
     def _attempt(
-        self, waiting: Mapping[str, Sequence[Located]], marks: Marks
+        self, waiting: Mapping[str, Sequence[Located]], marks: CordonResult
     ) -> dict[str, list[Located]]:
         """Try once for all, and return those that somebody else wrote to meanwhile."""
         batches = list(waiting.values())
@@ -122,8 +122,8 @@ class Cordons:
             self.executor.telemetry.count("NoticeAgeAtCordon", max(0.0, age), "Seconds")
 
 
-def _stand(marks: Marks, batch: Sequence[Located], stands: Interruption) -> None:
-    marks.going[stands.node] = stands
+def _stand(marks: CordonResult, batch: Sequence[Located], stands: Interruption) -> None:
+    marks.interrupted[stands.node] = stands
     said = f"{stands.kind} on {stands.node}"
     marks.answers |= dict.fromkeys((notice for notice, _ in batch), said)
 

@@ -16,7 +16,7 @@ from plimsoll.domain.checkup import (
     Arrival,
     Facts,
     Finding,
-    Marks,
+    GroupSettings,
     Queue,
     Quota,
     Right,
@@ -57,10 +57,10 @@ class ClusterProbe(Protocol):
         """Return through which queue of the API server our requests go."""
 
 
-class GroupMarks(Protocol):
+class GroupSettingsReader(Protocol):
     """What owners say of their Auto Scaling groups."""
 
-    def read(self, groups: Sequence[NodeGroup]) -> Mapping[str, Marks]:
+    def read(self, groups: Sequence[NodeGroup]) -> Mapping[str, GroupSettings]:
         """Return the marks of those that are Auto Scaling groups, by name."""
 
 
@@ -84,7 +84,7 @@ class Instruments:
 
     canaries: CanaryBus
     probe: Callable[[Cluster], ClusterProbe]
-    marks: Callable[[Cluster], GroupMarks]
+    marks: Callable[[Cluster], GroupSettingsReader]
     quotas: Callable[[Cluster], Quotas]
     access: Callable[[Cluster], AccessEntries]
 

@@ -1,9 +1,9 @@
-"""One slice of the drain of a cluster: observe, plan, act, and again until its time is over.
+"""One reconcile of the drain of a cluster: observe, plan, act, and again until its time is over.
 
-A slice knows nothing that the cluster does not tell it, so killing one loses seconds only. The
-cluster's Lease keeps two slices from doing the same work. What makes most of that safe is that
+A reconcile knows nothing that the cluster does not tell it, so killing one loses seconds only. The
+cluster's Lease keeps two reconciles from doing the same work. What makes most of that safe is that
 every write also carries a precondition. One thing no precondition guards: that two pods of a
-workload do not leave at once, each in the eyes of one slice the only one. Only its
+workload do not leave at once, each in the eyes of one reconcile the only one. Only its
 PodDisruptionBudget would; so the Lease is asked again before every wave, and within large ones.
 """
 
@@ -23,7 +23,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.reports import Report
-from plimsoll.services.executor import ActualHands, Executor, Outcome
+from plimsoll.services.executor import Executor, LiveWriters, Outcome
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -35,13 +35,13 @@ from plimsoll.services.ports import (
     Telemetry,
     Workers,
 )
-from plimsoll.services.slice_memory import SliceMemory
+from plimsoll.services.reconcile_memory import ReconcileMemory
 
 LEASE_SECONDS: Final = 10.0
-"""How long a killed slice keeps the next one out. Renewed before every look and every wave."""
+"""How long a killed reconcile keeps the next one out. Renewed before every look and every wave."""
 FIRST_LEASE_SECONDS: Final = 20.0
 """The same while its first look lasts. How long that takes nobody knows: of thousands of pods, at an
-API server that is hard pressed, it took more than ten seconds, and slices took the lease from each
+API server that is hard pressed, it took more than ten seconds, and reconciles took the lease from each
 other without one of them ever acting."""
 LOOKS: Final = 3.0
 """The lease lasts for as many looks as the last one, where that is longer."""
@@ -65,10 +65,10 @@ class DrainService:
     telemetry: Telemetry
     kill_switch: bool = False
 
-    def slice(self, cluster: str, holder: str, seconds: float = 19.0) -> int:
+    def reconcile(self, cluster: str, holder: str, seconds: float = 19.0) -> int:
         """Work on one cluster for at most `seconds`; return how often it was looked at.
 
-        Ends at once where another slice is at work, and early where nothing is left to do.
+        Ends at once where another reconcile is at work, and early where nothing is left to do.
 
         Args:
             cluster: its registered name; one that was removed meanwhile is nothing to do.
@@ -76,18 +76,18 @@ class DrainService:
             seconds: the time for work; ending needs about two seconds more.
 
         Raises:
-            Temporary: the cluster cannot be reached now; another tick will try.
+            Temporary: the cluster cannot be reached now; another wake-up will try.
         """
         known = self.registry.get(cluster)
         if known is None:
-            self.telemetry.warn("tick for a cluster that is not registered", cluster=cluster)
+            self.telemetry.warn("wake-up for a cluster that is not registered", cluster=cluster)
             return 0
         if self.kill_switch or known.mode is not Mode.ACT:
-            self.telemetry.log("tick of a cluster that is only observed", cluster=cluster)
+            self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
         api = self.clusters.open(known)
         if not api.acquire(holder, FIRST_LEASE_SECONDS):
-            self.telemetry.log("another slice is at work", cluster=cluster)
+            self.telemetry.log("another reconcile is at work", cluster=cluster)
             return 0
         try:
             return self._work(known, api, holder, self.clock.now() + timedelta(seconds=seconds))
@@ -97,11 +97,11 @@ class DrainService:
     def _work(self, cluster: Cluster, api: ClusterApi, holder: str, until: datetime) -> int:
         groups = self.groups(cluster)
         executor = Executor(
-            hands=ActualHands(cluster=api, capacity=groups),
+            writers=LiveWriters(cluster=api, capacity=groups),
             workers=self.workers,
             telemetry=self.telemetry,
         )
-        memory = SliceMemory()
+        memory = ReconcileMemory()
         looks = 0
         lease = FIRST_LEASE_SECONDS
         try:
@@ -138,7 +138,7 @@ class DrainService:
             pause = min(pause, (plan.next_call - now).total_seconds())
         return max(spent, pause)
 
-    def _look(self, api: ClusterApi, groups: NodeGroups, memory: SliceMemory) -> Plan:
+    def _look(self, api: ClusterApi, groups: NodeGroups, memory: ReconcileMemory) -> Plan:
         seen = api.observe()
         gone = self._gone(seen)
         fresh = memory.groups is None  # also when they could not be read the last time
@@ -184,7 +184,7 @@ class DrainService:
             return frozenset()
         return frozenset(i for i, said in found.items() if said.state == "terminated")
 
-    def _learn(self, memory: SliceMemory, outcomes: Sequence[Outcome]) -> None:
+    def _learn(self, memory: ReconcileMemory, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
             if not isinstance(outcome.action, Grow):
                 continue
@@ -205,7 +205,7 @@ class DrainService:
 
 def _renew(api: ClusterApi, holder: str, seconds: float) -> None:
     if not api.acquire(holder, seconds):
-        raise Temporary("the lease went to another slice")
+        raise Temporary("the lease went to another reconcile")
 
 
 def _asked_for_patience(outcomes: Sequence[Outcome]) -> float:

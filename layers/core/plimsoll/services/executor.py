@@ -14,7 +14,7 @@ from functools import partial
 from itertools import batched, groupby
 from typing import Final
 
-from plimsoll.domain.actions import Action, CapacityHands, ClusterHands
+from plimsoll.domain.actions import Action, CapacityWriter, ClusterWriter
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.services.ports import Telemetry, Workers
@@ -25,7 +25,7 @@ does not carry a large wave on beyond the time for which that word holds. Giving
 doomed pods is eleven calls: at a hundred calls per second, as of an API server that is hard pressed,
 these are five seconds."""
 ROUND: Final = 16
-"""How many of a wave are begun however late it is: one for each worker. A slice with no time left
+"""How many of a wave are begun however late it is: one for each worker. A reconcile with no time left
 still gets something done, and an API server that takes seconds for a call does not hold it."""
 
 
@@ -36,11 +36,11 @@ class _Left(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActualHands:
+class LiveWriters:
     """Hands on a cluster that may be written to."""
 
-    cluster: ClusterHands
-    capacity: CapacityHands
+    cluster: ClusterWriter
+    capacity: CapacityWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Outcome:
 class Executor:
     """Carries out plans on one cluster."""
 
-    hands: ActualHands | None
+    writers: LiveWriters | None
     """None: nothing is written."""
     workers: Workers
     telemetry: Telemetry
@@ -102,14 +102,14 @@ class Executor:
         *,
         sure: int,
     ) -> Sequence[Outcome]:
-        hands = self.hands
-        if hands is None:
+        writers = self.writers
+        if writers is None:
             return [self._spare(step) for step in steps]
 
         def perform(place: int, step: Step) -> _Left | None:
             if place >= sure and enough():
                 return _Left.LEFT
-            step.action.perform(hands)
+            step.action.perform(writers)
             return None
 
         between()

@@ -1,7 +1,7 @@
 """What happens to a notice: whose is it, cordon the node at once, wake the drain.
 
 A batch is handled as one: one look-up for all its instances, the cordons side by side, one series
-of ticks for each cluster. Everything may be repeated: a notice that is in the record already
+of wake-ups for each cluster. Everything may be repeated: a notice that is in the record already
 writes nothing, but wakes the drain again, for the one before us may have died in between.
 """
 
@@ -19,16 +19,16 @@ from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.reports import Report
 from plimsoll.services.cordons import Cordons, Located
-from plimsoll.services.executor import ActualHands, Executor
-from plimsoll.services.ownership import Ownership
-from plimsoll.services.ports import Clock, Clusters, Reports, Telemetry, Ticks, Workers
+from plimsoll.services.executor import Executor, LiveWriters
+from plimsoll.services.locator import InstanceLocator
+from plimsoll.services.ports import Clock, Clusters, Reports, Telemetry, WakeUps, Workers
 from plimsoll.services.rehearsal import Rehearsal
 
-URGENT_TICKS: Final = (*range(0, 120, 10), 130, 150, 180)
-"""Seconds after a notice with a deadline. A slice works 19 s, so one of every two finds the lease
+URGENT_WAKE_UPS: Final = (*range(0, 120, 10), 130, 150, 180)
+"""Seconds after a notice with a deadline. A reconcile works 19 s, so one of every two finds the lease
 free; those after the deadline put back what was changed for a while."""
-CALM_TICKS: Final = (0, 20, 40)
-"""Without a deadline: after these the sweep wakes the cluster every minute."""
+CALM_WAKE_UPS: Final = (0, 20, 40)
+"""Without a deadline: after these the resync wakes the cluster every minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class Handled:
 class NoticeService:
     """Handles notices."""
 
-    ownership: Ownership
+    ownership: InstanceLocator
     clusters: Clusters
     rehearsal: Rehearsal
     reports: Reports
-    ticks: Ticks
+    wake_ups: WakeUps
     clock: Clock
     workers: Workers
     telemetry: Telemetry
@@ -151,18 +151,18 @@ class NoticeService:
     ) -> Mapping[Notice, str | Exception]:
         api = self.clusters.open(cluster)
         writing = cluster.mode is Mode.ACT and not self.kill_switch
-        hands = ActualHands(cluster=api, capacity=self.rehearsal.groups(cluster))
+        writers = LiveWriters(cluster=api, capacity=self.rehearsal.groups(cluster))
         cordons = Cordons(
             api=api,
             executor=Executor(
-                hands=hands if writing else None, workers=self.workers, telemetry=self.telemetry
+                writers=writers if writing else None, workers=self.workers, telemetry=self.telemetry
             ),
             clock=self.clock,
         )
         marks = cordons.write(cluster.name, found)
-        if marks.going and writing:
-            urgent = any(i.deadline is not None for i in marks.going.values())
-            self.ticks.send(cluster.name, URGENT_TICKS if urgent else CALM_TICKS)
-        elif marks.going:
-            self.rehearsal.report(cluster, api, marks.going)
+        if marks.interrupted and writing:
+            urgent = any(i.deadline is not None for i in marks.interrupted.values())
+            self.wake_ups.send(cluster.name, URGENT_WAKE_UPS if urgent else CALM_WAKE_UPS)
+        elif marks.interrupted:
+            self.rehearsal.report(cluster, api, marks.interrupted)
         return marks.answers

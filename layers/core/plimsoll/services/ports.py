@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from plimsoll.domain.actions.hands import CapacityHands, ClusterHands
+from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
@@ -35,7 +35,7 @@ class Workers(Protocol):
         """Run all and return, in order, what each returned or raised."""
 
 
-class ClusterApi(ClusterHands, Protocol):
+class ClusterApi(ClusterWriter, Protocol):
     """One Kubernetes cluster."""
 
     def find_node(self, instance: str, name: str | None = None) -> Node | None:
@@ -61,7 +61,7 @@ class Clusters(Protocol):
         """Return the API of a cluster; connects on first use."""
 
 
-class NodeGroups(CapacityHands, Protocol):
+class NodeGroups(CapacityWriter, Protocol):
     """The node groups of one cluster."""
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
@@ -74,7 +74,7 @@ class Instances(Protocol):
     def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
         """Return what EC2 knows of these instances; the unknown ones are left out."""
 
-    def going(self, ids: Sequence[str]) -> Sequence[Notice]:
+    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
         """Return notices for those instances that are going, as events would have told.
 
         From spot request state, instance state and scheduled events.
@@ -113,7 +113,7 @@ class Registry(Protocol):
 
 
 class NodeIndex(Protocol):
-    """Instance -> node, kept by the sweep."""
+    """Instance -> node, kept by the resync."""
 
     def find(self, instances: Sequence[str]) -> Mapping[str, IndexEntry]:
         """Return the entries that exist."""
@@ -132,11 +132,11 @@ class Reports(Protocol):
         """Return the newest reports of a cluster, newest first."""
 
 
-class Ticks(Protocol):
+class WakeUps(Protocol):
     """The queue that wakes the drain of a cluster."""
 
     def send(self, cluster: str, delays: Sequence[int]) -> None:
-        """Send one tick for each delay, in seconds."""
+        """Send one wake-up for each delay, in seconds."""
 
 
 class Telemetry(Protocol):

@@ -23,7 +23,9 @@ class Rehearsal:
     clock: Clock
     telemetry: Telemetry
 
-    def plan(self, cluster: Cluster, api: ClusterApi, going: Mapping[str, Interruption]) -> Plan:
+    def plan(
+        self, cluster: Cluster, api: ClusterApi, interrupted: Mapping[str, Interruption]
+    ) -> Plan:
         """Return the plan that would be made if these nodes, by name, were going."""
         seen = api.observe()
         try:
@@ -31,13 +33,15 @@ class Rehearsal:
         except PlimsollError as error:
             self.telemetry.warn("node groups not read", because=str(error))
             groups = ()
-        seen = as_if(seen, going).among(groups=groups, gone=frozenset())
+        seen = as_if(seen, interrupted).among(groups=groups, gone=frozenset())
         return plan_drain(seen, self.clock.now())
 
-    def report(self, cluster: Cluster, api: ClusterApi, going: Mapping[str, Interruption]) -> None:
+    def report(
+        self, cluster: Cluster, api: ClusterApi, interrupted: Mapping[str, Interruption]
+    ) -> None:
         """Log and store what would be done now. A failure is logged: nothing depends on it."""
         try:
-            plan = self.plan(cluster, api, going)
+            plan = self.plan(cluster, api, interrupted)
             for step in plan.steps:
                 self.telemetry.log(
                     "would act",

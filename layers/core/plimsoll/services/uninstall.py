@@ -9,8 +9,8 @@ from typing import Final
 
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import Permanent, Temporary
-from plimsoll.domain.uninstall import Farewell, plan_uninstall
-from plimsoll.services.executor import ActualHands, Executor, Outcome
+from plimsoll.domain.uninstall import UninstallPlan, plan_uninstall
+from plimsoll.services.executor import Executor, LiveWriters, Outcome
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -27,11 +27,11 @@ PAUSE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Departure:
+class UninstallResult:
     """What came of leaving."""
 
     outcomes: tuple[Outcome, ...]
-    left: Farewell
+    left: UninstallPlan
     """What the last look found that is still to do."""
 
 
@@ -46,7 +46,7 @@ class UninstallService:
     workers: Workers
     telemetry: Telemetry
 
-    def look(self, cluster: Cluster) -> Farewell:
+    def look(self, cluster: Cluster) -> UninstallPlan:
         """Return what there is to do, and write nothing.
 
         Raises:
@@ -54,8 +54,8 @@ class UninstallService:
         """
         return plan_uninstall(self.clusters.open(cluster).observe(), self.clock.now())
 
-    def put_back(self, cluster: Cluster, holder: str, seconds: float) -> Departure:
-        """Set the cluster to observe, wait for a slice that is at work, and put everything back.
+    def put_back(self, cluster: Cluster, holder: str, seconds: float) -> UninstallResult:
+        """Set the cluster to observe, wait for a reconcile that is at work, and put everything back.
 
         From the first step on the functions write no more there, whatever comes of the rest.
 
@@ -65,7 +65,7 @@ class UninstallService:
             seconds: how long to go on while counts cannot go back yet.
 
         Raises:
-            Temporary: a slice held the Lease all the time, or the cluster cannot be reached.
+            Temporary: a reconcile held the Lease all the time, or the cluster cannot be reached.
             Refused: there is no right to the Lease.
         """
         self.registry.update(cluster.with_mode(Mode.OBSERVE))
@@ -86,13 +86,15 @@ class UninstallService:
                 )
             self.clock.sleep(PAUSE_SECONDS)
 
-    def _work(self, cluster: Cluster, api: ClusterApi, holder: str, until: datetime) -> Departure:
+    def _work(
+        self, cluster: Cluster, api: ClusterApi, holder: str, until: datetime
+    ) -> UninstallResult:
         def renew() -> None:
             if not api.acquire(holder, LEASE_SECONDS):
                 raise Temporary(f"the Lease of {cluster.name} went to a drain: try again")
 
         executor = Executor(
-            hands=ActualHands(cluster=api, capacity=self.groups(cluster)),
+            writers=LiveWriters(cluster=api, capacity=self.groups(cluster)),
             workers=self.workers,
             telemetry=self.telemetry,
         )
@@ -104,7 +106,7 @@ class UninstallService:
             done += outcomes
             idle = not outcomes and not left.waiting
             if idle or _hopeless(outcomes) or self.clock.now() >= until:
-                return Departure(outcomes=tuple(done), left=left)
+                return UninstallResult(outcomes=tuple(done), left=left)
             self.clock.sleep(PAUSE_SECONDS)
 
 

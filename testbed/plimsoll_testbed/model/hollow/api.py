@@ -34,7 +34,7 @@ from plimsoll_testbed.model.hollow.subresources import Request, serve_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """What the API server answers. The body is shared with the store: read it, never change it."""
 
     status: int
@@ -58,7 +58,7 @@ class HollowApi:
         *,
         now: datetime,
         user: str = "",
-    ) -> Answer:
+    ) -> Response:
         """Answer one request. Refusals are answers too: nothing is raised for a bad request.
 
         Args:
@@ -75,10 +75,10 @@ class HollowApi:
         try:
             page = discovered(path) if method == "GET" else None
             if page is not None:
-                return Answer(status=200, body=page)
+                return Response(status=200, body=page)
             review = reviewed(path, body) if method == "POST" else None
             if review is not None:
-                return Answer(status=201, body=review)
+                return Response(status=201, body=review)
             target = target_of(path)
             if target is None:
                 raise no_such_page()
@@ -95,20 +95,20 @@ class HollowApi:
         except RefusedError as refused:
             wait = refused.retry_after
             headers = {} if wait is None else {"Retry-After": str(wait)}
-            return Answer(status=refused.code, body=refused.status, headers=headers)
+            return Response(status=refused.code, body=refused.status, headers=headers)
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Response:
         target = request.target
         if target.subresource is not None:
             status, body = serve_of(target.resource.plural, target.subresource)(self.store, request)
-            return Answer(status=status, body=body)
+            return Response(status=status, body=body)
         match request.method, target.name:
             case "GET", None:
                 body = self._list(target, request.query)
             case "GET", str():
                 body = request.found(self.store)
             case "POST", None:
-                return Answer(status=201, body=self.create(request))
+                return Response(status=201, body=self.create(request))
             case "PUT" | "PATCH", str():
                 body = self._change(request)
             case "DELETE", str(name):
@@ -117,7 +117,7 @@ class HollowApi:
                 body = self._delete_all(request)
             case _:
                 raise method_not_allowed()
-        return Answer(status=200, body=body)
+        return Response(status=200, body=body)
 
     def _list(self, target: Target, query: Mapping[str, str]) -> Json:
         passes = test_of(target.resource.plural, query)

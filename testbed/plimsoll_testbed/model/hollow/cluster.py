@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from plimsoll_testbed.model.hollow.api import Answer, HollowApi
+from plimsoll_testbed.model.hollow.api import HollowApi, Response
 from plimsoll_testbed.model.hollow.controllers.kubelet import Kubelets
 from plimsoll_testbed.model.hollow.controllers.nodes import NodeLifecycle
 from plimsoll_testbed.model.hollow.controllers.table import CONTROLLERS
@@ -23,9 +23,9 @@ from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.model.hollow.manifests import path_of
 from plimsoll_testbed.model.hollow.refusals import RefusedError
 from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.state import ClusterState, PodStopped
 from plimsoll_testbed.model.hollow.store import Change, Store
 from plimsoll_testbed.model.hollow.timers import Timers
-from plimsoll_testbed.model.hollow.world import PodStopped, World
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _ROUNDS = 10_000
@@ -41,7 +41,7 @@ class HollowCluster:
         self.now = now
         """The time that the cluster has reached; it never goes back."""
         self.api_up = True
-        self.world = World(
+        self.state = ClusterState(
             store=self.store,
             indexes=Indexes(self.store),
             timers=Timers(),
@@ -50,7 +50,7 @@ class HollowCluster:
             started=now,
         )
         self._reaction: datetime | None = None
-        self._controllers = [make(self.world) for make in CONTROLLERS]
+        self._controllers = [make(self.state) for make in CONTROLLERS]
         self._nodes = next(c for c in self._controllers if isinstance(c, NodeLifecycle))
         self._kubelets = next(c for c in self._controllers if isinstance(c, Kubelets))
         self.store.subscribe(self._tell)
@@ -60,7 +60,7 @@ class HollowCluster:
     @property
     def due(self) -> datetime | None:
         """When something happens next by itself; None while everything is at rest."""
-        times = [self.world.timers.next(writes=self.api_up)]
+        times = [self.state.timers.next(writes=self.api_up)]
         if self.api_up:
             times.append(self._reaction)
         return min((max(t, self.now) for t in times if t is not None), default=None)
@@ -69,9 +69,9 @@ class HollowCluster:
         """Let everything happen that is due by `now`, each at its own time; return `due`."""
         while (due := self.due) is not None and due <= now:
             self.now = due
-            timer = self.world.timers.next(writes=self.api_up)
+            timer = self.state.timers.next(writes=self.api_up)
             if timer is not None and timer <= due:
-                self.world.timers.pop(writes=self.api_up)(due)
+                self.state.timers.pop(writes=self.api_up)(due)
                 self._wake()
             else:
                 self._react(due)
@@ -88,7 +88,7 @@ class HollowCluster:
         *,
         now: datetime,
         user: str = "",
-    ) -> Answer:
+    ) -> Response:
         """Answer one request at a time, after everything that was due by then. See `HollowApi`.
 
         Raises:
@@ -157,18 +157,18 @@ class HollowCluster:
 
     def on_pod_stopped(self, callback: Callable[[PodStopped], None]) -> None:
         """Call back when a pod that ran stops running, at the moment it does."""
-        self.world.stop_listeners.append(callback)
+        self.state.stop_listeners.append(callback)
 
     def _tell(self, change: Change) -> None:
         for controller in self._controllers:
             if change.resource in controller.watches:
                 controller.observe(change)
         if self._reaction is None and any(c.busy for c in self._controllers):
-            self._reaction = change.at + self.world.settings.reaction
+            self._reaction = change.at + self.state.settings.reaction
 
     def _wake(self) -> None:
         if self._reaction is None and any(c.busy for c in self._controllers):
-            self._reaction = self.now + self.world.settings.reaction
+            self._reaction = self.now + self.state.settings.reaction
 
     def _react(self, now: datetime) -> None:
         """Let the controllers work until none of them has anything left to do."""

@@ -93,7 +93,7 @@ class HollowServer(AbstractContextManager["HollowServer"]):
         self._changed = changed
         self._called = called
         self._port = port
-        self._closing = False
+        self._finalize = False
         self.error: Exception | None = None
         """What ended the server's own driving of the cluster, if something did."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -129,7 +129,7 @@ class HollowServer(AbstractContextManager["HollowServer"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._closing = True
+        self._finalize = True
         self._server.should_exit = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._ring_all)
@@ -244,7 +244,7 @@ class HollowServer(AbstractContextManager["HollowServer"]):
         end = loop.time() + seconds
         self._bells.add(bell)
         try:
-            while not self._closing and self.cluster.api_up and not watch.over:
+            while not self._finalize and self.cluster.api_up and not watch.over:
                 bell.clear()
                 with self.lock:
                     events = list(watch.news())
@@ -261,7 +261,7 @@ class HollowServer(AbstractContextManager["HollowServer"]):
 
     def _ring(self, _: Change) -> None:
         """Tell watches of a change, from whatever thread it was made in."""
-        if self._bells and self._loop is not None and not self._closing:
+        if self._bells and self._loop is not None and not self._finalize:
             self._loop.call_soon_threadsafe(self._ring_all)
 
     def _ring_all(self) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Temporary
 from plimsoll.services.ports import Clock
-from plimsoll_testbed.model.hollow.api import Answer as HollowAnswer
+from plimsoll_testbed.model.hollow.api import Response as HollowAnswer
 
 USER: Final = "plimsoll"
 
@@ -50,7 +50,7 @@ class HollowTransport:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         """Send a request and return its answer, whatever its status.
 
         Raises:
@@ -69,4 +69,4 @@ class HollowTransport:
         except ConnectionRefusedError as error:
             raise Temporary(f"{method} {path}: {error}") from error
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Answer(status=answer.status, body=answer.body, headers=headers)
+        return Response(status=answer.status, body=answer.body, headers=headers)

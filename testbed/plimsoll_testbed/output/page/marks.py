@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from plimsoll_testbed.measure.history import History, PodFate
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.measure.sentences import routine
-from plimsoll_testbed.measure.tally import WorkloadId
+from plimsoll_testbed.measure.workload_metrics import WorkloadId
 from plimsoll_testbed.scenario.problems import listed
 
 type Kind = Literal[
@@ -72,7 +72,7 @@ def marks_of(report: Report, history: History) -> Marks:
         if not routine(what):
             _place(marks, names, Mark(seconds=seconds, kind=_kind(what), words=what))
     for row in report["nodes"]:
-        _stages(marks, row)
+        _rig_clusters(marks, row)
     _fates(marks, history)
     return marks
 
@@ -122,15 +122,15 @@ def _place(marks: Marks, names: _Names, mark: Mark) -> None:
         marks.elsewhere.append(mark)
 
 
-def _stages(marks: Marks, row: dict[str, Any]) -> None:
+def _rig_clusters(marks: Marks, row: dict[str, Any]) -> None:
     found = marks.nodes.setdefault((row["cluster"], row["name"]), [])
-    stages: tuple[tuple[Kind, str, str], ...] = (
+    rig_clusters: tuple[tuple[Kind, str, str], ...] = (
         ("notice", "noticed", f"notice: {row['notice']}"),
         ("cordoned", "cordoned", "cordoned"),
         ("empty", "empty", "empty: no pod is left but those of its daemons"),
         ("gone", "gone", "gone"),
     )
-    for kind, name, words in stages:
+    for kind, name, words in rig_clusters:
         if row[name] is None or (kind == "notice" and any(m.kind == kind for m in found)):
             continue
         found.append(Mark(seconds=row[name], kind=kind, words=words))

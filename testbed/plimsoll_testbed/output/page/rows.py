@@ -7,7 +7,7 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from plimsoll_testbed.measure.history import NodeTrack
-from plimsoll_testbed.measure.tally import WorkloadId
+from plimsoll_testbed.measure.workload_metrics import WorkloadId
 from plimsoll_testbed.output.page import charts
 from plimsoll_testbed.output.page.elements import Child, add, el
 from plimsoll_testbed.output.page.marks import NodeId

@@ -9,7 +9,7 @@ from typing import Any
 
 from plimsoll_testbed.measure.history import History, NodeTrack
 from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.measure.tally import WorkloadId
+from plimsoll_testbed.measure.workload_metrics import WorkloadId
 from plimsoll_testbed.output.page.marks import Marks, NodeId, marks_of
 from plimsoll_testbed.scenario.kinds import COUNTED
 

@@ -15,13 +15,13 @@ from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.cluster.installation import install
+from plimsoll_testbed.rigs.cluster.rig_cluster import ControlPlaneRigCluster
 from plimsoll_testbed.rigs.cluster.scans import Scans
-from plimsoll_testbed.rigs.cluster.stage import ControlPlaneStage
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.simulated.autoscaler import ClusterAutoscaler
 from plimsoll_testbed.rigs.warmup import warm_up
+from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.scenario import FaultEntry
-from plimsoll_testbed.scenario.script import Script
 
 TELL_SECONDS: Final = 10.0
 """Between two words about what is waited for."""
@@ -32,7 +32,7 @@ class ControlPlanes:
 
     def __init__(  # noqa: PLR0913 - what clusters are made of
         self,
-        drill: Script,
+        drill: Drill,
         *,
         seed: int,
         time: WallTime,
@@ -47,8 +47,8 @@ class ControlPlanes:
         self._say = say
         self._scans: list[Scans] = []
         self._told = wall.monotonic()
-        self.stages: Mapping[str, ControlPlaneStage] = {
-            spec.name: ControlPlaneStage(
+        self.rig_clusters: Mapping[str, ControlPlaneRigCluster] = {
+            spec.name: ControlPlaneRigCluster(
                 spec, seed=seed, time=time, measurement=measurement, say=say
             )
             for spec in drill.scenario.clusters
@@ -58,42 +58,45 @@ class ControlPlanes:
     def errors(self) -> Sequence[Exception]:
         """What ended one of their threads, if something did."""
         scans = [scans.error for scans in self._scans if scans.error is not None]
-        return [*scans, *(error for stage in self.stages.values() for error in stage.errors)]
+        return [
+            *scans,
+            *(error for rig_cluster in self.rig_clusters.values() for error in rig_cluster.errors),
+        ]
 
     def make_ready(self) -> None:
         """Start the control planes, install what Plimsoll needs, and wait until all is Ready."""
-        for name, stage in self.stages.items():
+        for name, rig_cluster in self.rig_clusters.items():
             with self._step(f"started a control plane for {name}"):
-                self._exits.enter_context(stage.plane)
-            self._exits.callback(stage.end)
-            install(stage.plane.transport(), Checkout.find().root / "infra" / "cluster")
+                self._exits.enter_context(rig_cluster.plane)
+            self._exits.callback(rig_cluster.end)
+            install(rig_cluster.plane.transport(), Checkout.find().root / "infra" / "cluster")
             if self._loses_api(name):
-                takes = stage.rehearse_outage()
+                takes = rig_cluster.rehearse_outage()
                 self._say(f"restarted the API server of {name}: its start takes {takes:.1f} s")
         self._exits.enter_context(self._time)
-        for name, stage in self.stages.items():
-            stage.start()
-            stage.set_up(self._drill.objects[name])
+        for name, rig_cluster in self.rig_clusters.items():
+            rig_cluster.start()
+            rig_cluster.set_up(self._drill.objects[name])
         warm_up(SystemClock(), self._lacking)
 
     def open(self, name: str, responder: str) -> Access:
         """Return the way of a responder, who is a user of that name."""
-        plane = self.stages[name].plane
+        plane = self.rig_clusters[name].plane
         return Access(url=plane.url, token=plane.token(responder), ca=plane.ca)
 
     def begin(self) -> None:
         """Let the autoscalers scan."""
-        for stage in self.stages.values():
-            if stage.spec.autoscaler is None:
+        for rig_cluster in self.rig_clusters.values():
+            if rig_cluster.spec.autoscaler is None:
                 continue
             workers = ThreadWorkers()
             self._exits.callback(workers.close)
             api = KubernetesCluster(
-                stage.plane.transport(), stage.name, SystemClock(), workers=workers
+                rig_cluster.plane.transport(), rig_cluster.name, SystemClock(), workers=workers
             )
             scans = Scans(
-                ClusterAutoscaler(stage, self._time.clock, api),
-                stage.spec.autoscaler.scan,
+                ClusterAutoscaler(rig_cluster, self._time.clock, api),
+                rig_cluster.spec.autoscaler.scan,
                 self._time,
             )
             self._scans.append(scans)
@@ -102,8 +105,8 @@ class ControlPlanes:
 
     def count_calls(self, since: datetime) -> None:
         """Count what the API servers' audit says of the responder."""
-        for stage in self.stages.values():
-            for method in stage.plane.calls(since).elements():
+        for rig_cluster in self.rig_clusters.values():
+            for method in rig_cluster.plane.calls(since).elements():
                 self._measurement.kubernetes_call(method)
 
     def _loses_api(self, name: str) -> bool:

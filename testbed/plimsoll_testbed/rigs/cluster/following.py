@@ -8,7 +8,7 @@ from typing import override
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from plimsoll_testbed.rigs.controlplane.standins.watching import AGAIN_SECONDS, Follower
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.watching import AGAIN_SECONDS, Follower
 
 
 class Following(Follower):

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import yaml
 
-from plimsoll.adapters.kubernetes.transport import Answer, Transport
+from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.rigs.stage import OWNER
+from plimsoll_testbed.rigs.rig_cluster import OWNER
 
 KUSTOMIZATION: Final = "kustomization.yaml"
 _OK: Final = 200
@@ -63,5 +63,5 @@ def _collection(api: Transport, obj: Mapping[str, Any], file: Path) -> str:
     )
 
 
-def _why(answer: Answer) -> str:
+def _why(answer: Response) -> str:
     return str(answer.body["message"] if isinstance(answer.body, dict) else answer.body)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from plimsoll.adapters.kubernetes.transport import Answer, Transport
+from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Refused, Temporary
 
 JOIN_SECONDS: Final = 30.0
@@ -84,7 +84,7 @@ class Nodes:
         if answer.status not in {_OK, _CREATED}:
             raise Refused(f"PATCH {path}: {answer.status} {answer.body}")
 
-    def _patch(self, path: str, spec: Mapping[str, Any]) -> Answer:
+    def _patch(self, path: str, spec: Mapping[str, Any]) -> Response:
         return self._api.call(
             "PATCH", path, body={"spec": spec}, content_type="application/merge-patch+json"
         )
@@ -135,6 +135,6 @@ def _whole(node: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", **node, "metadata": meta, "status": status}
 
 
-def _expect(answer: Answer, status: int, what: str) -> None:
+def _expect(answer: Response, status: int, what: str) -> None:
     if answer.status != status:
         raise Refused(f"{what}: {answer.status} {answer.body}")

@@ -22,15 +22,21 @@ from typing import Any, Final, Self, override
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll_testbed.model.hollow.settings import Settings
-from plimsoll_testbed.model.hollow.world import PodStopped
+from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import binaries, components, stages
 from plimsoll_testbed.rigs.controlplane.audit import Audit
-from plimsoll_testbed.rigs.controlplane.leashed import Leashed, listens
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import FakeKubelets
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST
 from plimsoll_testbed.rigs.controlplane.nodes import Nodes
 from plimsoll_testbed.rigs.controlplane.prepared import prepare, service_account_key
-from plimsoll_testbed.rigs.controlplane.standins.process import Standins
-from plimsoll_testbed.rigs.controlplane.users import CONTROLLERS, KWOK, SCHEDULER, STANDINS, Users
+from plimsoll_testbed.rigs.controlplane.supervised import SupervisedProcess, listens
+from plimsoll_testbed.rigs.controlplane.users import (
+    CONTROLLERS,
+    FAKE_KUBELETS,
+    KWOK,
+    SCHEDULER,
+    Users,
+)
 
 READY_SECONDS: Final = 60.0
 """A cold disk cache makes the first start slow: 360 MB of programs are read."""
@@ -68,8 +74,8 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._audit: Audit | None = None
         self._folder = Path()
         self._ports = components.Ports(etcd=0, peer=0, api=0)
-        self._servers: dict[str, Leashed] = {}
-        self._standins: Standins | None = None
+        self._servers: dict[str, SupervisedProcess] = {}
+        self._fake_kubelets: FakeKubelets | None = None
         self._nodes: Nodes | None = None
         self._listeners: list[Callable[[PodStopped], None]] = []
         self.api_up = False
@@ -128,8 +134,8 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         The Node object stays for the caller to delete, as the cloud's controller would. While the
         API server is away this works too.
         """
-        assert self._standins is not None  # noqa: S101 - it was started
-        self._standins.vanish(name)
+        assert self._fake_kubelets is not None  # noqa: S101 - it was started
+        self._fake_kubelets.vanish(name)
         self._played().vanish(name, now=self.api_up)
 
     def stop_api(self) -> None:
@@ -189,9 +195,9 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def stop(self) -> None:
         """Stop exactly what was started, and remove its folder. Twice is once."""
         self.api_up = False
-        standins, self._standins = self._standins, None
-        if standins is not None:
-            standins.stop()
+        fake_kubelets, self._fake_kubelets = self._fake_kubelets, None
+        if fake_kubelets is not None:
+            fake_kubelets.stop()
         for server in reversed(self._servers.values()):
             server.kill()
         self._servers = {}
@@ -230,13 +236,13 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
                 programs.kwok, self.kubeconfig(KWOK), stages.write(folder / "stages.yaml")
             ),
         )
-        self._standins = Standins(
-            self.kubeconfig(STANDINS),
+        self._fake_kubelets = FakeKubelets(
+            self.kubeconfig(FAKE_KUBELETS),
             log=self.log / "stand-ins.log",
             settings=self.settings,
             heard=self._heard,
         )
-        self._standins.start()
+        self._fake_kubelets.start()
         self._nodes = Nodes(admin)
 
     def _start_api(self) -> None:
@@ -245,7 +251,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self.api_up = True
 
     def _run(self, name: str, command: Sequence[str | Path]) -> None:
-        server = Leashed(
+        server = SupervisedProcess(
             name=name, command=command, folder=self._folder, log=self.log / f"{name}.log"
         )
         self._servers[name] = server
@@ -268,9 +274,9 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
 
     def _complaint(self) -> str | None:
         """Return what is to be said of programs that ended by themselves; None if all run."""
-        parts: list[Leashed | Standins] = [*self._servers.values()]
-        if self._standins is not None:
-            parts.append(self._standins)
+        parts: list[SupervisedProcess | FakeKubelets] = [*self._servers.values()]
+        if self._fake_kubelets is not None:
+            parts.append(self._fake_kubelets)
         ended = [part for part in parts if part.ended]
         if not ended:
             return None

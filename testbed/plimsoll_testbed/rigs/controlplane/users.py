@@ -13,7 +13,7 @@ from typing import Final
 CONTROLLERS: Final = "system:kube-controller-manager"
 SCHEDULER: Final = "system:kube-scheduler"
 KWOK: Final = "kwok"
-STANDINS: Final = "stand-ins"
+FAKE_KUBELETS: Final = "stand-ins"
 
 KNOWN: Final[Mapping[str, Sequence[str]]] = {
     "admin": ("system:masters",),
@@ -24,11 +24,11 @@ KNOWN: Final[Mapping[str, Sequence[str]]] = {
     CONTROLLERS: (),
     SCHEDULER: (),
     KWOK: ("system:nodes",),
-    STANDINS: ("system:nodes",),
+    FAKE_KUBELETS: ("system:nodes",),
 }
 """User -> groups, from the start."""
 
-TRUSTED: Final = (CONTROLLERS, KWOK, STANDINS)
+TRUSTED: Final = (CONTROLLERS, KWOK, FAKE_KUBELETS)
 """Bound to cluster-admin: they act for what has fine-grained rights in a real cluster. A member of
 system:masters would jump the queue instead, and a flood would look harmless."""
 

@@ -13,7 +13,7 @@ from plimsoll.domain.errors import Refused
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs.emulated import autoscaling_terms as terms
-from plimsoll_testbed.rigs.emulated.awswire import Answer, AwsError, Parameters
+from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
 from plimsoll_testbed.scenario.events import ACCOUNT, HOOK
 
 _HOOK_SECONDS: Final = 300
@@ -35,7 +35,7 @@ class AutoScaling:
             if (n.fleet.cluster, n.group.spec.name) == (cluster, group)
         )
 
-    def answers(self) -> Mapping[str, Answer]:
+    def answers(self) -> Mapping[str, Operation]:
         """Return the table of what is answered."""
         table = {
             "CompleteLifecycleAction": self._complete,

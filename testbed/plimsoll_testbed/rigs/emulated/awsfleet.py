@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling
-from plimsoll_testbed.rigs.emulated.awswire import Answer, AwsError, AwsServer, Parameters
+from plimsoll_testbed.rigs.emulated.awswire import AwsError, AwsServer, Operation, Parameters
 from plimsoll_testbed.rigs.emulated.ec2 import Ec2
 from plimsoll_testbed.rigs.emulated.eks import Eks
 
@@ -70,7 +70,7 @@ class AwsFleet:
     ) -> None:
         self._server.__exit__(kind, error, trace)
 
-    def _locked(self, answer: Answer) -> Answer:
+    def _locked(self, answer: Operation) -> Operation:
         def locked(parameters: Parameters) -> Mapping[str, Any]:
             with self._lock:
                 try:

@@ -26,7 +26,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response
 
 type Parameters = Mapping[str, Any]
-type Answer = Callable[[Parameters], Mapping[str, Any]]
+type Operation = Callable[[Parameters], Mapping[str, Any]]
 
 _SCOPE: Final = re.compile(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/aws4_request")
 
@@ -47,7 +47,7 @@ class AwsServer:
             error that names it.
     """
 
-    def __init__(self, answers: Mapping[str, Answer]) -> None:
+    def __init__(self, answers: Mapping[str, Operation]) -> None:
         self.calls: Counter[str] = Counter()
         """How often each action was asked, the unknown ones included."""
         self._answers = answers

@@ -11,18 +11,18 @@ from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
+from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
-from plimsoll_testbed.rigs.stage import Stage
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.warmup import warm_up
-from plimsoll_testbed.scenario.script import Script
+from plimsoll_testbed.scenario.drill import Drill
 
 
 class Clusters(Protocol):
     """The clusters of one drill, wherever they stand."""
 
     @property
-    def stages(self) -> Mapping[str, Stage]:
+    def rig_clusters(self) -> Mapping[str, RigCluster]:
         """Each cluster, by name."""
 
     @property
@@ -52,7 +52,7 @@ class MakesClusters(Protocol):
 
     def __call__(  # noqa: PLR0913 - what clusters are made of
         self,
-        drill: Script,
+        drill: Drill,
         *,
         seed: int,
         time: WallTime,
@@ -68,7 +68,7 @@ class HollowClusters:
 
     def __init__(  # noqa: PLR0913 - what clusters are made of
         self,
-        drill: Script,
+        drill: Drill,
         *,
         seed: int,
         time: WallTime,
@@ -80,28 +80,28 @@ class HollowClusters:
         self._time = time
         self._measurement = measurement
         self._exits = exits
-        self.stages: Mapping[str, HollowStage] = {
-            spec.name: HollowStage(spec, seed=seed, clock=time.clock, measurement=measurement)
+        self.rig_clusters: Mapping[str, HollowRigCluster] = {
+            spec.name: HollowRigCluster(spec, seed=seed, clock=time.clock, measurement=measurement)
             for spec in drill.scenario.clusters
         }
         self.errors: Sequence[Exception] = ()
 
     def make_ready(self) -> None:
         """Let the clusters become Ready faster than the clock: nobody looks yet."""
-        for name, stage in self.stages.items():
-            stage.set_up(self._drill.objects[name])
+        for name, rig_cluster in self.rig_clusters.items():
+            rig_cluster.set_up(self._drill.objects[name])
         warm_up(self._time.clock, self._measurement.not_ready)
         self._exits.enter_context(self._time)
 
     def open(self, name: str, responder: str) -> Access:  # noqa: ARG002 - here all may do all
         """Serve a cluster."""
-        stage = self.stages[name]
+        rig_cluster = self.rig_clusters[name]
         server = self._exits.enter_context(
             HollowServer(
-                stage.cluster,
+                rig_cluster.cluster,
                 lock=self._time.lock,
                 now=self._time.catch_up,
-                changed=lambda: self._time.clock.touch(stage.cluster),
+                changed=lambda: self._time.clock.touch(rig_cluster.cluster),
                 called=self._measurement.kubernetes_call,
             )
         )
@@ -109,11 +109,11 @@ class HollowClusters:
 
     def begin(self) -> None:
         """Let the autoscalers scan, in the drill's time."""
-        for stage in self.stages.values():
-            if stage.spec.autoscaler is not None:
+        for rig_cluster in self.rig_clusters.values():
+            if rig_cluster.spec.autoscaler is not None:
                 clock = self._time.clock
-                scaler = in_process(stage, clock, 0.0)
-                clock.every(stage.spec.autoscaler.scan, scaler.scan, "autoscaler")
+                scaler = in_process(rig_cluster, clock, 0.0)
+                clock.every(rig_cluster.spec.autoscaler.scan, scaler.scan, "autoscaler")
 
     def count_calls(self, since: datetime) -> None:
         """Nothing is left to count: the servers tell of each call as it comes."""

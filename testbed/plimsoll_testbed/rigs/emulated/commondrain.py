@@ -21,7 +21,7 @@ from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs import commondrain
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, Emulator
-from plimsoll_testbed.rigs.stage import Stage
+from plimsoll_testbed.rigs.rig_cluster import RigCluster
 
 NAME: Final = "common-drain"
 """Of its queue and its rule."""
@@ -44,12 +44,12 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
     def __init__(
         self,
         emulator: Emulator,
-        stages: Mapping[str, Stage],
+        rig_clusters: Mapping[str, RigCluster],
         ways: Mapping[str, Access],
         clock: Clock,
     ) -> None:
         self._emulator = emulator
-        self._stages = stages
+        self._rig_clusters = rig_clusters
         self._patience = _Patience(clock)
         self._drains = {
             name: commondrain.CommonDrain(
@@ -101,8 +101,8 @@ class CommonDrain(AbstractContextManager["CommonDrain"]):
                 )
 
     def _start(self, instance: str) -> None:
-        for name, stage in self._stages.items():
-            machine = stage.fleet.machine.get(instance)
+        for name, rig_cluster in self._rig_clusters.items():
+            machine = rig_cluster.fleet.machine.get(instance)
             if machine is not None and instance not in self._draining:
                 self._draining[instance] = thread = threading.Thread(
                     target=self._guarded(partial(self._drain, name, machine)),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from plimsoll.domain.quantities import Resources
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import Machine
-from plimsoll_testbed.rigs.emulated.awswire import Answer, AwsError, Parameters
+from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
 
 _CODES: Final = {"pending": 0, "running": 16, "terminated": 48}
 
@@ -20,7 +20,7 @@ class Ec2:
     def __init__(self, fleets: Sequence[Fleet]) -> None:
         self._fleets = fleets
 
-    def answers(self) -> Mapping[str, Answer]:
+    def answers(self) -> Mapping[str, Operation]:
         """Return the table of what is answered."""
         return {
             "ec2:DescribeInstances": self._instances,

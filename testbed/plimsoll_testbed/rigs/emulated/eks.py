@@ -9,7 +9,7 @@ from typing import Any, Final
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling
-from plimsoll_testbed.rigs.emulated.awswire import Answer, AwsError, Parameters
+from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
 from plimsoll_testbed.scenario.events import ACCOUNT
 
 _EFFECTS: Final = {
@@ -30,7 +30,7 @@ class Eks:
         self._clock = clock
         self._updates: dict[str, Mapping[str, Any]] = {}
 
-    def answers(self) -> Mapping[str, Answer]:
+    def answers(self) -> Mapping[str, Operation]:
         """Return the table of what is answered."""
         return {
             "eks:ListNodegroups": self._list,

@@ -1,7 +1,7 @@
 """The AWS side of a rig in wall-clock time: an emulator on loopback, with the built template deployed.
 
 It runs in an environment and a folder of its own and dies with this process, however that ends
-(`leash`). A function that fails to start says so only in the emulator's log: `complaints` brings it
+(`supervisor`). A function that fails to start says so only in the emulator's log: `complaints` brings it
 out. What is the same for every emulator stands here; `ministack` and `plimsoll_testbed.rigs.localstack`
 say how theirs are started, and what is different in them.
 """
@@ -38,7 +38,7 @@ ACCOUNT: Final = "123456789012"
 STACK: Final = "drill"
 DEPLOY_SECONDS: Final = 180.0
 PORT_ATTEMPTS: Final = 3
-_LEASH: Final = Path(__file__).with_name("leash.py")
+_SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 _BUCKET: Final = "artefacts"
 
 
@@ -244,7 +244,7 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own script
                 [
-                    *(sys.executable, "-I", "-S", _LEASH, self._folder),
+                    *(sys.executable, "-I", "-S", _SUPERVISOR, self._folder),
                     *self._command(),
                 ],
                 cwd=self._folder,
@@ -252,7 +252,7 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for this process, the leash for that one
+                start_new_session=True,  # Ctrl-C is for this process, the supervisor for that one
             )
         self._await_ready()
 

@@ -20,9 +20,9 @@ from plimsoll.domain.errors import Refused
 from plimsoll_testbed.measure.history import Recorder
 from plimsoll_testbed.measure.listening import Listener, Progress, Quiet
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.measure.picture import Picture, picture_of
 from plimsoll_testbed.measure.report import Report, build_report
 from plimsoll_testbed.measure.settling import settled
+from plimsoll_testbed.measure.snapshot import Snapshot, snapshot_of
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.bus import Bus
@@ -34,18 +34,18 @@ from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.registry import Rig
+from plimsoll_testbed.rigs.resyncs import RESYNC, RESYNC_PHASE
 from plimsoll_testbed.rigs.simulated.timeline import Timeline
-from plimsoll_testbed.rigs.sweeps import SWEEP, SWEEP_PHASE
-from plimsoll_testbed.scenario.repertoire import refuse_unsupported
+from plimsoll_testbed.scenario.capabilities import refuse_unsupported
+from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.scenario import Entry, FaultEntry
-from plimsoll_testbed.scenario.script import Script
 
 LOOK: Final = 0.25
 """Seconds between two looks at the world, for the view and the end."""
 
 
 def play(  # noqa: PLR0913 - what a drill is played with
-    drill: Script,
+    drill: Drill,
     *,
     clusters: MakesClusters,
     emulators: type[Emulator] = MiniStack,
@@ -95,7 +95,7 @@ class Emulation:
 
     def __init__(  # noqa: PLR0913 - what a drill is played with
         self,
-        drill: Script,
+        drill: Drill,
         *,
         clusters: MakesClusters = HollowClusters,
         emulators: type[Emulator] = MiniStack,
@@ -137,15 +137,15 @@ class Emulation:
         if self._responder == "plimsoll" and any(
             map(_loses_notices, self._drill.scenario.timeline)
         ):
-            with self._step("waited until the next sweep is as far off as on the simulated rig"):
-                self._await_sweep(stack)
+            with self._step("waited until the next resync is as far off as on the simulated rig"):
+                self._await_resync(stack)
         with self._time.lock:
             timeline = self._begin(bus)
         self._watch(timeline, bus, stack)
         return self._report(stack)
 
     def _set_up(self) -> tuple[Stack, Bus]:
-        fleets = [stage.fleet for stage in self._clusters.stages.values()]
+        fleets = [rig_cluster.fleet for rig_cluster in self._clusters.rig_clusters.values()]
         aws = self._exits.enter_context(
             AwsFleet(fleets, clock=self._time.catch_up, lock=self._time.lock)
         )
@@ -157,13 +157,13 @@ class Emulation:
         stack = Stack(emulator, aws)
         if self._responder == "drain":
             self._drain = self._exits.enter_context(
-                CommonDrain(emulator, self._clusters.stages, self._ways(), SystemClock())
+                CommonDrain(emulator, self._clusters.rig_clusters, self._ways(), SystemClock())
             )
         if self._responder == "plimsoll":
             for name, way in self._ways().items():
                 stack.register(name, way)
             with self._step("registered the clusters and swept once"):
-                stack.sweep()
+                stack.resync()
             with self._step("started the functions' workers"):
                 emulator.warm("NoticesFunction", 3)
                 emulator.warm("DrainsFunction", 2)
@@ -173,23 +173,25 @@ class Emulation:
         bus = self._exits.enter_context(Bus(emulator.client("events"), self._clock, emulator.reach))
         return stack, bus
 
-    def _await_sweep(self, stack: Stack) -> None:
-        """Return so long before a sweep that it comes as late as on the simulated rig.
+    def _await_resync(self, stack: Stack) -> None:
+        """Return so long before a resync that it comes as late as on the simulated rig.
 
         Raises:
             Refused: the schedule brings none.
         """
         before = stack.asked
-        end = time.monotonic() + (2 * SWEEP).total_seconds()
+        end = time.monotonic() + (2 * RESYNC).total_seconds()
         while stack.asked == before:
             if time.monotonic() > end:
                 raise Refused("the schedule of the deployed stack brings no sweep")
             time.sleep(LOOK)
-        time.sleep((SWEEP - SWEEP_PHASE).total_seconds())
+        time.sleep((RESYNC - RESYNC_PHASE).total_seconds())
 
     def _ways(self) -> Mapping[str, Access]:
         """Let the responder into the clusters, and return how it gets there."""
-        return {name: self._clusters.open(name, self._responder) for name in self._clusters.stages}
+        return {
+            name: self._clusters.open(name, self._responder) for name in self._clusters.rig_clusters
+        }
 
     def _begin(self, bus: Bus) -> Timeline:
         zero = self._zero = self._time.catch_up()
@@ -198,11 +200,11 @@ class Emulation:
             drill=self._drill,
             seed=self._seed,
             clock=self._clock,
-            stages=self._clusters.stages,
+            rig_clusters=self._clusters.rig_clusters,
             queue=bus,
             measurement=self._measurement,
             say=self._say,
-            trouble=self._kills,
+            fault_injector=self._kills,
         )
         timeline.play(zero)
         self._clusters.begin()
@@ -219,7 +221,7 @@ class Emulation:
                 self._say(line)
             with self._time.lock:
                 calm = self._settled(timeline, bus)
-                self._listener.show(self._picture)
+                self._listener.show(self._snapshot)
             self._listener.progress(
                 Progress(
                     seconds=self._elapsed().total_seconds(), of_seconds=horizon.total_seconds()
@@ -245,8 +247,8 @@ class Emulation:
     def _restless(self, timeline: Timeline, bus: Bus) -> list[str]:
         """Return in words why the drill cannot end yet, but for its timeline."""
         words = self._measurement.restless()
-        for stage in self._clusters.stages.values():
-            words += stage.unfinished()
+        for rig_cluster in self._clusters.rig_clusters.values():
+            words += rig_cluster.unfinished()
         if not timeline.over:
             words.append("the owner still waits for an API server")
         if bus.busy:
@@ -255,7 +257,7 @@ class Emulation:
 
     def _report(self, stack: Stack) -> Report:
         if self._responder == "plimsoll":
-            stack.hand_in(list(self._clusters.stages), self._measurement)
+            stack.hand_in(list(self._clusters.rig_clusters), self._measurement)
         if self._zero is not None:
             self._clusters.count_calls(self._zero)
         kills = self._kills
@@ -279,9 +281,11 @@ class Emulation:
     def _elapsed(self) -> timedelta:
         return timedelta(0) if self._zero is None else self._clock.now() - self._zero
 
-    def _picture(self) -> Picture:
+    def _snapshot(self) -> Snapshot:
         assert self._zero is not None  # noqa: S101 - nobody looks before time 0
-        return picture_of(self._clusters.stages, self._measurement, self._clock.now(), self._zero)
+        return snapshot_of(
+            self._clusters.rig_clusters, self._measurement, self._clock.now(), self._zero
+        )
 
     @contextmanager
     def _step(self, done: str) -> Iterator[None]:
@@ -299,5 +303,5 @@ class Emulation:
 
 
 def _loses_notices(entry: Entry) -> bool:
-    """Whether what becomes of nodes now depends on the next sweep."""
+    """Whether what becomes of nodes now depends on the next resync."""
     return isinstance(entry, FaultEntry) and entry.fault == "notices-lost"

@@ -65,7 +65,7 @@ class Stack:
             )
         )
 
-    def sweep(self) -> None:
+    def resync(self) -> None:
         """Run the function `sweep` once, so that the node index is there before the first notice.
 
         Raises:
@@ -76,7 +76,7 @@ class Stack:
         )
         if "FunctionError" in answer:
             said = answer["Payload"].read().decode(errors="replace")
-            raise Refused(f"the function sweep failed: {said}")
+            raise Refused(f"the function resync failed: {said}")
 
     def hand_in(self, clusters: Sequence[str], measurement: Measurement) -> None:
         """Give in the reports that the functions wrote, and the calls that the fleet answered."""
@@ -95,7 +95,7 @@ class Stack:
 
     @property
     def asked(self) -> int:
-        """How often EC2, Auto Scaling and EKS were asked so far: while nothing is going, by sweeps."""
+        """How often EC2, Auto Scaling and EKS were asked so far: while nothing is going, by resyncs."""
         return sum(self._fleet.calls.values())
 
     def complaints(self) -> Sequence[str]:

@@ -26,7 +26,7 @@ class LocalStack(Emulator):
     name = "LocalStack"
     ready_seconds = 120.0
     deploy_seconds = 600.0
-    reach = timedelta(seconds=30)  # one reader for each queue: a slice waits for the one before
+    reach = timedelta(seconds=30)  # one reader for each queue: a reconcile waits for the one before
     health = "/_localstack/health"
     complaining = (
         "plimsoll_localstack: ",

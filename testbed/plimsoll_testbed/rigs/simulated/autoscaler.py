@@ -15,15 +15,15 @@ from typing import Final
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.observation import Observation
 from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.aws import group_of
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import GreenletWorkers, VirtualClock
 from plimsoll_testbed.rigs.simulated.transport import SimulatedTransport
-from plimsoll_testbed.rigs.simulated.wire import Wire
-from plimsoll_testbed.rigs.stage import Stage
 
 NAME: Final = "cluster-autoscaler"
 BACKOFF: Final = timedelta(minutes=5)
@@ -39,16 +39,18 @@ class ClusterAutoscaler:
         api: the cluster as the autoscaler sees it.
     """
 
-    def __init__(self, stage: Stage, clock: VirtualClock, api: KubernetesCluster) -> None:
+    def __init__(
+        self, rig_cluster: RigCluster, clock: VirtualClock, api: KubernetesCluster
+    ) -> None:
         self.api = api
-        self._stage = stage
+        self._rig_cluster = rig_cluster
         self._clock = clock
         self._avoid: dict[tuple[str, str | None], datetime] = {}
 
     @property
     def needed(self) -> bool:
         """Whether a pod has no node: only then is it worth while to look."""
-        return any(not pod["spec"].get("nodeName") for pod in self._stage.all("pods"))
+        return any(not pod["spec"].get("nodeName") for pod in self._rig_cluster.all("pods"))
 
     def scan(self) -> None:
         """Look once, and ask for what is missing. An API server that is down is for the next."""
@@ -65,9 +67,9 @@ class ClusterAutoscaler:
         if not homeless:
             return
         now = self._clock.now()
-        fleet = self._stage.fleet
+        fleet = self._rig_cluster.fleet
         plan = plan_growth(
-            Board(seen.nodes, seen.pods, seen.claims),
+            ClusterSnapshot(seen.nodes, seen.pods, seen.claims),
             homeless,
             [g for g in map(group_of, fleet.groups.values()) if g.capacity == "on-demand"],
             upcoming=upcoming_of(fleet),
@@ -82,18 +84,20 @@ class ClusterAutoscaler:
         self._clock.touch(fleet)
 
 
-def in_process(stage: HollowStage, clock: VirtualClock, api_seconds: float) -> ClusterAutoscaler:
+def in_process(
+    rig_cluster: HollowRigCluster, clock: VirtualClock, api_seconds: float
+) -> ClusterAutoscaler:
     """Return the autoscaler of a hollow cluster, in the drill's own time."""
     transport = SimulatedTransport(
-        cluster=stage.cluster,
-        name=stage.name,
+        cluster=rig_cluster.cluster,
+        name=rig_cluster.name,
         user=NAME,
-        wire=Wire(clock, api_seconds),
+        wire=SimulatedNetwork(clock, api_seconds),
         clock=clock,
-        lag=stage.lag,
+        lag=rig_cluster.lag,
     )
-    api = KubernetesCluster(transport, stage.name, clock, workers=GreenletWorkers(clock))
-    return ClusterAutoscaler(stage, clock, api)
+    api = KubernetesCluster(transport, rig_cluster.name, clock, workers=GreenletWorkers(clock))
+    return ClusterAutoscaler(rig_cluster, clock, api)
 
 
 def upcoming_of(fleet: Fleet) -> Counter[tuple[str, str | None]]:

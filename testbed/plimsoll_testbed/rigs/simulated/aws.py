@@ -20,8 +20,8 @@ from plimsoll.domain.notices import (
 from plimsoll.domain.quantities import Resources
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
+from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.rigs.simulated.wire import Wire
 from plimsoll_testbed.scenario.events import event_of
 
 _LIST = {"asg": "autoscaling:DescribeAutoScalingGroups", "eks-nodegroup": "eks:DescribeNodegroup"}
@@ -33,7 +33,7 @@ _ASKABLE = {"spot-interruption", "health-scheduled-change"}
 class SimulatedNodeGroups:
     """The port `NodeGroups` over the fleet of one cluster."""
 
-    def __init__(self, fleet: Fleet, wire: Wire, clock: VirtualClock) -> None:
+    def __init__(self, fleet: Fleet, wire: SimulatedNetwork, clock: VirtualClock) -> None:
         self._fleet = fleet
         self._wire = wire
         self._clock = clock
@@ -74,7 +74,7 @@ class SimulatedNodeGroups:
         )
         self._clock.touch(self._fleet)
 
-    def renew(self, instance: str) -> None:
+    def terminate(self, instance: str) -> None:
         """Terminate an instance; its group keeps its desired capacity and launches another."""
         self._wire.to_aws(
             "autoscaling:TerminateInstanceInAutoScalingGroup",
@@ -111,7 +111,7 @@ class SimulatedNodeGroups:
 class SimulatedInstances:
     """The port `Instances` over all fleets of a drill."""
 
-    def __init__(self, fleets: Sequence[Fleet], wire: Wire) -> None:
+    def __init__(self, fleets: Sequence[Fleet], wire: SimulatedNetwork) -> None:
         self._fleets = fleets
         self._wire = wire
 
@@ -121,13 +121,13 @@ class SimulatedInstances:
             "ec2:DescribeInstances", lambda: {m.id: instance_of(m) for m in self._known(ids)}
         )
 
-    def going(self, ids: Sequence[str]) -> Sequence[Notice]:
+    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
         """Return notices for those instances that are going, as events would have told."""
         for operation in ("DescribeInstances", "DescribeSpotInstanceRequests"):
             self._wire.to_aws(f"ec2:{operation}", int)
         return self._wire.to_aws(
             "ec2:DescribeInstanceStatus",
-            lambda: [notice for m in self._known(ids) for notice in _going(m)],
+            lambda: [notice for m in self._known(ids) for notice in _interrupted_groups(m)],
         )
 
     def _known(self, ids: Sequence[str]) -> Sequence[Machine]:
@@ -172,7 +172,7 @@ def instance_of(machine: Machine) -> Instance:
     )
 
 
-def _going(machine: Machine) -> Iterator[Notice]:
+def _interrupted_groups(machine: Machine) -> Iterator[Notice]:
     """Yield what can be asked for: spot request status, scheduled events, and the death itself."""
     told = [(kind, time) for kind, time in machine.notices if kind in _ASKABLE]
     if machine.gone is not None:

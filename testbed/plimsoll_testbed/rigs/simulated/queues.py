@@ -20,8 +20,8 @@ NOTICES_VISIBILITY: Final = 30.0
 NOTICES_ATTEMPTS: Final = 14
 RETRY_SECONDS: Final = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0)
 """Until each next attempt at a notice that failed; the last one repeats."""
-TICKS_VISIBILITY: Final = 45.0
-TICKS_ATTEMPTS: Final = 3
+WAKE_UPS_VISIBILITY: Final = 45.0
+WAKE_UPS_ATTEMPTS: Final = 3
 
 type Receive = Callable[[Sequence[str]], Sequence[object]]
 """What a batch of bodies comes to, in order: an exception for each that failed."""
@@ -118,8 +118,8 @@ class NoticesQueue:
         self.set_aside.append((message.body, why))
 
 
-class TicksQueue:
-    """Ticks, one by one, to the slices of their clusters."""
+class WakeUpsQueue:
+    """Wake-ups, one by one, to the reconciles of their clusters."""
 
     def __init__(
         self,
@@ -135,12 +135,12 @@ class TicksQueue:
         self._function_seconds = function_seconds
         self._runs = 0
         self.running = 0
-        """Slices at work."""
+        """Reconciles at work."""
         self.failed: list[Exception] = []
-        """What slices failed with, the temporary too."""
+        """What reconciles failed with, the temporary too."""
 
     def send(self, cluster: str, delay_seconds: float) -> None:
-        """Take a tick now; it is delivered after its delay."""
+        """Take a wake-up now; it is delivered after its delay."""
         self._show(cluster, delay_seconds + self._notice_seconds, 1)
 
     def _show(self, cluster: str, after_seconds: float, attempt: int) -> None:
@@ -160,8 +160,8 @@ class TicksQueue:
             self.running -= 1
             if invocation.error is not None:
                 self.failed.append(invocation.error)
-            if (invocation.killed or invocation.error) and attempt < TICKS_ATTEMPTS:
-                self._show(cluster, TICKS_VISIBILITY, attempt + 1)
+            if (invocation.killed or invocation.error) and attempt < WAKE_UPS_ATTEMPTS:
+                self._show(cluster, WAKE_UPS_VISIBILITY, attempt + 1)
 
         self._clock.spawn(self._clock.now(), run, "drains", done)
 

@@ -13,38 +13,38 @@ from typing import Final, Protocol, override
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.services.drains import DrainService
+from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.notices import NoticeService
-from plimsoll.services.ownership import Ownership
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.rehearsal import Rehearsal
-from plimsoll.services.sweep import SweepService
+from plimsoll.services.resync import ResyncService
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.machines import Machine, region_of
 from plimsoll_testbed.rigs import commondrain
 from plimsoll_testbed.rigs.simulated.aws import SimulatedInstances, SimulatedNodeGroups
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.stores import (
     SimulatedNodeIndex,
     SimulatedRegistry,
     SimulatedReports,
-    SimulatedTicks,
+    SimulatedWakeUps,
 )
 from plimsoll_testbed.rigs.simulated.time import EPOCH, GreenletWorkers, VirtualClock
 from plimsoll_testbed.rigs.simulated.transport import SimulatedTransport
-from plimsoll_testbed.rigs.simulated.wire import Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class ResponderContext:
     """What a responder is given."""
 
     clock: VirtualClock
-    stages: Mapping[str, HollowStage]
-    wire: Wire
+    rig_clusters: Mapping[str, HollowRigCluster]
+    wire: SimulatedNetwork
     """Its own way to clusters and AWS, which is counted."""
     telemetry: Telemetry
-    ticks: Callable[[str, int], None]
-    """Sends a tick for a cluster, in so many seconds."""
+    wake_ups: Callable[[str, int], None]
+    """Sends a wake-up for a cluster, in so many seconds."""
 
 
 class Responder(Protocol):
@@ -53,10 +53,10 @@ class Responder(Protocol):
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Handle a batch; an exception stands for a body that failed."""
 
-    def slice(self, cluster: str, holder: str) -> object:
-        """Handle a tick."""
+    def reconcile(self, cluster: str, holder: str) -> object:
+        """Handle a wake-up."""
 
-    def sweep(self) -> object:
+    def resync(self) -> object:
         """Look after everything, every minute."""
 
     def hand_in(self, measurement: Measurement) -> None:
@@ -66,17 +66,17 @@ class Responder(Protocol):
 class Nobody:
     """Nobody reacts."""
 
-    def __init__(self, _world: World) -> None:
+    def __init__(self, _context: ResponderContext) -> None:
         pass
 
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Pass them over."""
         return [None] * len(bodies)
 
-    def slice(self, cluster: str, holder: str) -> None:
+    def reconcile(self, cluster: str, holder: str) -> None:
         """Do nothing."""
 
-    def sweep(self) -> None:
+    def resync(self) -> None:
         """Do nothing."""
 
     def hand_in(self, measurement: Measurement) -> None:
@@ -86,33 +86,33 @@ class Nobody:
 class CommonDrain(Nobody):
     """What common handlers do: at a notice, cordon and evict everything at once, nothing else."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._world = world
+    def __init__(self, context: ResponderContext) -> None:
+        super().__init__(context)
+        self._context = context
         self._draining: set[str] = set()
-        self._workers = GreenletWorkers(world.clock, parallel=10_000)
+        self._workers = GreenletWorkers(context.clock, parallel=10_000)
 
     @override
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Start the drain of every instance that has its first notice."""
         for body in bodies:
-            for instance in commondrain.noticed(body, self._world.clock.now()):
+            for instance in commondrain.noticed(body, self._context.clock.now()):
                 self._start(instance)
         return super().notices(bodies)
 
     def _start(self, instance: str) -> None:
-        for stage in self._world.stages.values():
-            machine = stage.fleet.machine.get(instance)
+        for rig_cluster in self._context.rig_clusters.values():
+            machine = rig_cluster.fleet.machine.get(instance)
             if machine is not None and instance not in self._draining:
                 self._draining.add(instance)
-                drain = partial(self._drain, stage, machine)
-                self._world.clock.spawn(self._world.clock.now(), drain, f"drain {machine.node}")
+                drain = partial(self._drain, rig_cluster, machine)
+                self._context.clock.spawn(self._context.clock.now(), drain, f"drain {machine.node}")
 
-    def _drain(self, stage: HollowStage, machine: Machine) -> None:
+    def _drain(self, rig_cluster: HollowRigCluster, machine: Machine) -> None:
         drain = commondrain.CommonDrain(
-            _transport(self._world, stage, "drain"),
-            stage.name,
-            self._world.clock,
+            _transport(self._context, rig_cluster, "drain"),
+            rig_cluster.name,
+            self._context.clock,
             workers=self._workers,
         )
         drain.drain(machine.node, over=lambda: machine.gone is not None)
@@ -121,25 +121,30 @@ class CommonDrain(Nobody):
 class Plimsoll:
     """The services that run in Lambda, unchanged, on the rig's side of their ports."""
 
-    def __init__(self, world: World) -> None:
-        clock, wire, telemetry = world.clock, world.wire, world.telemetry
-        stages = world.stages
+    def __init__(self, context: ResponderContext) -> None:
+        clock, wire, telemetry = context.clock, context.wire, context.telemetry
+        rig_clusters = context.rig_clusters
         workers = GreenletWorkers(clock)
         self._reports = SimulatedReports(wire)
-        registry = SimulatedRegistry(wire, [_registered(stage) for stage in stages.values()])
+        registry = SimulatedRegistry(
+            wire, [_registered(rig_cluster) for rig_cluster in rig_clusters.values()]
+        )
         index = SimulatedNodeIndex(wire)
-        instances = SimulatedInstances([stage.fleet for stage in stages.values()], wire)
-        clusters = _Clusters(world, workers)
-        ticks = SimulatedTicks(wire, world.ticks)
+        instances = SimulatedInstances(
+            [rig_cluster.fleet for rig_cluster in rig_clusters.values()], wire
+        )
+        clusters = _Clusters(context, workers)
+        wake_ups = SimulatedWakeUps(wire, context.wake_ups)
         node_groups = {
-            name: SimulatedNodeGroups(stage.fleet, wire, clock) for name, stage in stages.items()
+            name: SimulatedNodeGroups(rig_cluster.fleet, wire, clock)
+            for name, rig_cluster in rig_clusters.items()
         }
 
         def groups(cluster: Cluster) -> SimulatedNodeGroups:
             return node_groups[cluster.name]
 
         self._notices = NoticeService(
-            ownership=Ownership(
+            ownership=InstanceLocator(
                 registry=registry,
                 index=index,
                 instances=instances,
@@ -151,7 +156,7 @@ class Plimsoll:
                 groups=groups, reports=self._reports, clock=clock, telemetry=telemetry
             ),
             reports=self._reports,
-            ticks=ticks,
+            wake_ups=wake_ups,
             clock=clock,
             workers=workers,
             telemetry=telemetry,
@@ -167,40 +172,40 @@ class Plimsoll:
             workers=workers,
             telemetry=telemetry,
         )
-        self._sweep = SweepService(
+        self._resync = ResyncService(
             registry=registry,
             index=index,
             instances=instances,
             clusters=clusters,
             reports=self._reports,
             notices=self._notices,
-            ticks=ticks,
+            wake_ups=wake_ups,
             clock=clock,
             workers=workers,
             telemetry=telemetry,
         )
-        self._stages = stages
+        self._rig_clusters = rig_clusters
 
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Run the function `notices`."""
         return self._notices.receive(bodies)
 
-    def slice(self, cluster: str, holder: str) -> object:
+    def reconcile(self, cluster: str, holder: str) -> object:
         """Run the function `drains`."""
-        return self._drains.slice(cluster, holder)
+        return self._drains.reconcile(cluster, holder)
 
-    def sweep(self) -> object:
+    def resync(self) -> object:
         """Run the function `sweep`."""
-        return self._sweep.run()
+        return self._resync.run()
 
     def hand_in(self, measurement: Measurement) -> None:
         """Give in what stands in the store of reports."""
-        for cluster in self._stages:
+        for cluster in self._rig_clusters:
             for report in reversed(self._reports.stored.list(cluster, limit=100_000)):
                 measurement.report(report.interruption, report.reasons)
 
 
-RESPONDERS: Final[Mapping[str, Callable[[World], Responder]]] = {
+RESPONDERS: Final[Mapping[str, Callable[[ResponderContext], Responder]]] = {
     "plimsoll": Plimsoll,
     "drain": CommonDrain,
     "none": Nobody,
@@ -210,12 +215,12 @@ RESPONDERS: Final[Mapping[str, Callable[[World], Responder]]] = {
 class _Clusters:
     """The port `Clusters`: one connection to each cluster, kept."""
 
-    def __init__(self, world: World, workers: GreenletWorkers) -> None:
+    def __init__(self, context: ResponderContext, workers: GreenletWorkers) -> None:
         self._open = {
             name: KubernetesCluster(
-                _transport(world, stage, "plimsoll"), name, world.clock, workers=workers
+                _transport(context, rig_cluster, "plimsoll"), name, context.clock, workers=workers
             )
-            for name, stage in world.stages.items()
+            for name, rig_cluster in context.rig_clusters.items()
         }
 
     def open(self, cluster: Cluster) -> KubernetesCluster:
@@ -223,22 +228,24 @@ class _Clusters:
         return self._open[cluster.name]
 
 
-def _transport(world: World, stage: HollowStage, user: str) -> SimulatedTransport:
+def _transport(
+    context: ResponderContext, rig_cluster: HollowRigCluster, user: str
+) -> SimulatedTransport:
     return SimulatedTransport(
-        cluster=stage.cluster,
-        name=stage.name,
+        cluster=rig_cluster.cluster,
+        name=rig_cluster.name,
         user=user,
-        wire=world.wire,
-        clock=world.clock,
-        lag=stage.lag,
+        wire=context.wire,
+        clock=context.clock,
+        lag=rig_cluster.lag,
     )
 
 
-def _registered(stage: HollowStage) -> Cluster:
+def _registered(rig_cluster: HollowRigCluster) -> Cluster:
     return Cluster(
-        name=stage.name,
+        name=rig_cluster.name,
         kind=ClusterKind.EKS,
         mode=Mode.ACT,
-        region=region_of(stage.spec.node_groups[0].zones[0]),
+        region=region_of(rig_cluster.spec.node_groups[0].zones[0]),
         added=EPOCH,
     )

@@ -15,41 +15,41 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll_testbed.measure.history import Recorder
 from plimsoll_testbed.measure.listening import Listener, Progress, Quiet
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.measure.picture import Picture, picture_of
 from plimsoll_testbed.measure.report import Report, build_report
 from plimsoll_testbed.measure.settling import settled
+from plimsoll_testbed.measure.snapshot import Snapshot, snapshot_of
+from plimsoll_testbed.rigs.resyncs import RESYNC, RESYNC_PHASE
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
-from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, TicksQueue
-from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, World
-from plimsoll_testbed.rigs.simulated.stage import HollowStage
+from plimsoll_testbed.rigs.simulated.fault_injector import FaultInjector
+from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
+from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, WakeUpsQueue
+from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, ResponderContext
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.telemetry import DrillTelemetry
 from plimsoll_testbed.rigs.simulated.time import Invocation, VirtualClock
 from plimsoll_testbed.rigs.simulated.timeline import Timeline
-from plimsoll_testbed.rigs.simulated.trouble import Trouble
-from plimsoll_testbed.rigs.simulated.wire import Wire
-from plimsoll_testbed.rigs.sweeps import SWEEP, SWEEP_PHASE
 from plimsoll_testbed.rigs.warmup import warm_up
-from plimsoll_testbed.scenario.repertoire import refuse_unsupported
-from plimsoll_testbed.scenario.script import Script
+from plimsoll_testbed.scenario.capabilities import refuse_unsupported
+from plimsoll_testbed.scenario.drill import Drill
 
 STEP: Final = timedelta(seconds=1)
 """How often it is looked whether the drill is settled."""
-DOUBLED_TICK: Final = 0.7
-"""By how much the second copy of a tick is late: it overtakes, and falls into running slices."""
+DOUBLED_WAKE_UP: Final = 0.7
+"""By how much the second copy of a wake-up is late: it overtakes, and falls into running reconciles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mischief:
+class FaultHooks:
     """What a test may do to a drill, beyond the faults that a scenario can name."""
 
     on_call: Callable[[Invocation], None] | None = None
     """Called after every API call of an invocation, from time 0 on; it may kill it."""
     doubled: bool = False
-    """Every notice and every tick comes twice, and out of order."""
+    """Every notice and every wake-up comes twice, and out of order."""
 
 
 def run(
-    drill: Script,
+    drill: Drill,
     *,
     responder: str,
     seed: int,
@@ -75,12 +75,12 @@ class Simulation:
 
     def __init__(  # noqa: PLR0913 - what a drill is played with
         self,
-        drill: Script,
+        drill: Drill,
         *,
         responder: str,
         seed: int,
         listener: Listener | None = None,
-        mischief: Mischief | None = None,
+        mischief: FaultHooks | None = None,
         recorder: Recorder | None = None,
     ) -> None:
         refuse_unsupported(drill.scenario, "simulated")
@@ -88,17 +88,19 @@ class Simulation:
         self.drill = drill
         self.responder_name = responder
         self.seed = seed
-        self.mischief = mischief or Mischief()
+        self.mischief = mischief or FaultHooks()
         self.clock = VirtualClock()
         self.clock.on_error = self._failed
         self._bugs: list[Exception] = []
         self.measurement = Measurement(recorder)
         self._listener = listener or Quiet()
         self._zero = self.clock.now()
-        self.trouble = Trouble(seed)
+        self.fault_injector = FaultInjector(seed)
         api_seconds = scenario.latency.api.total_seconds()
-        self.stages = {
-            spec.name: HollowStage(spec, seed=seed, clock=self.clock, measurement=self.measurement)
+        self.rig_clusters = {
+            spec.name: HollowRigCluster(
+                spec, seed=seed, clock=self.clock, measurement=self.measurement
+            )
             for spec in scenario.clusters
         }
         waits = {
@@ -106,14 +108,16 @@ class Simulation:
             "function_seconds": scenario.latency.function.total_seconds(),
         }
         self.telemetry = DrillTelemetry(self._say)
-        self.ticks = TicksQueue(self.clock, self._slice, **waits)
+        self.wake_ups = WakeUpsQueue(self.clock, self._reconcile, **waits)
         self.responder = RESPONDERS[responder](
-            World(
+            ResponderContext(
                 clock=self.clock,
-                stages=self.stages,
-                wire=Wire(self.clock, api_seconds, self.measurement, self.trouble),
+                rig_clusters=self.rig_clusters,
+                wire=SimulatedNetwork(
+                    self.clock, api_seconds, self.measurement, self.fault_injector
+                ),
                 telemetry=self.telemetry,
-                ticks=self._tick,
+                wake_ups=self._wake_up,
             )
         )
         self.notices = NoticesQueue(self.clock, self.responder.notices, **waits)
@@ -121,17 +125,17 @@ class Simulation:
             drill=drill,
             seed=seed,
             clock=self.clock,
-            stages=self.stages,
+            rig_clusters=self.rig_clusters,
             queue=self.notices,
             measurement=self.measurement,
             say=self._say,
-            trouble=self.trouble,
+            fault_injector=self.fault_injector,
             doubled=self.mischief.doubled,
         )
         self._autoscalers = [
-            (in_process(stage, self.clock, api_seconds), stage.spec.autoscaler.scan)
-            for stage in self.stages.values()
-            if stage.spec.autoscaler is not None
+            (in_process(rig_cluster, self.clock, api_seconds), rig_cluster.spec.autoscaler.scan)
+            for rig_cluster in self.rig_clusters.values()
+            if rig_cluster.spec.autoscaler is not None
         ]
 
     def run(self) -> Report:
@@ -141,20 +145,20 @@ class Simulation:
             BadInput: a manifest is refused, or the cluster never becomes Ready.
         """
         scenario = self.drill.scenario
-        for name, stage in self.stages.items():
-            stage.set_up(self.drill.objects[name])
-        # The first sweep fills the node index; in a cluster that stands, it did so long ago.
-        self.clock.spawn(self.clock.now(), self.responder.sweep, "sweep")
+        for name, rig_cluster in self.rig_clusters.items():
+            rig_cluster.set_up(self.drill.objects[name])
+        # The first resync fills the node index; in a cluster that stands, it did so long ago.
+        self.clock.spawn(self.clock.now(), self.responder.resync, "sweep")
         for autoscaler, scan in self._autoscalers:
             self.clock.every(scan, autoscaler.scan, "autoscaler")
         warm_up(self.clock, self.measurement.not_ready)
         self._zero = self.clock.now()
         self.measurement.begin(self._zero)
         self.clock.on_call = self._called
-        self.clock.on_end = self.trouble.ended
+        self.clock.on_end = self.fault_injector.ended
         self.timeline.play(self._zero)
-        first = self._zero + SWEEP_PHASE
-        self.clock.at(first, lambda: self.clock.every(SWEEP, self.responder.sweep, "sweep"))
+        first = self._zero + RESYNC_PHASE
+        self.clock.at(first, lambda: self.clock.every(RESYNC, self.responder.resync, "sweep"))
         calm = False
         while not calm and self.clock.now() < self._zero + scenario.horizon:
             self.clock.run_until(min(self.clock.now() + STEP, self._zero + scenario.horizon))
@@ -162,7 +166,7 @@ class Simulation:
                 raise error
             calm = self._settled()
             self._listener.progress(self._progress())
-            self._listener.show(self._picture)
+            self._listener.show(self._snapshot)
         self.responder.hand_in(self.measurement)
         return build_report(
             scenario,
@@ -182,14 +186,14 @@ class Simulation:
     def restless(self) -> list[str]:
         """Return in words why the drill cannot end yet, but for its timeline."""
         words = self.measurement.restless()
-        for stage in self.stages.values():
-            words += stage.unfinished()
+        for rig_cluster in self.rig_clusters.values():
+            words += rig_cluster.unfinished()
         if not self.timeline.over:
             words.append("the owner still waits for the API server")
         if self.notices.in_flight:
             words.append(f"{self.notices.in_flight} notices are on their way")
-        if self.ticks.running:
-            words.append("a slice is at work")
+        if self.wake_ups.running:
+            words.append("a reconcile is at work")
         return words
 
     def _settled(self) -> bool:
@@ -209,23 +213,23 @@ class Simulation:
             self._bugs.append(error)
 
     def _called(self, invocation: Invocation) -> None:
-        self.trouble.called(invocation)
+        self.fault_injector.called(invocation)
         if self.mischief.on_call is not None:
             self.mischief.on_call(invocation)
 
-    def _slice(self, cluster: str, holder: str) -> object:
-        return self.responder.slice(cluster, holder)
+    def _reconcile(self, cluster: str, holder: str) -> object:
+        return self.responder.reconcile(cluster, holder)
 
-    def _tick(self, cluster: str, delay_seconds: int) -> None:
-        self.ticks.send(cluster, delay_seconds)
+    def _wake_up(self, cluster: str, delay_seconds: int) -> None:
+        self.wake_ups.send(cluster, delay_seconds)
         if self.mischief.doubled:
-            self.ticks.send(cluster, delay_seconds + DOUBLED_TICK)
+            self.wake_ups.send(cluster, delay_seconds + DOUBLED_WAKE_UP)
 
     def _say(self, what: str) -> None:
         self._listener.say((self.clock.now() - self._zero).total_seconds(), what)
 
-    def _picture(self) -> Picture:
-        return picture_of(self.stages, self.measurement, self.clock.now(), self._zero)
+    def _snapshot(self) -> Snapshot:
+        return snapshot_of(self.rig_clusters, self.measurement, self.clock.now(), self._zero)
 
     def _progress(self) -> Progress:
         horizon = self.drill.scenario.horizon

@@ -1,4 +1,4 @@
-"""The in-memory stores and the queue of ticks, behind the wire: as slow as DynamoDB and SQS."""
+"""The in-memory stores and the queue of wake-ups, behind the wire: as slow as DynamoDB and SQS."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import partial
 from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.reports import Report
-from plimsoll_testbed.rigs.simulated.wire import Wire
+from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 
 
 class SimulatedRegistry:
     """The port `Registry`; nobody registers clusters during a drill."""
 
-    def __init__(self, wire: Wire, clusters: Sequence[Cluster]) -> None:
+    def __init__(self, wire: SimulatedNetwork, clusters: Sequence[Cluster]) -> None:
         self._wire = wire
         self._stored = MemoryRegistry(clusters)
 
@@ -42,7 +42,7 @@ class SimulatedRegistry:
 class SimulatedNodeIndex:
     """The port `NodeIndex`."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: SimulatedNetwork) -> None:
         self._wire = wire
         self._stored = MemoryNodeIndex()
 
@@ -58,7 +58,7 @@ class SimulatedNodeIndex:
 class SimulatedReports:
     """The port `Reports`."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: SimulatedNetwork) -> None:
         self._wire = wire
         self.stored = MemoryReports()
         """Read by the rig when all is over, at no cost."""
@@ -72,15 +72,15 @@ class SimulatedReports:
         return self._wire.to_aws("dynamodb:Query", partial(self.stored.list, cluster, limit))
 
 
-class SimulatedTicks:
-    """The port `Ticks`: what is sent goes to whoever plays the queue."""
+class SimulatedWakeUps:
+    """The port `Wake-ups`: what is sent goes to whoever plays the queue."""
 
-    def __init__(self, wire: Wire, queue: Callable[[str, int], None]) -> None:
+    def __init__(self, wire: SimulatedNetwork, queue: Callable[[str, int], None]) -> None:
         self._wire = wire
         self._queue = queue
 
     def send(self, cluster: str, delays: Sequence[int]) -> None:
-        """Send one tick for each delay, in seconds; ten go in one call."""
+        """Send one wake-up for each delay, in seconds; ten go in one call."""
         for first in range(0, len(delays), 10):
             batch = delays[first : first + 10]
             self._wire.to_aws("sqs:SendMessageBatch", partial(self._take, cluster, batch))

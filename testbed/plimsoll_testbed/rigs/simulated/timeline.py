@@ -12,8 +12,9 @@ from typing import Protocol, assert_never
 
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.rigs.stage import Stage
+from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.events import event_of
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import (
@@ -24,7 +25,6 @@ from plimsoll_testbed.scenario.scenario import (
     ScaleEntry,
     Selector,
 )
-from plimsoll_testbed.scenario.script import Script
 
 OWNER_RETRY = timedelta(seconds=1)
 """How soon the owner tries again while the API server is down."""
@@ -37,7 +37,7 @@ class TakesEvents(Protocol):
         """Put an event on its way now, or later."""
 
 
-class MakesTrouble(Protocol):
+class InjectsFaults(Protocol):
     """Plays faults of functions and of AWS."""
 
     def begin(self, entry: FaultEntry, now: datetime) -> None:
@@ -48,14 +48,14 @@ class MakesTrouble(Protocol):
 class Timeline:
     """The entries of a drill, from time 0 on."""
 
-    drill: Script
+    drill: Drill
     seed: int
     clock: VirtualClock
-    stages: Mapping[str, Stage]
+    rig_clusters: Mapping[str, RigCluster]
     queue: TakesEvents
     measurement: Measurement
     say: Callable[[str], None]
-    trouble: MakesTrouble | None = None
+    fault_injector: InjectsFaults | None = None
     """Who makes trouble for functions and AWS; None where the rig cannot."""
     doubled: bool = False
     """Whether every notice comes twice, fault or no fault."""
@@ -86,12 +86,14 @@ class Timeline:
                 self._unplayed -= 1
                 self._fault(entry)
             case ScaleEntry():
-                stage = self.stages[entry.cluster]
-                self._owner(f"scales {entry.name} to {entry.replicas}", partial(stage.scale, entry))
+                rig_cluster = self.rig_clusters[entry.cluster]
+                self._owner(
+                    f"scales {entry.name} to {entry.replicas}", partial(rig_cluster.scale, entry)
+                )
             case ApplyEntry():
-                stage = self.stages[entry.cluster]
+                rig_cluster = self.rig_clusters[entry.cluster]
                 objects: Sequence[Manifest] = self.drill.applied[entry.file]
-                self._owner(f"applies {entry.file.name}", partial(stage.apply, objects))
+                self._owner(f"applies {entry.file.name}", partial(rig_cluster.apply, objects))
             case _:
                 assert_never(entry)
 
@@ -110,48 +112,48 @@ class Timeline:
     def _fault(self, entry: FaultEntry) -> None:
         now = self.clock.now()
         self.say(f"fault {entry.fault} begins")
-        hit = [s for s in self.stages.values() if entry.cluster in {None, s.name}]
+        hit = [s for s in self.rig_clusters.values() if entry.cluster in {None, s.name}]
         match entry.fault:
             case "api-server-down":
-                for stage in hit:
-                    stage.take_api_away(now + entry.lasts)
+                for rig_cluster in hit:
+                    rig_cluster.take_api_away(now + entry.lasts)
             case "api-server-slow":
-                for stage in hit:
-                    stage.slow_down(entry.latency.total_seconds(), now + entry.lasts)
+                for rig_cluster in hit:
+                    rig_cluster.slow_down(entry.latency.total_seconds(), now + entry.lasts)
             case "insufficient-capacity":
-                for stage in self.stages.values():
-                    stage.refuse_capacity(entry.nodes, now + entry.lasts)
+                for rig_cluster in self.rig_clusters.values():
+                    rig_cluster.refuse_capacity(entry.nodes, now + entry.lasts)
             case "notices-lost" | "notices-delayed" | "notices-duplicated":
                 self._disturbing.append(entry)
                 self.clock.at(now + entry.lasts, partial(self._disturbing.remove, entry))
-            case "function-killed" | "aws-throttled" if self.trouble is not None:
-                self.trouble.begin(entry, now)
+            case "function-killed" | "aws-throttled" if self.fault_injector is not None:
+                self.fault_injector.begin(entry, now)
             case _:  # the repertoire refuses such a scenario before anything starts
                 raise ValueError(f"this rig cannot play the fault {entry.fault}")
         self.clock.at(now + entry.lasts, partial(self.say, f"fault {entry.fault} ends"))
 
     def _notices(self, number: int, entry: NoticeEntry) -> None:
         draw = random.Random(f"{self.seed}/timeline/{number}")  # noqa: S311 - a drill, no secret
-        chosen = select(entry.nodes, self.stages, draw)
+        chosen = select(entry.nodes, self.rig_clusters, draw)
         steps = max(1, len(chosen) - 1)
-        for i, (stage, machine) in enumerate(chosen):
+        for i, (rig_cluster, machine) in enumerate(chosen):
             when = self.clock.now() + entry.spread * i / steps
-            self.clock.at(when, partial(self._notice, entry, stage, machine))
+            self.clock.at(when, partial(self._notice, entry, rig_cluster, machine))
 
-    def _notice(self, entry: NoticeEntry, stage: Stage, machine: Machine) -> None:
+    def _notice(self, entry: NoticeEntry, rig_cluster: RigCluster, machine: Machine) -> None:
         if machine.gone is not None:
             return
         now = self.clock.now()
         goes = None if entry.goes_after is None else now + entry.goes_after
-        self.say(f"{entry.notice} for {machine.node} of {stage.name}")
+        self.say(f"{entry.notice} for {machine.node} of {rig_cluster.name}")
         self.measurement.noticed(now, machine.id, entry.notice, deadline=goes)
         event = event_of(entry.notice, machine, now, goes=goes, state=entry.state)
         if event is not None:
             machine.notices.append((entry.notice, now))
             self._send(json.dumps(event))
         if goes is not None:
-            stage.fleet.end(machine.id, goes)
-            self.clock.touch(stage.fleet)
+            rig_cluster.fleet.end(machine.id, goes)
+            self.clock.touch(rig_cluster.fleet)
 
     def _send(self, body: str) -> None:
         """Put an event on its way, through whatever notices meet just now.
@@ -174,15 +176,17 @@ class Timeline:
 
 
 def select(
-    selector: Selector, stages: Mapping[str, Stage], draw: random.Random
-) -> Sequence[tuple[Stage, Machine]]:
+    selector: Selector, rig_clusters: Mapping[str, RigCluster], draw: random.Random
+) -> Sequence[tuple[RigCluster, Machine]]:
     """Return the nodes that a selector takes, in the order of the scenario."""
     matches = [
-        (stage, machine)
-        for stage in stages.values()
-        for machine in stage.fleet.alive()
+        (rig_cluster, machine)
+        for rig_cluster in rig_clusters.values()
+        for machine in rig_cluster.fleet.alive()
         if machine.joined
-        and selector.takes_node(stage.name, machine.group, name=machine.node, zone=machine.zone)
+        and selector.takes_node(
+            rig_cluster.name, machine.group, name=machine.node, zone=machine.zone
+        )
     ]
     kept = set(draw.sample(range(len(matches)), selector.keeps(len(matches))))
     return [match for i, match in enumerate(matches) if i in kept]

@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.rigs.simulated.wire import Wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class SimulatedTransport:
     name: str
     user: str
     """The program's user agent: field managers are named after it."""
-    wire: Wire
+    wire: SimulatedNetwork
     clock: VirtualClock
     lag: Callable[[], float]
     """By how many seconds answers are late just now."""
@@ -38,7 +38,7 @@ class SimulatedTransport:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         """Send a request and return its answer, whatever its status.
 
         Raises:
@@ -46,7 +46,7 @@ class SimulatedTransport:
         """
         sent = None if body is None else json.loads(json.dumps(body))
 
-        def act() -> Answer:
+        def act() -> Response:
             try:
                 answer = self.cluster.handle(
                     method,
@@ -62,6 +62,6 @@ class SimulatedTransport:
             if method != "GET":
                 self.clock.touch(self.cluster)
             headers = {name.lower(): value for name, value in answer.headers.items()}
-            return Answer(status=answer.status, body=answer.body, headers=headers)
+            return Response(status=answer.status, body=answer.body, headers=headers)
 
         return self.wire.to_kubernetes(method, path, act, lag_seconds=self.lag())

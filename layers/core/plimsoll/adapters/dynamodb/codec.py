@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 type Item = dict[str, Value]
 
 KEEP_NODES: Final = timedelta(days=1)
-"""How long an index entry outlives the last time that the sweep saw its node."""
+"""How long an index entry outlives the last time that the resync saw its node."""
 KEEP_REPORTS: Final = timedelta(days=90)
 
 _TIMES: Final = (

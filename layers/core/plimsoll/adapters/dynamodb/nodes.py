@@ -44,7 +44,7 @@ class DynamoNodeIndex:
         """Write entries; the newest `seen` wins.
 
         A batch takes no conditions, so that the newest is found by reading first. Two writers in
-        the same instant may leave the older one's: it names the same node, and the next sweep
+        the same instant may leave the older one's: it names the same node, and the next resync
         writes again.
 
         Raises:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
 
 ATTEMPTS: Final = 5
-"""Slices that merge into one report at the same time are two or three at most."""
+"""Reconciles that merge into one report at the same time are two or three at most."""
 
 
 class DynamoReports:

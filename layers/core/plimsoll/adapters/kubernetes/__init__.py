@@ -2,6 +2,6 @@ from __future__ import annotations
 
 from plimsoll.adapters.kubernetes.api import KubernetesCluster
 from plimsoll.adapters.kubernetes.calls import CALLS, Call
-from plimsoll.adapters.kubernetes.transport import Answer, Transport
+from plimsoll.adapters.kubernetes.transport import Response, Transport
 
-__all__ = ["CALLS", "Answer", "Call", "KubernetesCluster", "Transport"]
+__all__ = ["CALLS", "Call", "KubernetesCluster", "Response", "Transport"]

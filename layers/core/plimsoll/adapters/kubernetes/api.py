@@ -1,6 +1,6 @@
 """One Kubernetes cluster, over plain JSON: what services read of it, and every write to it.
 
-All writes are merge patches, and each is one request: a slice that dies leaves nothing half-done.
+All writes are merge patches, and each is one request: a reconcile that dies leaves nothing half-done.
 Under a resourceVersion a list is written back whole (taints are an atomic list), so a change that
 somebody made in between is a `Conflict`, never lost.
 """
@@ -17,7 +17,7 @@ from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, TEMPORARY
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, SURGE
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.objects import parse_node
 from plimsoll.domain.observation import Observation
@@ -100,7 +100,7 @@ class KubernetesCluster:
         """Replace the record only, under the node's resourceVersion."""
         self._patch_node(node, annotations={INTERRUPTION: to_record(interruption)})
 
-    def release(self, node: Node) -> None:
+    def uncordon(self, node: Node) -> None:
         """Take cordon, taint and record off again, under the node's resourceVersion."""
         self._patch_node(
             node,
@@ -125,7 +125,7 @@ class KubernetesCluster:
             body={
                 "metadata": {
                     "resourceVersion": workload.resource_version,
-                    "annotations": {TEMPORARY: temporary},
+                    "annotations": {SURGE: temporary},
                 },
                 "spec": {"replicas": replicas},
             },

@@ -13,7 +13,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, Final, Protocol
 
-from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
 
 CONNECT_SECONDS: Final = 2.0
@@ -84,7 +84,7 @@ class ClientTransport:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         """Send a request and return its answer, whatever its status.
 
         A 401 is asked once more with a fresh token: an old one may just have run out.
@@ -106,7 +106,7 @@ class ClientTransport:
         query: Mapping[str, str] | None,
         body: object,
         content_type: str | None,
-    ) -> Answer:
+    ) -> Response:
         from kubernetes.client.exceptions import ApiException  # noqa: PLC0415 - see above
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - comes with it
 
@@ -193,13 +193,13 @@ def _ssl_errors() -> tuple[type[Exception], ...]:
     return (SSLError, ssl.SSLError)
 
 
-def _answer(status: int, data: str | None, headers: Mapping[str, str]) -> Answer:
+def _answer(status: int, data: str | None, headers: Mapping[str, str]) -> Response:
     body: Any = data
     if data:
         try:
             body = json.loads(data)
         except ValueError:
             body = data  # a proxy's page, for example: the error says its first words
-    return Answer(
+    return Response(
         status=status, body=body, headers={name.lower(): value for name, value in headers.items()}
     )

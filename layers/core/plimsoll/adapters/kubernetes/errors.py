@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.calls import Call
-from plimsoll.adapters.kubernetes.transport import Answer
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import (
     BadInput,
     Blocked,
@@ -41,7 +41,7 @@ _MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
 }
 
 
-def refusal(cluster: str, call: Call, about: str, answer: Answer) -> PlimsollError:
+def refusal(cluster: str, call: Call, about: str, answer: Response) -> PlimsollError:
     """Return the error that an answer means.
 
     Args:
@@ -74,13 +74,13 @@ def refusal(cluster: str, call: Call, about: str, answer: Answer) -> PlimsollErr
     return error
 
 
-def policy_of(answer: Answer) -> str | None:
+def policy_of(answer: Response) -> str | None:
     """Return the ValidatingAdmissionPolicy that refused a request; None where something else did."""
     found = _POLICY.search(said_of(answer))
     return found.group(1) if found else None
 
 
-def _forbidden(text: str, cluster: str, call: Call, answer: Answer) -> PlimsollError:
+def _forbidden(text: str, cluster: str, call: Call, answer: Response) -> PlimsollError:
     if "NamespaceTerminating" in _causes(answer, "reason"):
         return NotFound(f"{text}: its namespace is being deleted, and takes it along")
     if policy_of(answer) is not None:
@@ -93,26 +93,26 @@ def _forbidden(text: str, cluster: str, call: Call, answer: Answer) -> PlimsollE
     )
 
 
-def said_of(answer: Answer) -> str:
+def said_of(answer: Response) -> str:
     """Return what an answer says in words; "" where it says nothing."""
     if isinstance(answer.body, Mapping):
         return str(answer.body.get("message") or answer.body.get("reason") or "")
     return str(answer.body or "")[:300]
 
 
-def _details(answer: Answer) -> Mapping[str, Any]:
+def _details(answer: Response) -> Mapping[str, Any]:
     details = answer.body.get("details") if isinstance(answer.body, Mapping) else None
     return details if isinstance(details, Mapping) else {}
 
 
-def _causes(answer: Answer, key: str) -> frozenset[object]:
+def _causes(answer: Response, key: str) -> frozenset[object]:
     causes = _details(answer).get("causes")
     if not isinstance(causes, list):
         return frozenset()
     return frozenset(str(cause.get(key)) for cause in causes if isinstance(cause, Mapping))
 
 
-def _retry_after(answer: Answer) -> float | None:
+def _retry_after(answer: Response) -> float | None:
     """Read how many seconds we shall wait. A date, which the header may hold too, is ignored."""
     for said in (answer.headers.get("retry-after"), _details(answer).get("retryAfterSeconds")):
         try:

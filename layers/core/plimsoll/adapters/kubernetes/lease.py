@@ -1,6 +1,6 @@
 """The cluster's Lease: one drain at a time plans for a cluster.
 
-It keeps two slices from asking for capacity twice, and is not what makes a write safe: the API
+It keeps two reconciles from asking for capacity twice, and is not what makes a write safe: the API
 server honours no fencing token, so every write has a precondition of its own.
 
 https://kubernetes.io/docs/concepts/architecture/leases/

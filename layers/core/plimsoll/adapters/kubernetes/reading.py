@@ -1,6 +1,6 @@
 """Reads what a plan needs: ten lists side by side, and objects parsed once for each version.
 
-A slice looks at the cluster every second or so and most objects have not changed; what was parsed
+A reconcile looks at the cluster every second or so and most objects have not changed; what was parsed
 under the same UID and resourceVersion is used again.
 """
 

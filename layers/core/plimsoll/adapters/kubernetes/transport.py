@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """An answer of any status; a refusal is an answer too."""
 
     status: int
@@ -33,7 +33,7 @@ class Transport(Protocol):
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         """Send a request and return its answer, whatever its status.
 
         Raises:

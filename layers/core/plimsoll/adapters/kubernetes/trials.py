@@ -17,8 +17,8 @@ from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.errors import policy_of, refusal, said_of
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Json
-from plimsoll.adapters.kubernetes.transport import Answer, Transport
-from plimsoll.domain.checkup import Trial, Verdict
+from plimsoll.adapters.kubernetes.transport import Response, Transport
+from plimsoll.domain.checkup import Trial, TrialResult
 from plimsoll.domain.names import PREFIX
 
 _REFUSED: Final = 400
@@ -84,11 +84,11 @@ def _annotation(name: str) -> Json:
     return {"metadata": {"annotations": {name: "asked"}}}
 
 
-def _verdict(answer: Answer) -> Verdict:
+def _verdict(answer: Response) -> TrialResult:
     if answer.status < _REFUSED:
-        return Verdict.PASSED
+        return TrialResult.PASSED
     if (policy_of(answer) or "").startswith(_POLICIES):
-        return Verdict.BY_OUR_POLICY
+        return TrialResult.BY_OUR_POLICY
     if _NO_RIGHT.search(said_of(answer)):
-        return Verdict.NO_RIGHT
-    return Verdict.BY_ANOTHER
+        return TrialResult.NO_RIGHT
+    return TrialResult.BY_ANOTHER

@@ -245,7 +245,7 @@ def _overrides(group: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return overrides
 
 
-def renew(account: Account, instance: str) -> None:
+def terminate(account: Account, instance: str) -> None:
     """Terminate an instance; its group keeps its desired capacity and launches another.
 
     Raises:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "eks-nodegroup"
 LABEL: Final = "eks.amazonaws.com/nodegroup"
-_GOING: Final = {"DELETING", "CREATE_FAILED", "DELETE_FAILED"}
+_ENDING_STATES: Final = {"DELETING", "CREATE_FAILED", "DELETE_FAILED"}
 _EFFECTS: Final = {
     "NO_SCHEDULE": "NoSchedule",
     "NO_EXECUTE": "NoExecute",
@@ -49,7 +49,9 @@ class ManagedNodeGroups:
                 found = [name for page in pages for name in page["nodegroups"]]
         except NotFound:
             return []
-        described = [d for d in map(self._describe, found) if d and d.get("status") not in _GOING]
+        described = [
+            d for d in map(self._describe, found) if d and d.get("status") not in _ENDING_STATES
+        ]
         owned = self._account.auto_scaling_groups([n for d in described for n in _asgs(d)])
         return [self._read(d, [owned[n] for n in _asgs(d) if n in owned], nodes) for d in described]
 

@@ -68,10 +68,10 @@ class AwsNodeGroups:
         """
         asg.complete_lifecycle(self._account, group, hook, token, instance)
 
-    def renew(self, instance: str) -> None:
+    def terminate(self, instance: str) -> None:
         """Terminate an instance; its group keeps its desired capacity and launches another.
 
         Raises:
             NotFound: it is gone, or belongs to no group.
         """
-        asg.renew(self._account, instance)
+        asg.terminate(self._account, instance)

@@ -6,51 +6,51 @@ from plimsoll.domain.actions.base import Wave
 from plimsoll.domain.actions.clear_cost import ClearCost
 from plimsoll.domain.actions.complete import CompleteLifecycle
 from plimsoll.domain.actions.cordon import Cordon
-from plimsoll.domain.actions.discard import Discard
 from plimsoll.domain.actions.evict import Evict
-from plimsoll.domain.actions.give_back import GiveBack
+from plimsoll.domain.actions.finish_surge import FinishSurge
+from plimsoll.domain.actions.force_delete import ForceDelete
 from plimsoll.domain.actions.grow import Grow
-from plimsoll.domain.actions.hands import CapacityHands, ClusterHands, Hands
 from plimsoll.domain.actions.out_of_service import OutOfService
 from plimsoll.domain.actions.record import Record
-from plimsoll.domain.actions.release import Release
-from plimsoll.domain.actions.renew import Renew
 from plimsoll.domain.actions.restart import Restart
 from plimsoll.domain.actions.scale import Scale
+from plimsoll.domain.actions.terminate_instance import TerminateInstance
+from plimsoll.domain.actions.uncordon import Uncordon
+from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter, Writers
 
 type Action = (
     Cordon
-    | Release
+    | Uncordon
     | Grow
     | Scale
     | Restart
     | Evict
-    | Discard
-    | GiveBack
+    | ForceDelete
+    | FinishSurge
     | OutOfService
     | Record
-    | Renew
+    | TerminateInstance
     | CompleteLifecycle
     | ClearCost
 )
 
 __all__ = [
     "Action",
-    "CapacityHands",
+    "CapacityWriter",
     "ClearCost",
-    "ClusterHands",
+    "ClusterWriter",
     "CompleteLifecycle",
     "Cordon",
-    "Discard",
     "Evict",
-    "GiveBack",
+    "FinishSurge",
+    "ForceDelete",
     "Grow",
-    "Hands",
     "OutOfService",
     "Record",
-    "Release",
-    "Renew",
     "Restart",
     "Scale",
+    "TerminateInstance",
+    "Uncordon",
     "Wave",
+    "Writers",
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.domain.actions.base import AboutPod, Wave
-from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.actions.writers import Writers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,6 @@ class ClearCost(AboutPod):
     verb: ClassVar[str] = "clear-cost"
     wave: ClassVar[Wave] = Wave.CLOSE
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Patch the pod once."""
-        hands.cluster.set_deletion_cost(self.pod, None)
+        writers.cluster.set_deletion_cost(self.pod, None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, override
 
 from plimsoll.domain.actions.base import AboutNode, Wave
-from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import NotFound
 from plimsoll.domain.interruptions import Interruption
 
@@ -32,11 +32,11 @@ class CompleteLifecycle(AboutNode):
         hooks = ", ".join(f"{n.hook} of {n.group}" for n in self.interruption.hooks)
         return f"{self.interruption.instance} ({hooks})"
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Complete each with CONTINUE; one that is over already is as good."""
         for notice in self.interruption.hooks:
             try:
-                hands.capacity.complete_lifecycle(
+                writers.capacity.complete_lifecycle(
                     notice.group or "",
                     notice.hook or "",
                     notice.token,
@@ -44,4 +44,4 @@ class CompleteLifecycle(AboutNode):
                 )
             except NotFound:
                 continue
-        hands.cluster.record(self.node, self.interruption)
+        writers.cluster.record(self.node, self.interruption)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.domain.actions.base import AboutNode, Wave
-from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.interruptions import Interruption
 
 
@@ -19,6 +19,6 @@ class Cordon(AboutNode):
 
     interruption: Interruption
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Patch the node once."""
-        hands.cluster.cordon(self.node, self.interruption)
+        writers.cluster.cordon(self.node, self.interruption)

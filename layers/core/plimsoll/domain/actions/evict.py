@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.domain.actions.base import AboutPod, Wave
-from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.errors import Blocked, Refused
 
 
@@ -27,11 +27,11 @@ class Evict(AboutPod):
     """None keeps the pod's own grace period."""
     overrule: bool = False
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Evict it, or delete it where that is the last resort."""
         try:
-            hands.cluster.evict(self.pod, self.grace_seconds)
+            writers.cluster.evict(self.pod, self.grace_seconds)
         except (Blocked, Refused):
             if not self.overrule:
                 raise
-            hands.cluster.delete(self.pod, self.grace_seconds)
+            writers.cluster.delete(self.pod, self.grace_seconds)

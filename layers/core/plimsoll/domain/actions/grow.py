@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.domain.actions.base import Wave
-from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.groups import NodeGroup
 
 
@@ -30,6 +30,6 @@ class Grow:
         where = f" in {self.zone}" if self.zone else ""
         return f"{self.group.kind} {self.group.name} by {self.add}{where}"
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Ask once."""
-        hands.capacity.grow(self.group, self.add, self.zone, self.token)
+        writers.capacity.grow(self.group, self.add, self.zone, self.token)

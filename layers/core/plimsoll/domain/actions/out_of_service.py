@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.domain.actions.base import AboutNode, Wave
-from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.actions.writers import Writers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,6 @@ class OutOfService(AboutNode):
     verb: ClassVar[str] = "out-of-service"
     wave: ClassVar[Wave] = Wave.LEAVE
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Add the taint."""
-        hands.cluster.out_of_service(self.node)
+        writers.cluster.out_of_service(self.node)

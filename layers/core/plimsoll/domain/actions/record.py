@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.domain.actions.base import AboutNode, Wave
-from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.interruptions import Interruption
 
 
@@ -19,6 +19,6 @@ class Record(AboutNode):
 
     interruption: Interruption
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Patch the annotation only."""
-        hands.cluster.record(self.node, self.interruption)
+        writers.cluster.record(self.node, self.interruption)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from plimsoll.domain.actions.base import Wave
-from plimsoll.domain.actions.hands import Hands
+from plimsoll.domain.actions.writers import Writers
 from plimsoll.domain.workloads import Workload
 
 
@@ -30,6 +30,6 @@ class Restart:
         """The workload."""
         return str(self.workload.ref)
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Patch the workload once."""
-        hands.cluster.restart(self.workload, self.at)
+        writers.cluster.restart(self.workload, self.at)

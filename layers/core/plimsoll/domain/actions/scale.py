@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.domain.actions.base import Wave
-from plimsoll.domain.actions.hands import Hands
-from plimsoll.domain.temporary import TemporaryReplicas
+from plimsoll.domain.actions.writers import Writers
+from plimsoll.domain.surge_replicas import SurgeReplicas
 from plimsoll.domain.workloads import Workload
 
 
@@ -23,7 +23,7 @@ class Scale:
 
     workload: Workload
     replicas: int
-    temporary: TemporaryReplicas | None
+    temporary: SurgeReplicas | None
     reason: str
 
     @property
@@ -31,7 +31,7 @@ class Scale:
         """The workload and the count."""
         return f"{self.workload.ref} to {self.replicas} replicas"
 
-    def perform(self, hands: Hands) -> None:
+    def perform(self, writers: Writers) -> None:
         """Patch the workload once."""
         note = None if self.temporary is None else self.temporary.to_record()
-        hands.cluster.scale(self.workload, self.replicas, note)
+        writers.cluster.scale(self.workload, self.replicas, note)

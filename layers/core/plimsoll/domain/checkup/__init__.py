@@ -6,13 +6,13 @@ from plimsoll.domain.checkup.checks import findings_of
 from plimsoll.domain.checkup.facts import (
     Arrival,
     Facts,
-    Marks,
+    GroupSettings,
     Queue,
     Quota,
     Right,
     StackFacts,
     Trial,
-    Verdict,
+    TrialResult,
 )
 from plimsoll.domain.checkup.findings import Finding, State
 
@@ -20,13 +20,13 @@ __all__ = [
     "Arrival",
     "Facts",
     "Finding",
-    "Marks",
+    "GroupSettings",
     "Queue",
     "Quota",
     "Right",
     "StackFacts",
     "State",
     "Trial",
-    "Verdict",
+    "TrialResult",
     "findings_of",
 ]

@@ -1,4 +1,4 @@
-"""The cluster: does it answer, does it let us, does the sweep see it?"""
+"""The cluster: does it answer, does it let us, does the resync see it?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from plimsoll.domain.clusters import ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 
 STALE: Final = timedelta(minutes=5)
-"""The sweep writes the index every minute."""
+"""The resync writes the index every minute."""
 NEW: Final = timedelta(minutes=2)
-"""How long a node may be missing from the index, because no sweep has seen it yet."""
+"""How long a node may be missing from the index, because no resync has seen it yet."""
 
 
 def answers(facts: Facts) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def rights(facts: Facts) -> Iterator[Finding]:
 
 
 def index(facts: Facts) -> Iterator[Finding]:
-    """Say whether the node index is fresh, which shows that the sweep reaches the cluster."""
+    """Say whether the node index is fresh, which shows that the resync reaches the cluster."""
     if isinstance(facts.nodes, PlimsollError):
         yield unasked("node index", facts.nodes)
         return
@@ -94,7 +94,7 @@ def index(facts: Facts) -> Iterator[Finding]:
         return
     known = [entries[i] for i in wanted if i in entries]
     fresh = [e for e in known if e.cluster == facts.cluster.name and facts.now - e.seen <= STALE]
-    says = f"{len(fresh)} of {len(wanted)} nodes were seen by the sweep within 5 minutes"
+    says = f"{len(fresh)} of {len(wanted)} nodes were seen by the resync within 5 minutes"
     if len(fresh) == len(wanted):
         yield fine("node index", f"{says}: the functions reach the cluster")
         return
@@ -104,7 +104,7 @@ def index(facts: Facts) -> Iterator[Finding]:
     yield mend(
         "node index",
         says,
-        'in the log group of sweep: filter message = "cluster not swept" | fields because; see '
+        'in the log group of resync: filter message = "cluster not swept" | fields because; see '
         "SweepErrors in docs/operations.md",
     )
 

@@ -54,7 +54,7 @@ class Right:
         return self.verb not in {"get", "list"}
 
 
-class Verdict(StrEnum):
+class TrialResult(StrEnum):
     """What a cluster answered to a change that was tried and not kept."""
 
     PASSED = "passed"
@@ -71,7 +71,7 @@ class Trial:
     """The object, for example `Node a`."""
     ours: bool
     """Whether Plimsoll writes that field, or whoever owns the object."""
-    verdict: Verdict
+    verdict: TrialResult
     said: str
     """The refusal in the cluster's words."""
 
@@ -89,7 +89,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class GroupSettings:
     """What an Auto Scaling group's owner says of it."""
 
     tags: Mapping[str, str]
@@ -125,6 +125,6 @@ class Facts:
     nodes: Asked[Sequence[Node]]
     index: Asked[Mapping[str, IndexEntry]]
     groups: Asked[Sequence[NodeGroup]]
-    marks: Asked[Mapping[str, Marks]]
+    marks: Asked[Mapping[str, GroupSettings]]
     """By the name of the Auto Scaling group."""
     quota: Asked[Quota]

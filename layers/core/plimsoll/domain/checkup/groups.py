@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from plimsoll.domain.checkup.facts import Facts, Marks
+from plimsoll.domain.checkup.facts import Facts, GroupSettings
 from plimsoll.domain.checkup.findings import Finding, fine, mend, note, unasked
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
@@ -41,7 +41,7 @@ def groups(facts: Facts) -> Iterator[Finding]:
     judged = [(group, tuple(_hindrances(group, marks))) for group in found]
     growing = [group for group, hindered in judged if not hindered]
     if any(group.capacity == "on-demand" for group in growing):
-        said = ", ".join(f"{g.name} ({g.capacity}) by {g.room}" for g in growing)
+        said = ", ".join(f"{g.name} ({g.capacity}) by {g.headroom}" for g in growing)
         yield fine("node groups", f"{len(growing)} of {len(found)} can grow: {said}")
     else:
         yield mend(
@@ -78,9 +78,9 @@ def quota(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _hindrances(group: NodeGroup, marks: Mapping[str, Marks]) -> Iterator[Hindrance]:
+def _hindrances(group: NodeGroup, marks: Mapping[str, GroupSettings]) -> Iterator[Hindrance]:
     mark = marks.get(group.name) if group.kind == "asg" else None
-    if group.room == 0:
+    if group.headroom == 0:
         said = f"it is at its maximum of {group.max_size} nodes"
         yield said, "raise its maximum, to let it take the place of others"
     if group.template is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from plimsoll.domain.checkup.facts import Facts, Trial, Verdict
+from plimsoll.domain.checkup.facts import Facts, Trial, TrialResult
 from plimsoll.domain.checkup.findings import APPLY, Finding, fine, mend, note, unasked
 from plimsoll.domain.errors import PlimsollError
 
@@ -33,7 +33,7 @@ def fields(facts: Facts) -> Iterator[Finding]:
         return
     yield _foreign([t for t in found if not t.ours])
     for trial in found:
-        if trial.ours and trial.verdict in {Verdict.BY_OUR_POLICY, Verdict.BY_ANOTHER}:
+        if trial.ours and trial.verdict in {TrialResult.BY_OUR_POLICY, TrialResult.BY_ANOTHER}:
             yield mend(
                 "our fields",
                 f"what Plimsoll writes on {trial.about} would be refused: {trial.said}",
@@ -44,9 +44,9 @@ def fields(facts: Facts) -> Iterator[Finding]:
 
 def _foreign(tried: Sequence[Trial]) -> Finding:
     """Judge the trials of what is not ours."""
-    free = [t for t in tried if t.verdict is Verdict.PASSED]
-    others = [t for t in tried if t.verdict is Verdict.BY_ANOTHER]
-    held = [t for t in tried if t.verdict is Verdict.BY_OUR_POLICY]
+    free = [t for t in tried if t.verdict is TrialResult.PASSED]
+    others = [t for t in tried if t.verdict is TrialResult.BY_ANOTHER]
+    held = [t for t in tried if t.verdict is TrialResult.BY_OUR_POLICY]
     if free:
         return mend(
             "fields",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plimsoll.domain.interruptions.decision import Decision, Effect, actionable, of_former_life
 from plimsoll.domain.interruptions.merging import in_this_life, merge
 from plimsoll.domain.interruptions.model import (
     MARGIN,
@@ -15,19 +16,18 @@ from plimsoll.domain.interruptions.model import (
     urgency,
 )
 from plimsoll.domain.interruptions.record import VERSION, NewerRecord, from_record, to_record
-from plimsoll.domain.interruptions.verdict import Effect, Verdict, actionable, of_former_life
 
 __all__ = [
     "MARGIN",
     "PER_KIND",
     "URGENCY",
     "VERSION",
+    "Decision",
     "Effect",
     "Interruption",
     "NewerRecord",
     "NoticeRecord",
     "Phase",
-    "Verdict",
     "actionable",
     "from_record",
     "in_this_life",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from plimsoll.domain.interruptions.decision import actionable
 from plimsoll.domain.interruptions.model import (
     CLOSED,
     Interruption,
@@ -13,7 +14,6 @@ from plimsoll.domain.interruptions.model import (
     join,
     last,
 )
-from plimsoll.domain.interruptions.verdict import actionable
 from plimsoll.domain.notices import (
     HealthScheduledChange,
     InstanceNotice,

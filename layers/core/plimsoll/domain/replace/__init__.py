@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.domain.replace.case import Case, Doomed
-from plimsoll.domain.replace.late import LATE
+from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.replace.last_call import LAST_CALL
 from plimsoll.domain.replace.one_by_one import ONE_BY_ONE
 from plimsoll.domain.replace.restart import RESTART
-from plimsoll.domain.replace.room import Room
 from plimsoll.domain.replace.steps import Steps, Way
 from plimsoll.domain.replace.swap import SWAP
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
 
-WAYS: Final = (LATE, ONE_BY_ONE, RESTART, WITHIN_FLOOR, SWAP)
+WAYS: Final = (LAST_CALL, ONE_BY_ONE, RESTART, WITHIN_FLOOR, SWAP)
 
 
-def way_of(case: Case) -> tuple[Way, str]:
+def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
     """Return how the pods of a case are replaced, and why so."""
     for way in WAYS:
-        if (why := way.why(case)) is not None:
+        if (why := way.why(disruption)) is not None:
             return way, why
-    return WITHIN_FLOOR, f"{case.ref.kind} is a kind that Plimsoll does not scale"
+    return WITHIN_FLOOR, f"{disruption.ref.kind} is a kind that Plimsoll does not scale"
 
 
-__all__ = ["WAYS", "Case", "Doomed", "Room", "Steps", "Way", "way_of"]
+__all__ = ["WAYS", "EvictablePod", "Headroom", "Steps", "Way", "WorkloadDisruption", "way_of"]

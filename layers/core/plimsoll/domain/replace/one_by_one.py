@@ -8,62 +8,62 @@ https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#deploymen
 from __future__ import annotations
 
 from plimsoll.domain.actions import Evict
-from plimsoll.domain.replace.case import Case, Doomed
-from plimsoll.domain.replace.room import Room
-from plimsoll.domain.replace.steps import CROWDED, Steps, Way
+from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
 
 
-def _why(case: Case) -> str | None:
-    if case.ref.kind == "StatefulSet":
+def _why(disruption: WorkloadDisruption) -> str | None:
+    if disruption.ref.kind == "StatefulSet":
         return "pods of a StatefulSet keep their names and cannot run twice"
     return None
 
 
-def _ordinal(doomed: Doomed) -> int:
-    tail = doomed.pod.name.rpartition("-")[2]
+def _ordinal(evictable: EvictablePod) -> int:
+    tail = evictable.pod.name.rpartition("-")[2]
     return int(tail) if tail.isdigit() else 0
 
 
-def _steps(case: Case, room: Room) -> Steps:
-    doomed = sorted(case.doomed, key=_ordinal, reverse=True)
-    places = [(d, room.keep(d.pod)) for d in doomed]
+def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
+    evictable = sorted(disruption.evictable, key=_ordinal, reverse=True)
+    places = [(d, headroom.keep(d.pod)) for d in evictable]
     sick = [(d, place) for d, place in places if not d.pod.serving]
-    others = [p for p in case.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
-    short = case.serving < case.replicas
+    others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
+    short = disruption.serving < disruption.replicas
     if others or (short and not sick):
         return Steps(waiting="waits until all its other pods are Ready")
     for one, place in sick or places:
         if place is None:
             continue
-        held = _why_held(case, one, room) if one.pod.serving else None
+        held = _why_held(disruption, one, headroom) if one.pod.serving else None
         if held is not None:
             return Steps(waiting=held)
-        room.crowd.promise(one.pod)
+        headroom.contention.promise(one.pod)
         return Steps(
             actions=(
                 Evict(
                     pod=one.pod,
-                    reason=f"its place on {place} is ready, and {case.serving} of "
-                    f"{case.replicas} serve",
+                    reason=f"its place on {place} is ready, and {disruption.serving} of "
+                    f"{disruption.replicas} serve",
                 ),
             )
         )
-    return Steps(waiting="waits for room: " + _named(doomed))
+    return Steps(waiting="waits for room: " + _named(evictable))
 
 
-def _why_held(case: Case, one: Doomed, room: Room) -> str | None:
+def _why_held(disruption: WorkloadDisruption, one: EvictablePod, headroom: Headroom) -> str | None:
     """Say why a pod that serves must not leave yet, though there is room for it."""
-    if case.workload is not None and case.workload.rolling_out:
+    if disruption.workload is not None and disruption.workload.rolling_out:
         return "a rollout is under way, and takes its pods one by one itself"
-    if case.serving - 1 < case.floor:
-        return f"its ready floor of {case.floor} does not allow one less"
-    if case.allowed == 0:
-        return case.blocked
-    return None if room.crowd.holds(one.pod) else CROWDED
+    if disruption.serving - 1 < disruption.floor:
+        return f"its ready floor of {disruption.floor} does not allow one less"
+    if disruption.allowed == 0:
+        return disruption.blocked
+    return None if headroom.contention.holds(one.pod) else CONTENDED
 
 
-def _named(doomed: list[Doomed]) -> str:
-    return ", ".join(d.pod.name for d in doomed)
+def _named(evictable: list[EvictablePod]) -> str:
+    return ", ".join(d.pod.name for d in evictable)
 
 
 ONE_BY_ONE = Way(name="one by one", surges=False, why=_why, steps=_steps)

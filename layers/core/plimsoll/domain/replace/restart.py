@@ -11,47 +11,58 @@ from __future__ import annotations
 from plimsoll.domain.actions import Restart
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.floors import resolve, unavailable
-from plimsoll.domain.replace.case import Case
+from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.owners import count_owner
-from plimsoll.domain.replace.room import Room
-from plimsoll.domain.replace.steps import CROWDED, Steps, Way
+from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
 from plimsoll.domain.workloads import Workload
 
 
-def _why(case: Case) -> str | None:
-    workload = case.workload
-    if workload is None or case.ref.kind != "Deployment" or workload.strategy != "RollingUpdate":
+def _why(disruption: WorkloadDisruption) -> str | None:
+    workload = disruption.workload
+    if (
+        workload is None
+        or disruption.ref.kind != "Deployment"
+        or workload.strategy != "RollingUpdate"
+    ):
         return None
-    if workload.rolling_out or workload.paused or case.holds_volume or case.unreadable is not None:
+    if (
+        workload.rolling_out
+        or workload.paused
+        or disruption.holds_volume
+        or disruption.unreadable is not None
+    ):
         return None
     owner = count_owner(workload)
-    if owner is None or len(case.doomed) < len(case.pods):
+    if owner is None or len(disruption.evictable) < len(disruption.pods):
         return None
     if unavailable(workload.replicas, workload.max_unavailable, workload.max_surge):
         return None
     return f"{owner}, none of its pods may be missing, and all must leave"
 
 
-def _steps(case: Case, room: Room) -> Steps:
+def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     """Start it when its first pods have room, or all where nothing else may be Pending.
 
     Once begun it makes one after the other, whether there is room or not.
     """
-    workload = case.workload
-    if workload is None or not case.doomed:
+    workload = disruption.workload
+    if workload is None or not disruption.evictable:
         return Steps()
-    at_once = min(_surge(workload), len(case.doomed))
-    wanted = len(case.doomed) if room.kept or case.calm else at_once
-    fits = sum(room.add(d.pod) is not None for d in case.doomed)
+    at_once = min(_surge(workload), len(disruption.evictable))
+    wanted = len(disruption.evictable) if headroom.kept or disruption.calm else at_once
+    fits = sum(headroom.add(d.pod) is not None for d in disruption.evictable)
     if fits < wanted:
         return Steps(waiting=f"waits for room for {wanted} replacements, there is some for {fits}")
-    new = replacement_of(case.doomed[0].pod)
-    if room.crowd.spares(new, at_once) < at_once:
-        return Steps(waiting=CROWDED)
+    new = replacement_of(disruption.evictable[0].pod)
+    if headroom.contention.spares(new, at_once) < at_once:
+        return Steps(waiting=CONTENDED)
     for _ in range(at_once):
-        room.crowd.join(new)
-    reason = f"{_why(case)}; there is room for {fits} replacements of {len(case.doomed)}"
-    return Steps(actions=(Restart(workload=workload, at=case.now, reason=reason),))
+        headroom.contention.join(new)
+    reason = (
+        f"{_why(disruption)}; there is room for {fits} replacements of {len(disruption.evictable)}"
+    )
+    return Steps(actions=(Restart(workload=workload, at=disruption.now, reason=reason),))
 
 
 def _surge(workload: Workload) -> int:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.domain.actions import Action
-from plimsoll.domain.replace.case import Case
-from plimsoll.domain.replace.room import Room
+from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.replace.headroom import Headroom
 
-CROWDED: Final = "waits until others, who may be dealt its room first, have their places"
+CONTENDED: Final = "waits until others, who may be dealt its room first, have their places"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,6 @@ class Way:
     name: str
     surges: bool
     """Replacements stand beside the old pods. Ways that cannot do that choose their room first."""
-    why: Callable[[Case], str | None]
+    why: Callable[[WorkloadDisruption], str | None]
     """Return why a case is treated this way, or None when it is not."""
-    steps: Callable[[Case, Room], Steps]
+    steps: Callable[[WorkloadDisruption, Headroom], Steps]

@@ -12,44 +12,44 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, Evict, GiveBack, Scale
-from plimsoll.domain.actions.give_back import CHEAPEST
+from plimsoll.domain.actions import Action, Evict, FinishSurge, Scale
+from plimsoll.domain.actions.finish_surge import CHEAPEST
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.names import DELETION_COST
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.replace.case import Case
-from plimsoll.domain.replace.room import Room
+from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.steps import Steps, Way
-from plimsoll.domain.temporary import TemporaryReplicas
+from plimsoll.domain.surge_replicas import SurgeReplicas
 
 PATIENCE: Final = timedelta(minutes=5)
 """How long a replacement may take to become Ready before its surplus is given up."""
 
 
-def _why(case: Case) -> str | None:
-    if case.workload is not None and case.ref.kind in {"Deployment", "ReplicaSet"}:
+def _why(disruption: WorkloadDisruption) -> str | None:
+    if disruption.workload is not None and disruption.ref.kind in {"Deployment", "ReplicaSet"}:
         return "its replicas are ours to raise for a while"
     return None
 
 
-def _steps(case: Case, room: Room) -> Steps:
-    note = case.temporary
-    if case.workload is None:
+def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
+    note = disruption.temporary
+    if disruption.workload is None:
         return Steps()
-    if note is not None and case.workload.replicas != note.set_to:
-        return Steps(actions=(_let_go(case),))
-    if case.staying_ready >= case.replicas:
-        if case.dead:
+    if note is not None and disruption.workload.replicas != note.set_to:
+        return Steps(actions=(_let_go(disruption),))
+    if disruption.staying_ready >= disruption.replicas:
+        if disruption.dead:
             return Steps(waiting="pods that died with their instance are forgotten first")
-        return _finish(case, room)
-    if case.calm and (homeless := _homeless(case, room)):
-        return _give_up(case, homeless)
-    return _begin(case, room)
+        return _finish(disruption, headroom)
+    if disruption.calm and (homeless := _homeless(disruption, headroom)):
+        return _give_up(disruption, homeless)
+    return _begin(disruption, headroom)
 
 
-def _let_go(case: Case) -> Action:
+def _let_go(disruption: WorkloadDisruption) -> Action:
     """Somebody set another count since: theirs stands, only our note goes."""
-    workload = case.workload
+    workload = disruption.workload
     assert workload is not None  # noqa: S101 - _steps looked
     return Scale(
         workload=workload,
@@ -59,34 +59,34 @@ def _let_go(case: Case) -> Action:
     )
 
 
-def _finish(case: Case, room: Room) -> Steps:
+def _finish(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     """Enough Ready pods stay: the doomed may go."""
-    workload, note = case.workload, case.temporary
+    workload, note = disruption.workload, disruption.temporary
     assert workload is not None  # noqa: S101 - _steps looked
-    sick = [p for p in case.staying if not p.ready]
-    surplus = workload.replicas - case.replicas
-    if note is not None and not sick and surplus >= len(case.doomed):
+    sick = [p for p in disruption.staying if not p.ready]
+    surplus = workload.replicas - disruption.replicas
+    if note is not None and not sick and surplus >= len(disruption.evictable):
         return Steps(
             actions=(
-                GiveBack(
+                FinishSurge(
                     workload=workload,
                     replicas=note.restore,
-                    doomed=tuple(d.pod for d in case.doomed),
-                    reason=f"{case.staying_ready} of {case.replicas} are Ready elsewhere",
+                    evictable=tuple(d.pod for d in disruption.evictable),
+                    reason=f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere",
                 ),
             )
         )
-    if note is None and not sick and all(_cheapest(d.pod) for d in case.doomed):
+    if note is None and not sick and all(_cheapest(d.pod) for d in disruption.evictable):
         return Steps(waiting="its ReplicaSet is about to take the doomed pods")
     why = f"{sick[0].name} is not Ready and would go first" if sick else "its count is its own"
-    if case.allowed == 0:
-        return Steps(waiting=case.blocked)
-    leaving = case.doomed[: case.allowed]
+    if disruption.allowed == 0:
+        return Steps(waiting=disruption.blocked)
+    leaving = disruption.evictable[: disruption.allowed]
     for one in leaving:
-        room.crowd.join(replacement_of(one.pod))
+        headroom.contention.join(replacement_of(one.pod))
     return Steps(
         actions=tuple(
-            Evict(pod=d.pod, reason=f"{case.staying_ready} are Ready elsewhere; {why}")
+            Evict(pod=d.pod, reason=f"{disruption.staying_ready} are Ready elsewhere; {why}")
             for d in leaving
         )
     )
@@ -96,65 +96,82 @@ def _cheapest(pod: Pod) -> bool:
     return pod.annotations.get(DELETION_COST) == str(CHEAPEST)
 
 
-def restore(case: Case) -> Action | None:
+def restore(disruption: WorkloadDisruption) -> Action | None:
     """Put a raised count back once nothing of the workload stands on a node that is going.
 
     Not while replacements are still starting: a count put back takes those that are not Ready
     first, and among them not surely the youngest. After `PATIENCE` it goes back all the same.
     """
-    if case.workload is None or case.temporary is None or case.doomed or case.dead:
+    if (
+        disruption.workload is None
+        or disruption.temporary is None
+        or disruption.evictable
+        or disruption.dead
+    ):
         return None  # a pod that is dead but counted would stay, and a replacement go
-    if case.workload.replicas != case.temporary.set_to:
-        return _let_go(case)
-    starting = [p for p in case.staying if not p.ready and case.now - p.created < PATIENCE]
-    if case.staying_ready < case.replicas and starting:
+    if disruption.workload.replicas != disruption.temporary.set_to:
+        return _let_go(disruption)
+    starting = [
+        p for p in disruption.staying if not p.ready and disruption.now - p.created < PATIENCE
+    ]
+    if disruption.staying_ready < disruption.replicas and starting:
         return None
     return Scale(
-        workload=case.workload,
-        replicas=case.temporary.restore,
+        workload=disruption.workload,
+        replicas=disruption.temporary.restore,
         temporary=None,
         reason="none of its pods is on a node that is going any more",
     )
 
 
-def _homeless(case: Case, room: Room) -> int:
+def _homeless(disruption: WorkloadDisruption, headroom: Headroom) -> int:
     """Count the surplus pods that have waited in vain for a node, and still have no place."""
-    assert case.workload is not None  # noqa: S101 - _steps looked
-    waiting = [p for p in case.staying if p.pending and case.now - p.created >= PATIENCE]
-    without = sum(room.board.where(p) is None for p in waiting)
-    return 0 if case.temporary is None else min(without, case.workload.replicas - case.replicas)
-
-
-def _give_up(case: Case, homeless: int) -> Steps:
-    """Lower the count by pods that have no node: a ReplicaSet takes these before any other."""
-    workload = case.workload
-    assert workload is not None  # noqa: S101 - _steps looked
-    left = workload.replicas - homeless
-    note = None if left == case.replicas else TemporaryReplicas(restore=case.replicas, set_to=left)
-    reason = f"{homeless} replacements found no room, and nothing says when the nodes go"
-    return Steps(
-        actions=(Scale(workload=workload, replicas=left, temporary=note, reason=reason),),
-        waiting=f"{case.staying_ready} of {case.replicas} are Ready elsewhere",
+    assert disruption.workload is not None  # noqa: S101 - _steps looked
+    waiting = [
+        p for p in disruption.staying if p.pending and disruption.now - p.created >= PATIENCE
+    ]
+    without = sum(headroom.snapshot.where(p) is None for p in waiting)
+    return (
+        0
+        if disruption.temporary is None
+        else min(without, disruption.workload.replicas - disruption.replicas)
     )
 
 
-def _begin(case: Case, room: Room) -> Steps:
-    """Raise the count by as many as are doomed, or by as many as have room for now."""
-    workload = case.workload
+def _give_up(disruption: WorkloadDisruption, homeless: int) -> Steps:
+    """Lower the count by pods that have no node: a ReplicaSet takes these before any other."""
+    workload = disruption.workload
     assert workload is not None  # noqa: S101 - _steps looked
-    want = case.replicas + len(case.doomed)
-    waiting = f"{case.staying_ready} of {case.replicas} are Ready elsewhere"
-    fits = sum(room.add(d.pod) is not None for d in case.doomed[: case.missing])
-    if (room.kept or case.calm) and fits < case.missing:
+    left = workload.replicas - homeless
+    note = (
+        None
+        if left == disruption.replicas
+        else SurgeReplicas(restore=disruption.replicas, set_to=left)
+    )
+    reason = f"{homeless} replacements found no room, and nothing says when the nodes go"
+    return Steps(
+        actions=(Scale(workload=workload, replicas=left, temporary=note, reason=reason),),
+        waiting=f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere",
+    )
+
+
+def _begin(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
+    """Raise the count by as many as are doomed, or by as many as have room for now."""
+    workload = disruption.workload
+    assert workload is not None  # noqa: S101 - _steps looked
+    want = disruption.replicas + len(disruption.evictable)
+    waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
+    fits = sum(headroom.add(d.pod) is not None for d in disruption.evictable[: disruption.missing])
+    if (headroom.kept or disruption.calm) and fits < disruption.missing:
         want = max(workload.replicas, min(want, workload.replicas + fits))
         waiting += "; more are made as there is room for them"
-    one = replacement_of(case.doomed[0].pod)
-    spared = room.crowd.spares(one, max(0, want - workload.replicas))
+    one = replacement_of(disruption.evictable[0].pod)
+    spared = headroom.contention.spares(one, max(0, want - workload.replicas))
     if workload.replicas + spared < want:
         want = workload.replicas + spared
         waiting += "; more are made when pods that left have the places they were promised"
     for _ in range(spared):
-        room.crowd.join(one)
+        headroom.contention.join(one)
     if want <= workload.replicas:
         return Steps(waiting=waiting)
     return Steps(
@@ -162,8 +179,8 @@ def _begin(case: Case, room: Room) -> Steps:
             Scale(
                 workload=workload,
                 replicas=want,
-                temporary=TemporaryReplicas(restore=case.replicas, set_to=want),
-                reason=f"{len(case.doomed)} of its {case.replicas} pods stand on nodes that are "
+                temporary=SurgeReplicas(restore=disruption.replicas, set_to=want),
+                reason=f"{len(disruption.evictable)} of its {disruption.replicas} pods stand on nodes that are "
                 "going; their replacements come first",
             ),
         ),

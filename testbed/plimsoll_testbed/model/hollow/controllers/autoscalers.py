@@ -41,9 +41,9 @@ class Autoscalers(Controller[Key]):
     @override
     def reconcile(self, key: Key, now: datetime) -> None:
         if self._off(key) is not None:
-            passed = (now - self.world.started) // _EVERY
-            at = self.world.started + (passed + 1) * _EVERY
-            self.world.timers.write(at, lambda then: self._hold(key, then))
+            passed = (now - self.state.started) // _EVERY
+            at = self.state.started + (passed + 1) * _EVERY
+            self.state.timers.write(at, lambda then: self._hold(key, then))
 
     def _hold(self, key: Key, now: datetime) -> None:
         off = self._off(key)

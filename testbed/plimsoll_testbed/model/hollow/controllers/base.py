@@ -13,8 +13,8 @@ from collections.abc import Hashable
 from datetime import datetime
 from typing import ClassVar
 
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change
-from plimsoll_testbed.model.hollow.world import World
 
 
 class Controller[K: Hashable](ABC):
@@ -23,9 +23,9 @@ class Controller[K: Hashable](ABC):
     watches: ClassVar[frozenset[str]]
     """The plurals whose changes `observe` is shown."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.store = world.store
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+        self.store = state.store
         self._dirty: dict[K, None] = {}
 
     @property

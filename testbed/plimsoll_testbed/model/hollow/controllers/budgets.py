@@ -27,8 +27,8 @@ from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.rollouts import scaled
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.stamps import moment
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key
-from plimsoll_testbed.model.hollow.world import World
 
 _UNCONFIRMED = timedelta(minutes=2)
 """After this long an eviction that deleted nothing is forgotten: DeletionTimeout."""
@@ -40,8 +40,8 @@ class Budgets(Controller[Key]):
 
     watches: ClassVar = frozenset({"poddisruptionbudgets", "pods"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
         self._selectors: dict[Key, Selector] = {}
         self._members: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
         self._of_pod: defaultdict[Key, list[Key]] = defaultdict(list)
@@ -172,5 +172,5 @@ class Budgets(Controller[Key]):
         }
         if left:
             soonest = min(moment(at) for at in left.values()) + _UNCONFIRMED
-            self.world.timers.write(soonest, lambda _: self.note(key))
+            self.state.timers.write(soonest, lambda _: self.note(key))
         return left

@@ -29,8 +29,8 @@ from plimsoll_testbed.model.hollow.controllers.templates import pod_of, template
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
-from plimsoll_testbed.model.hollow.world import World
 
 _REVISION = "controller-revision-hash"
 _TOLERATED = (
@@ -48,8 +48,8 @@ class DaemonSets(Controller[Key]):
 
     watches: ClassVar = frozenset({"daemonsets", "nodes", "pods"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
         self._nodes: dict[str, Node] = {}
         self._rules: dict[str, tuple[int, Scheduling]] = {}
         """UID -> (generation, what its pods demand of a node)."""
@@ -76,7 +76,7 @@ class DaemonSets(Controller[Key]):
 
         A set that may stay but would not come again is not looked at: its status lags.
         """
-        here = self.world.indexes.on_node(node.name)
+        here = self.state.indexes.on_node(node.name)
         makers = {owner["uid"] for pod in here if (owner := controller_of(pod)) is not None}
         for daemonset in self.store.all("daemonsets"):
             runs, stays = _admits(self._rule(daemonset), node)
@@ -101,7 +101,7 @@ class DaemonSets(Controller[Key]):
         if daemonset is None:
             return
         pods: dict[str, list[Json]] = {}
-        for pod in self.world.indexes.owned(daemonset["metadata"]["uid"], "pods"):
+        for pod in self.state.indexes.owned(daemonset["metadata"]["uid"], "pods"):
             pods.setdefault(_node_of(pod), []).append(pod)
         update = template_hash(daemonset["spec"]["template"])
         rule = self._rule(daemonset)
@@ -132,7 +132,7 @@ class DaemonSets(Controller[Key]):
         pod["spec"] = {**pod["spec"], "tolerations": tolerations}
         if node:
             pod["metadata"]["generateName"] = f"{name}-"
-            pod["metadata"]["name"] = f"{name}-{self.world.identities.suffix()}"
+            pod["metadata"]["name"] = f"{name}-{self.state.identities.suffix()}"
             here = {"key": "metadata.name", "operator": "In", "values": [node]}
             terms = {"nodeSelectorTerms": [{"matchFields": [here]}]}
             path = ("spec", "affinity", "nodeAffinity")

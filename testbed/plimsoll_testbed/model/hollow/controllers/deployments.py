@@ -33,8 +33,8 @@ from plimsoll_testbed.model.hollow.controllers.templates import template_hash
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
-from plimsoll_testbed.model.hollow.world import World
 
 _HASH = "pod-template-hash"
 _REVISION = "deployment.kubernetes.io/revision"
@@ -47,8 +47,8 @@ class Deployments(Controller[Key]):
 
     watches: ClassVar = frozenset({"deployments", "replicasets", "pods"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
         self._hashes: dict[str, tuple[int, str]] = {}
         """UID -> (generation, hash of its template)."""
 
@@ -73,7 +73,7 @@ class Deployments(Controller[Key]):
         deployment = self.store.get("deployments", *key)
         if deployment is None:
             return
-        sets = list(self.world.indexes.owned(deployment["metadata"]["uid"], "replicasets"))
+        sets = list(self.state.indexes.owned(deployment["metadata"]["uid"], "replicasets"))
         current = self._hash(deployment)
         new = next((s for s in sets if s["metadata"]["labels"].get(_HASH) == current), None)
         old = [s for s in sets if s is not new]
@@ -118,7 +118,7 @@ class Deployments(Controller[Key]):
         if any(resized):
             return
         for each in old:
-            pods = self.world.indexes.owned(each["metadata"]["uid"], "pods")
+            pods = self.state.indexes.owned(each["metadata"]["uid"], "pods")
             if any(not is_finished(pod) for pod in pods):
                 return
         new = self._newest(deployment, new, old, now)
@@ -206,7 +206,7 @@ class Deployments(Controller[Key]):
     def _report(self, deployment: Json, current: str, now: datetime, *, rolling: bool) -> None:
         """Write the status; only a rollout that is looked at says how it gets on."""
         deployment = self.store.must_get("deployments", *key_of(deployment))
-        sets = self.world.indexes.owned(deployment["metadata"]["uid"], "replicasets")
+        sets = self.state.indexes.owned(deployment["metadata"]["uid"], "replicasets")
         new = [s for s in sets if s["metadata"]["labels"].get(_HASH) == current]
         available = _sum(sets, "availableReplicas")
         counts = {

@@ -31,7 +31,7 @@ class Garbage(Controller[Gone]):
         meta = change.object["metadata"]
         if change.resource == "namespaces":
             self.note((change.resource, meta["name"]))
-        elif self.world.indexes.dependents(meta["uid"]):
+        elif self.state.indexes.dependents(meta["uid"]):
             self.note((change.resource, meta["uid"]))
 
     @override
@@ -42,7 +42,7 @@ class Garbage(Controller[Gone]):
                 for obj in list(self.store.all(line.plural, which)) if line.namespaced else ():
                     delete(self.store, line.plural, obj, DeleteOptions(), now=now)
             return
-        for resource, name in self.world.indexes.dependents(which):
+        for resource, name in self.state.indexes.dependents(which):
             found = self.store.get(resource, *name)
             if found is not None:
                 delete(self.store, resource, found, DeleteOptions(), now=now)

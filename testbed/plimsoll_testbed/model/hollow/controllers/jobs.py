@@ -38,8 +38,8 @@ from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.stamps import stamp
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key
-from plimsoll_testbed.model.hollow.world import World
 
 
 class Jobs(Controller[Key]):
@@ -47,8 +47,8 @@ class Jobs(Controller[Key]):
 
     watches: ClassVar = frozenset({"jobs", "pods"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
         self._succeeded: defaultdict[str, set[str]] = defaultdict(set)
         """UIDs of pods by the UID of their Job: they count also when their objects are gone."""
         self._failed: defaultdict[str, set[str]] = defaultdict(set)
@@ -78,7 +78,7 @@ class Jobs(Controller[Key]):
         if job is None or is_true(job, "Complete") or is_true(job, "Failed"):
             return
         uid, spec = job["metadata"]["uid"], job["spec"]
-        pods = self.world.indexes.owned(uid, "pods")
+        pods = self.state.indexes.owned(uid, "pods")
         active = [pod for pod in pods if is_active(pod)]
         done = len(self._succeeded[uid])
         failed = len(self._failed[uid]) > spec["backoffLimit"]
@@ -123,7 +123,7 @@ class Jobs(Controller[Key]):
         name = job["metadata"]["name"]
         pod = pod_of(job, labels={"batch.kubernetes.io/job-name": name})
         pod["metadata"]["generateName"] = f"{name}-"
-        pod["metadata"]["name"] = f"{name}-{self.world.identities.suffix()}"
+        pod["metadata"]["name"] = f"{name}-{self.state.identities.suffix()}"
         pod = admitted(BY_PLURAL["pods"], pod, self.store)
         self.store.create("pods", pod, now=now)
 
@@ -135,7 +135,7 @@ class Jobs(Controller[Key]):
 
     def _status(self, job: Json, now: datetime) -> Json:
         uid, status = job["metadata"]["uid"], job.get("status") or {}
-        pods = self.world.indexes.owned(uid, "pods")
+        pods = self.state.indexes.owned(uid, "pods")
         active = [pod for pod in pods if is_active(pod)]
         return {
             "startTime": status.get("startTime") or stamp(now),

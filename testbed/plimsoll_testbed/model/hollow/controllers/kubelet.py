@@ -26,8 +26,8 @@ from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.volumes import attached
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.stamps import stamp
+from plimsoll_testbed.model.hollow.state import ClusterState, How
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
-from plimsoll_testbed.model.hollow.world import How, World
 
 STARTUP = "drill.plimsoll.dev/startup"
 STOP = "drill.plimsoll.dev/stop"
@@ -61,8 +61,8 @@ class Kubelets(Controller[Held]):
 
     watches: ClassVar = frozenset({"pods", "volumeattachments"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
         self._held: dict[str, _Held] = {}
         self._waiting: dict[str, Key] = {}
         """Pods that cannot start before their volumes are attached, by UID."""
@@ -94,7 +94,7 @@ class Kubelets(Controller[Held]):
                 self._forget(held, now)
             return
         node = look(pod, "spec", "nodeName")
-        if node in self.world.vanished or is_finished(pod):
+        if node in self.state.vanished or is_finished(pod):
             return
         if held is None:
             if self.store.get("nodes", "", node) is None:
@@ -111,11 +111,11 @@ class Kubelets(Controller[Held]):
             del self._held[uid]
             self._waiting.pop(uid, None)
             if held.running:
-                self.world.stopped(held.pod, "killed", now)
+                self.state.stopped(held.pod, "killed", now)
 
     def begin(self, node: str) -> None:
         """Let a node that joined, perhaps again, start what the API says stands on it."""
-        for pod in self.world.indexes.on_node(node):
+        for pod in self.state.indexes.on_node(node):
             self.note((pod["metadata"]["uid"], key_of(pod)))
 
     def _start(self, held: _Held, now: datetime) -> None:
@@ -125,18 +125,18 @@ class Kubelets(Controller[Held]):
             return
         self._waiting.pop(uid, None)
         held.starting = True
-        startup = _duration(held.pod, STARTUP, self.world.settings.pod_startup)
-        self.world.timers.process(now + startup, lambda at: self._begin(uid, at))
+        startup = _duration(held.pod, STARTUP, self.state.settings.pod_startup)
+        self.state.timers.process(now + startup, lambda at: self._begin(uid, at))
 
     def _begin(self, uid: str, now: datetime) -> None:
         held = self._held.get(uid)
         if held is None:
             return
         held.running = True
-        self.world.timers.write(now, lambda at: self._publish(uid, at))
+        self.state.timers.write(now, lambda at: self._publish(uid, at))
         run = (held.pod["metadata"].get("annotations") or {}).get(RUN)
         if run is not None and held.pod["spec"]["restartPolicy"] != "Always":
-            self.world.timers.process(now + parse_duration(run), lambda at: self._succeed(uid, at))
+            self.state.timers.process(now + parse_duration(run), lambda at: self._succeed(uid, at))
 
     def _succeed(self, uid: str, now: datetime) -> None:
         """The containers are done. Nothing was stopped, so nobody is told that a pod was."""
@@ -156,7 +156,7 @@ class Kubelets(Controller[Held]):
             if is_deleting(pod):
                 self.store.remove("pods", *held.key, now=at)
 
-        self.world.timers.write(now, confirm)
+        self.state.timers.write(now, confirm)
 
     def _publish(self, uid: str, now: datetime) -> None:
         held = self._held.get(uid)
@@ -174,14 +174,14 @@ class Kubelets(Controller[Held]):
         grace = timedelta(seconds=held.pod["metadata"]["deletionGracePeriodSeconds"])
         if held.told is None or held.exits is None or held.killed is None:
             held.told = now
-            held.exits = now + _duration(held.pod, STOP, self.world.settings.pod_stop)
+            held.exits = now + _duration(held.pod, STOP, self.state.settings.pod_stop)
             held.killed = now + grace
         elif now + grace < held.killed:
             held.killed = now + grace
         else:
             return
         uid, end = held.pod["metadata"]["uid"], min(held.exits, held.killed)
-        self.world.timers.process(end, lambda at: self._end(uid, end, at))
+        self.state.timers.process(end, lambda at: self._end(uid, end, at))
 
     def _end(self, uid: str, end: datetime, now: datetime) -> None:
         held = self._held.get(uid)
@@ -191,20 +191,20 @@ class Kubelets(Controller[Held]):
             return
         self._drop(held)
         exited = held.exits <= held.killed
-        self.world.stopped(held.pod, "exited" if exited else _by_force(held, now), now)
+        self.state.stopped(held.pod, "exited" if exited else _by_force(held, now), now)
 
         def confirm(at: datetime) -> None:
             pod = self.store.get("pods", *held.key)
             if pod is not None and pod["metadata"]["uid"] == uid:
                 self.store.remove("pods", *held.key, now=at)
 
-        self.world.timers.write(now, confirm)
+        self.state.timers.write(now, confirm)
 
     def _forget(self, held: _Held, now: datetime) -> None:
         """The object went first, by force: what runs is killed without ceremony."""
         self._drop(held)
         if held.running:
-            self.world.stopped(held.pod, _by_force(held, now), now)
+            self.state.stopped(held.pod, _by_force(held, now), now)
 
     def _drop(self, held: _Held) -> None:
         uid = held.pod["metadata"]["uid"]

@@ -73,7 +73,7 @@ class NodeLifecycle(Controller[str]):
             ]
             node = self.store.replace("nodes", put(node, ("spec", "taints"), kept), now=now)
         if not is_ready(node) and out_of_service(node):
-            for pod in self.world.indexes.on_node(key):
+            for pod in self.state.indexes.on_node(key):
                 if is_deleting(pod):
                     self.store.remove("pods", *key_of(pod), now=now)
 
@@ -88,7 +88,7 @@ class NodeLifecycle(Controller[str]):
         ):
             node = with_condition(node, kind, holds, now=now)
         name = node["metadata"]["name"]
-        self.world.vanished.discard(name)
+        self.state.vanished.discard(name)
         if self.store.get("nodes", "", name) is None:
             self.store.create("nodes", node, now=now)
         else:
@@ -96,16 +96,16 @@ class NodeLifecycle(Controller[str]):
 
     def vanish(self, name: str, now: datetime) -> None:
         """Let a node's instance be gone; the API learns of it in its own time."""
-        self.world.vanished.add(name)
+        self.state.vanished.add(name)
         node = self.store.get("nodes", "", name)
         if node is not None:
             uid = node["metadata"]["uid"]
-            at = now + self.world.settings.unreachable
-            self.world.timers.write(at, lambda then: self._unreachable(name, uid, then))
+            at = now + self.state.settings.unreachable
+            self.state.timers.write(at, lambda then: self._unreachable(name, uid, then))
 
     def _unreachable(self, name: str, uid: str, now: datetime) -> None:
         node = self.store.get("nodes", "", name)
-        if node is None or node["metadata"]["uid"] != uid or name not in self.world.vanished:
+        if node is None or node["metadata"]["uid"] != uid or name not in self.state.vanished:
             return
         node = with_condition(
             node,
@@ -121,31 +121,31 @@ class NodeLifecycle(Controller[str]):
         ]
         have = look(node, "spec", "taints", default=[])
         self.store.replace("nodes", put(node, ("spec", "taints"), [*have, *taints]), now=now)
-        for pod in self.world.indexes.on_node(name):
+        for pod in self.state.indexes.on_node(name):
             if is_ready(pod):
                 self.store.replace("pods", with_condition(pod, "Ready", "False", now=now), now=now)
-        at = now + self.world.settings.node_deleted
-        self.world.timers.write(at, lambda then: self._delete(name, uid, then))
+        at = now + self.state.settings.node_deleted
+        self.state.timers.write(at, lambda then: self._delete(name, uid, then))
 
     def _delete(self, name: str, uid: str, now: datetime) -> None:
         node = self.store.get("nodes", "", name)
-        if node is not None and node["metadata"]["uid"] == uid and name in self.world.vanished:
+        if node is not None and node["metadata"]["uid"] == uid and name in self.state.vanished:
             self.store.remove("nodes", "", name, now=now)
 
     def _quarantine(self, name: str, now: datetime) -> None:
         """Collect a missing node's pods at the first scan after they were found orphaned."""
-        if not self.world.indexes.on_node(name):
+        if not self.state.indexes.on_node(name):
             return
-        settings = self.world.settings
-        scans = floor((now - self.world.started) / settings.orphans_scan) + 1
-        found = self.world.started + scans * settings.orphans_scan
+        settings = self.state.settings
+        scans = floor((now - self.state.started) / settings.orphans_scan) + 1
+        found = self.state.started + scans * settings.orphans_scan
         waits = -(-settings.orphans_quarantine // settings.orphans_scan) * settings.orphans_scan
-        self.world.timers.write(found + waits, lambda then: self._collect(name, then))
+        self.state.timers.write(found + waits, lambda then: self._collect(name, then))
 
     def _collect(self, name: str, now: datetime) -> None:
         if self.store.get("nodes", "", name) is not None:
             return
-        for pod in self.world.indexes.on_node(name):
+        for pod in self.state.indexes.on_node(name):
             self.store.remove("pods", *key_of(pod), now=now)
 
 

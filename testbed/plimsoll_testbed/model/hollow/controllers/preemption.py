@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.objects import parse_selector
@@ -35,7 +35,7 @@ _OFFSET = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sacrifice:
+class PreemptionCandidate:
     """What it costs to let a pod in on one node."""
 
     node: str
@@ -45,44 +45,46 @@ class Sacrifice:
     """How many of them their budget would not give."""
 
 
-def cheapest(board: Board, pod: Pod, budgets: Sequence[Json], started: Started) -> Sacrifice | None:
+def cheapest(
+    snapshot: ClusterSnapshot, pod: Pod, budgets: Sequence[Json], started: Started
+) -> PreemptionCandidate | None:
     """Return what to sacrifice for a pod that fits nowhere; None where nothing would help.
 
     The board is as it was when this returns.
     """
-    nodes = (n for n in board.nodes.values() if why_never(pod.scheduling, n) is None)
-    found = (on_node(board, pod, node, budgets, started) for node in nodes)
+    nodes = (n for n in snapshot.nodes.values() if why_never(pod.scheduling, n) is None)
+    found = (on_node(snapshot, pod, node, budgets, started) for node in nodes)
     return min(
         (each for each in found if each is not None), key=lambda s: _cost(s, started), default=None
     )
 
 
 def on_node(
-    board: Board, pod: Pod, node: Node, budgets: Sequence[Json], started: Started
-) -> Sacrifice | None:
+    snapshot: ClusterSnapshot, pod: Pod, node: Node, budgets: Sequence[Json], started: Started
+) -> PreemptionCandidate | None:
     """Return the fewest that must leave a node; None where even all of them are not enough."""
-    lower = [p for p in board.on(node.name) if p.priority < pod.priority]
+    lower = [p for p in snapshot.on(node.name) if p.priority < pod.priority]
     if not lower:
         return None
     for each in lower:
-        board.remove(each)
+        snapshot.remove(each)
     try:
-        if board.why_not(pod, node) is not None:
+        if snapshot.why_not(pod, node) is not None:
             return None
         lower.sort(key=lambda p: (-p.priority, started(p)))
         guarded = _violating(lower, budgets)
         victims = []
         for each in sorted(lower, key=lambda p: p.uid not in guarded):
-            board.place(each, node.name)
-            if board.why_not(pod, node) is not None:
-                board.remove(each)
+            snapshot.place(each, node.name)
+            if snapshot.why_not(pod, node) is not None:
+                snapshot.remove(each)
                 victims.append(each)
     finally:
         for each in lower:
-            board.place(each, node.name)
+            snapshot.place(each, node.name)
     violations = sum(1 for each in victims if each.uid in guarded)
     victims.sort(key=lambda p: (-p.priority, started(p)))
-    return Sacrifice(node=node.name, victims=tuple(victims), violations=violations)
+    return PreemptionCandidate(node=node.name, victims=tuple(victims), violations=violations)
 
 
 def starts(store: Store, now: datetime) -> Started:
@@ -96,7 +98,7 @@ def starts(store: Store, now: datetime) -> Started:
     return started
 
 
-def _cost(sacrifice: Sacrifice, started: Started) -> tuple[float, ...]:
+def _cost(sacrifice: PreemptionCandidate, started: Started) -> tuple[float, ...]:
     victims = sacrifice.victims
     if not victims:
         return (0, float("-inf"))

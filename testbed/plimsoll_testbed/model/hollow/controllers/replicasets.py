@@ -57,7 +57,7 @@ class ReplicaSets(Controller[Key]):
         self._report(key, replicaset, pods, now)
 
     def _pods(self, owner: Json) -> Iterable[Json]:
-        return self.world.indexes.owned(owner["metadata"]["uid"], "pods")
+        return self.state.indexes.owned(owner["metadata"]["uid"], "pods")
 
     def _related(self, replicaset: Json) -> Iterable[Json]:
         """Return what counts as colocated: nothing where no Deployment stands above.
@@ -67,12 +67,12 @@ class ReplicaSets(Controller[Key]):
         owner = controller_of(replicaset)
         if owner is None:
             return ()
-        sets = self.world.indexes.owned(owner["uid"], "replicasets")
+        sets = self.state.indexes.owned(owner["uid"], "replicasets")
         return [pod for each in sets for pod in self._pods(each)]
 
     def _create(self, replicaset: Json, now: datetime) -> None:
         pod = pod_of(replicaset)
-        name = f"{replicaset['metadata']['name']}-{self.world.identities.suffix()}"
+        name = f"{replicaset['metadata']['name']}-{self.state.identities.suffix()}"
         pod["metadata"] |= {"generateName": f"{replicaset['metadata']['name']}-", "name": name}
         pod = admitted(BY_PLURAL["pods"], pod, self.store)
         self.store.create("pods", pod, now=now)
@@ -81,7 +81,7 @@ class ReplicaSets(Controller[Key]):
         least = look(replicaset, "spec", "minReadySeconds", default=0)
         available, later = availability(pods, least, now)
         if later is not None:
-            self.world.timers.write(later, lambda _: self.note(key))
+            self.state.timers.write(later, lambda _: self.note(key))
         status = {
             "replicas": len(pods),
             "fullyLabeledReplicas": len(pods),

@@ -80,8 +80,8 @@ def grown(new: Share, shares: Sequence[Share], bounds: Bounds) -> int:
     """Return how many the newest ReplicaSet should have now. Source: NewRSNewReplicas."""
     if new.replicas >= bounds.replicas:
         return bounds.replicas
-    room = bounds.most - sum(s.replicas for s in shares)
-    return new.replicas + max(0, min(room, bounds.replicas - new.replicas))
+    headroom = bounds.most - sum(s.replicas for s in shares)
+    return new.replicas + max(0, min(headroom, bounds.replicas - new.replicas))
 
 
 def shrunk(new: Share, old: Sequence[Share], bounds: Bounds) -> Mapping[str, int]:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import ClassVar, assert_never, override
 
-from plimsoll.domain.fit import Board
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.objects import parse_claim, parse_node, parse_pod
 from plimsoll.domain.pods import Pod
@@ -36,9 +36,9 @@ from plimsoll_testbed.model.hollow.controllers.preemption import cheapest, start
 from plimsoll_testbed.model.hollow.controllers.volumes import bind_claims
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key
 from plimsoll_testbed.model.hollow.subresources import bind
-from plimsoll_testbed.model.hollow.world import World
 
 
 class Scheduler(Controller[tuple[str, Key]]):
@@ -46,9 +46,9 @@ class Scheduler(Controller[tuple[str, Key]]):
 
     watches: ClassVar = frozenset({"pods", "nodes", "persistentvolumeclaims", "persistentvolumes"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._board = Board([], [])
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
+        self._snapshot = ClusterSnapshot([], [])
         self._placed: dict[Key, Pod] = {}
         self._waiting: dict[Key, Pod] = {}
         self._relating: dict[Key, None] = {}
@@ -78,7 +78,7 @@ class Scheduler(Controller[tuple[str, Key]]):
             case "nodes":
                 self._retry = True
                 if obj is None:
-                    self._board.remove_node(name[1])
+                    self._snapshot.remove_node(name[1])
                 else:
                     self._add_node(obj)
             case "persistentvolumeclaims":
@@ -86,7 +86,7 @@ class Scheduler(Controller[tuple[str, Key]]):
                 if obj is not None:
                     volume = look(obj, "spec", "volumeName", default="")
                     bound = self.store.get("persistentvolumes", "", volume)
-                    self._board.set_claim(parse_claim(obj, bound))
+                    self._snapshot.set_claim(parse_claim(obj, bound))
             case _:
                 self._retry = True
 
@@ -122,17 +122,17 @@ class Scheduler(Controller[tuple[str, Key]]):
 
     def _turn(self) -> float:
         """Draw a place among equals that tried before: theirs hangs on when each last backed off."""
-        if self._retry and self.world.settings.choice == "any":
-            return self.world.identities.share()
+        if self._retry and self.state.settings.choice == "any":
+            return self.state.identities.share()
         return 0.0
 
     def _candidates(self, key: Key, pod: Pod) -> list[Node]:
         """Return the nodes that a pod fits on, also beside those nominated before it."""
-        nodes = self._board.candidates(pod)
+        nodes = self._snapshot.candidates(pod)
         if not nodes or not self._nominated:
             return nodes
         with self._beside_nominated(key, pod):
-            left = {node.name for node in self._board.candidates(pod)}
+            left = {node.name for node in self._snapshot.candidates(pod)}
         return [node for node in nodes if node.name in left]
 
     @contextmanager
@@ -143,32 +143,32 @@ class Scheduler(Controller[tuple[str, Key]]):
             ahead = self._waiting.get(other)
             if other == key or ahead is None or ahead.priority < pod.priority:
                 continue
-            if node in self._board.nodes:
-                self._board.place(ahead, node)
+            if node in self._snapshot.nodes:
+                self._snapshot.place(ahead, node)
                 standing.append(ahead)
         try:
             yield
         finally:
             for ahead in standing:
-                self._board.remove(ahead)
+                self._snapshot.remove(ahead)
 
     def _choose(self, key: Key, pod: Pod, nodes: list[Node]) -> str:
         nominated = self._nominated.get(key)
         if nominated is not None and any(node.name == nominated for node in nodes):
             return nominated
-        match self.world.settings.choice:
+        match self.state.settings.choice:
             case "packed":
                 return min(nodes, key=self._rank).name
             case "any":
-                return self.world.identities.turned(nodes)[0].name
+                return self.state.identities.turned(nodes)[0].name
             case "best":
-                turned = self.world.identities.turned(nodes)  # equals are chosen by chance
-                return self._board.best(pod, turned).name
+                turned = self.state.identities.turned(nodes)  # equals are chosen by chance
+                return self._snapshot.best(pod, turned).name
             case _ as never:
                 assert_never(never)
 
     def _rank(self, node: Node) -> float:
-        return self._ranks.setdefault(node.name, self.world.identities.share())
+        return self._ranks.setdefault(node.name, self.state.identities.share())
 
     def _preempt(self, key: Key, pod: Pod, now: datetime) -> bool:
         """Let pods of lower priority go for one that fits nowhere; whether that helps it."""
@@ -176,13 +176,13 @@ class Scheduler(Controller[tuple[str, Key]]):
         if look(obj, "spec", "preemptionPolicy") == "Never" or self._missing(pod) is not None:
             return False
         nominated = self._nominated.get(key)
-        if nominated is not None and nominated in self._board.nodes:
-            there = self._board.on(nominated)
+        if nominated is not None and nominated in self._snapshot.nodes:
+            there = self._snapshot.on(nominated)
             if any(p.deleting is not None and p.priority < pod.priority for p in there):
                 return True  # its victims are still on their way out
         budgets = list(self.store.all("poddisruptionbudgets"))
         with self._beside_nominated(key, pod):
-            found = cheapest(self._board, pod, budgets, starts(self.store, now))
+            found = cheapest(self._snapshot, pod, budgets, starts(self.store, now))
         if found is None:
             self._nominate(key, None, now)
             return False
@@ -226,7 +226,7 @@ class Scheduler(Controller[tuple[str, Key]]):
         if obj is None or is_finished(obj) or (before and before.uid != obj["metadata"]["uid"]):
             self._forget(key)
             if before is not None:
-                self._board.remove(before)
+                self._snapshot.remove(before)
                 del self._placed[key]
                 self._retry = True
         if obj is None or is_finished(obj):
@@ -238,8 +238,8 @@ class Scheduler(Controller[tuple[str, Key]]):
             self._forget(key)
             pod = parse_pod(obj)
             self._placed[key] = pod
-            if node in self._board.nodes:
-                self._board.place(pod, node)
+            if node in self._snapshot.nodes:
+                self._snapshot.place(pod, node)
             self._neighbour_came()
         elif is_active(obj):
             pod = self._waiting[key] = parse_pod(obj)
@@ -260,13 +260,13 @@ class Scheduler(Controller[tuple[str, Key]]):
 
     def _add_node(self, obj: Json) -> None:
         node = parse_node(obj)
-        new = node.name not in self._board.nodes
-        self._board.add_node(node)
+        new = node.name not in self._snapshot.nodes
+        self._snapshot.add_node(node)
         if new:
-            for pod in self.world.indexes.on_node(node.name):
+            for pod in self.state.indexes.on_node(node.name):
                 key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
                 if key in self._placed:
-                    self._board.place(self._placed[key], node.name)
+                    self._snapshot.place(self._placed[key], node.name)
 
     def _missing(self, pod: Pod) -> str | None:
         for name in pod.scheduling.claims:
@@ -281,7 +281,7 @@ class Scheduler(Controller[tuple[str, Key]]):
         self._forget(key)
         # The board must know before the next pod is placed, not when the change comes round.
         pod = self._placed[key] = parse_pod(bound)
-        self._board.place(pod, node)
+        self._snapshot.place(pod, node)
         self._neighbour_came()
 
     def _refuse(self, key: Key, pod: Pod, now: datetime) -> None:
@@ -290,7 +290,7 @@ class Scheduler(Controller[tuple[str, Key]]):
         known = condition(obj, "PodScheduled")
         if known is not None and known["status"] == "False":
             return
-        why = self._missing(pod) or self._board.explain(pod)
+        why = self._missing(pod) or self._snapshot.explain(pod)
         told = with_condition(
             obj, "PodScheduled", "False", now=now, reason="Unschedulable", message=why
         )

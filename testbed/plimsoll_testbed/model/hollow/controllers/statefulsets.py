@@ -30,8 +30,8 @@ from plimsoll_testbed.model.hollow.controllers.templates import pod_of, template
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
-from plimsoll_testbed.model.hollow.world import World
 
 _REVISION = "controller-revision-hash"
 
@@ -41,8 +41,8 @@ class StatefulSets(Controller[Key]):
 
     watches: ClassVar = frozenset({"statefulsets", "pods"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
         self._templates: dict[str, dict[str, Json]] = {}
         """UID -> revision -> the template it stands for."""
 
@@ -61,7 +61,7 @@ class StatefulSets(Controller[Key]):
         if stateful is None:
             return
         uid = stateful["metadata"]["uid"]
-        pods = {_ordinal(p): p for p in self.world.indexes.owned(uid, "pods")}
+        pods = {_ordinal(p): p for p in self.state.indexes.owned(uid, "pods")}
         template = stateful["spec"]["template"]
         update = f"{key[1]}-{template_hash(template)}"
         self._templates.setdefault(uid, {})[update] = template
@@ -138,7 +138,7 @@ class StatefulSets(Controller[Key]):
         if is_deleting(pod) or at is None:
             return False
         if least and at > now:
-            self.world.timers.write(at, lambda _: self.note(key))
+            self.state.timers.write(at, lambda _: self.note(key))
             return False
         return True
 
@@ -200,7 +200,7 @@ class StatefulSets(Controller[Key]):
         least = look(stateful, "spec", "minReadySeconds", default=0)
         available, later = availability(pods.values(), least, now)
         if later is not None:
-            self.world.timers.write(later, lambda _: self.note(key))
+            self.state.timers.write(later, lambda _: self.note(key))
         status = {
             "observedGeneration": stateful["metadata"]["generation"],
             "replicas": len(pods),

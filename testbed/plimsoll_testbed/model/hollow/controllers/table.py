@@ -19,9 +19,9 @@ from plimsoll_testbed.model.hollow.controllers.scheduler import Scheduler
 from plimsoll_testbed.model.hollow.controllers.statefulsets import StatefulSets
 from plimsoll_testbed.model.hollow.controllers.taints import TaintEviction
 from plimsoll_testbed.model.hollow.controllers.volumes import Volumes
-from plimsoll_testbed.model.hollow.world import World
+from plimsoll_testbed.model.hollow.state import ClusterState
 
-CONTROLLERS: tuple[Callable[[World], Controller[Any]], ...] = (
+CONTROLLERS: tuple[Callable[[ClusterState], Controller[Any]], ...] = (
     NodeLifecycle,
     TaintEviction,
     Autoscalers,

@@ -22,8 +22,8 @@ from plimsoll_testbed.model.hollow.conditions import is_active, with_condition
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change
-from plimsoll_testbed.model.hollow.world import World
 
 
 class TaintEviction(Controller[str]):
@@ -31,8 +31,8 @@ class TaintEviction(Controller[str]):
 
     watches: ClassVar = frozenset({"nodes", "pods"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
         self._taints: dict[str, Sequence[Taint]] = {}
         """Those of effect NoExecute, of the nodes that have any."""
         self._since: dict[str, datetime] = {}
@@ -57,7 +57,7 @@ class TaintEviction(Controller[str]):
     @override
     def reconcile(self, key: str, now: datetime) -> None:
         taints = self._taints.get(key, ())
-        for pod in self.world.indexes.on_node(key):
+        for pod in self.state.indexes.on_node(key):
             uid = pod["metadata"]["uid"]
             patience = _patience(pod, taints) if taints and is_active(pod) else None
             if patience is None:
@@ -67,7 +67,7 @@ class TaintEviction(Controller[str]):
             if end <= now:
                 self._evict(pod, now)
             else:
-                self.world.timers.write(end, lambda _: self.note(key))
+                self.state.timers.write(end, lambda _: self.note(key))
 
     def _evict(self, pod: Json, now: datetime) -> None:
         self._since.pop(pod["metadata"]["uid"], None)

@@ -23,8 +23,8 @@ from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.identities import readable
 from plimsoll_testbed.model.hollow.indexes import claims_of
+from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key, Store
-from plimsoll_testbed.model.hollow.world import World
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _DRIVER = "ebs.csi.aws.com"
@@ -85,8 +85,8 @@ class Volumes(Controller[Key]):
 
     watches: ClassVar = frozenset({"pods", "persistentvolumeclaims", "volumeattachments", "nodes"})
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state)
         self._attached: defaultdict[str, dict[str, Key]] = defaultdict(dict)
         """Volume -> node -> the claim it is for."""
         self._detaching: set[tuple[str, str]] = set()
@@ -115,7 +115,7 @@ class Volumes(Controller[Key]):
             return
         wanted = [
             node
-            for pod in self.world.indexes.mounting(key)
+            for pod in self.state.indexes.mounting(key)
             if (node := look(pod, "spec", "nodeName")) and not is_finished(pod)
         ]
         for node in list(self._attached[volume]):
@@ -140,26 +140,26 @@ class Volumes(Controller[Key]):
                 done = put(found, ("status", "attached"), True)  # noqa: FBT003 - a JSON value
                 self.store.replace("volumeattachments", done, now=at)
 
-        self.world.timers.write(now + self.world.settings.volume_attach, done)
+        self.state.timers.write(now + self.state.settings.volume_attach, done)
 
     def _detach(self, volume: str, node: str, now: datetime) -> None:
-        settings = self.world.settings
+        settings = self.state.settings
         down = out_of_service(self.store.get("nodes", "", node))
-        if node in self.world.vanished and not down:
+        if node in self.state.vanished and not down:
             after = settings.volume_forced_detach
         else:
             after = settings.volume_detach
         if (volume, node) in self._detaching and not down:
             return
         self._detaching.add((volume, node))
-        self.world.timers.write(now + after, lambda at: self._detached(volume, node, at))
+        self.state.timers.write(now + after, lambda at: self._detached(volume, node, at))
 
     def _detached(self, volume: str, node: str, now: datetime) -> None:
         self._detaching.discard((volume, node))
         claim = self._attached[volume].get(node)
         if claim is None:
             return
-        for pod in self.world.indexes.mounting(claim):
+        for pod in self.state.indexes.mounting(claim):
             if look(pod, "spec", "nodeName") == node and not is_finished(pod):
                 return
         del self._attached[volume][node]

@@ -1,0 +1,91 @@
+"""What the commands reach: a deployed stack, or a cluster by kubeconfig.
+
+A command asks for what it needs through `World`; tests give one of their own as click's `obj`.
+Unlike the functions, the command line does not know its tables from the environment: it asks the
+stack for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from plimsoll.domain.checkup import StackFacts
+from plimsoll.domain.clusters import Cluster
+from plimsoll.services.doctor import Instruments
+from plimsoll.services.ports import (
+    Clock,
+    ClusterApi,
+    Clusters,
+    Instances,
+    NodeGroups,
+    NodeIndex,
+    Registry,
+    Reports,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """A deployed stack."""
+
+    name: str
+    region: str
+    kill_switch: bool
+    registry: Registry
+    index: NodeIndex
+    reports: Reports
+    instances: Instances
+    clusters: Clusters
+    groups: Callable[[Cluster], NodeGroups]
+    facts: StackFacts
+    """As CloudFormation describes it."""
+    instruments: Instruments
+
+
+class Environment(Protocol):
+    """All that commands reach."""
+
+    @property
+    def clock(self) -> Clock:
+        """The time."""
+
+    def deployed(self, stack: str) -> Deployed:
+        """Return the stack of that name."""
+
+    def by_kubeconfig(self, file: Path | None, context: str | None) -> tuple[str, ClusterApi]:
+        """Return the cluster of a context and the context's name."""
+
+
+class Said:
+    """The port `Telemetry` for a person at a terminal: warnings only, and not on standard output."""
+
+    def log(self, message: str, **facts: object) -> None:
+        """Say nothing: what happened is in the command's own answer."""
+
+    def warn(self, message: str, **facts: object) -> None:
+        """Warn on standard error."""
+        said = ", ".join(f"{key} {value}" for key, value in facts.items())
+        warn(f"{message}: {said}" if said else message)
+
+    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:
+        """Count nothing."""
+
+
+def warn(message: str) -> None:
+    """Say something on standard error."""
+    click.echo(f"Warning: {message}", err=True)
+
+
+def environment_of(context: click.Context) -> Environment:
+    """Return the world that a command was given, or the real one."""
+    given: Environment | None = context.obj
+    if given is not None:
+        return given
+    from plimsoll_cli.live_environment import LiveEnvironment  # noqa: PLC0415 - loads boto3 and the adapters
+
+    return LiveEnvironment()

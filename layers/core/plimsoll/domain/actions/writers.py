@@ -1,0 +1,83 @@
+"""The verbs that actions are made of: what a cluster and its node groups can be told.
+
+Adapters implement them; an observe-only cluster gets none. Every verb is safe to repeat, carries a
+precondition (UID or resourceVersion) where a repeat could hurt, and raises `Conflict`, `NotFound`,
+`Blocked`, `Throttled`, `Refused` or another `Temporary`: see `plimsoll.domain.errors`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.workloads import Workload
+
+
+class ClusterWriter(Protocol):
+    """Writes to one Kubernetes cluster."""
+
+    def cordon(self, node: Node, interruption: Interruption) -> None:
+        """Cordon, taint and record in one patch, under the node's resourceVersion."""
+
+    def record(self, node: Node, interruption: Interruption) -> None:
+        """Replace the record only, under the node's resourceVersion."""
+
+    def uncordon(self, node: Node) -> None:
+        """Take cordon, taint and record off again, under the node's resourceVersion."""
+
+    def out_of_service(self, node: Node) -> None:
+        """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
+
+    def scale(self, workload: Workload, replicas: int, temporary: str | None) -> None:
+        """Set `spec.replicas` and our annotation (None removes it) in one patch.
+
+        Under the workload's resourceVersion.
+        """
+
+    def restart(self, workload: Workload, at: datetime) -> None:
+        """Start a rolling restart of a Deployment, under its resourceVersion."""
+
+    def set_deletion_cost(self, pod: Pod, cost: int | None) -> None:
+        """Set or remove the deletion cost of a pod, under its UID."""
+
+    def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        """Evict a pod, under its UID; None keeps its own grace period."""
+
+    def delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        """Delete a pod past its budget, under its UID."""
+
+
+class CapacityWriter(Protocol):
+    """Writes to node groups."""
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        """Ask for more nodes and return how many were promised; never lowers anything.
+
+        Launches instances where the endpoint and the group allow it, else raises the desired
+        capacity from a fresh read. The same token asks only once.
+        """
+
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+        """Let an instance that is drained be terminated at once.
+
+        Without a token the action is found by its instance.
+        """
+
+    def terminate(self, instance: str) -> None:
+        """Terminate an instance; its group keeps its desired capacity and launches another."""
+
+
+class Writers(Protocol):
+    """All that an action can touch."""
+
+    @property
+    def cluster(self) -> ClusterWriter:
+        """The cluster."""
+
+    @property
+    def capacity(self) -> CapacityWriter:
+        """Its node groups."""

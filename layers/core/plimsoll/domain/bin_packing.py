@@ -1,0 +1,287 @@
+"""Dealing homeless pods to nodes: those that stay, those on the way, and as few new ones as can be.
+
+A deal goes through the pods in order. A pod takes the node the scheduler would choose; when none
+fits, a node is opened for it. Nodes that were asked for already are opened before new ones, and
+only when a pod needs one, in the same order in which new ones would have been: so a second look
+that counts what the first one asked for arrives at the same nodes and asks for nothing more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.future_nodes import Daemons, future_node
+from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.node_rules import why_never
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.quantities import Resources
+
+type Source = tuple[str, str | None]
+"""A group, and a zone of it or None where the group chooses itself."""
+
+_GLANCE = 200
+"""How many of the next pods are looked at to compare groups: enough to fill any node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleUpOption:
+    """A way to open a node: the nodes to open for it, the last of which is meant for the pod."""
+
+    group: NodeGroup
+    template: NodeTemplate
+    zones: tuple[str, ...]
+    """A group that chooses its zones by itself may have to open nodes in others first."""
+    fresh: int
+    """How many of them have not been asked for yet."""
+    rank: tuple[object, ...]
+
+
+class BinPacking:
+    """One attempt to give every pod a node. It changes the board that it is given."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        groups: Sequence[NodeGroup],
+        upcoming: Mapping[Source, int],
+        avoided: frozenset[Source],
+    ) -> None:
+        self._snapshot = snapshot
+        self._groups = groups
+        self._upcoming = Counter(upcoming)
+        self._avoided = avoided
+        self._headroom = {group.name: group.headroom for group in groups}
+        self._in_zone = _zones_in_use(snapshot, groups)
+        self._daemons = Daemons(snapshot)
+        self._serial: Counter[str] = Counter()
+        self._hopeless: dict[tuple[object, int], str] = {}
+        self.opened: dict[str, Source] = {}
+        """Name of each new node -> what has to be asked for it."""
+        self.awaited: dict[str, Node] = {}
+        """All nodes that are not there yet, new or asked for before, in the order of opening."""
+        self.group_of: dict[str, str] = {}
+        """Their groups."""
+        self.placed: dict[str, str] = {}
+        """Pod uid -> node name, in the order of placing."""
+        self.refused: dict[str, str] = {}
+        self.cause: dict[Source, str] = {}
+        """Why the first node was asked for: what the scheduler would say of its pod."""
+
+    def pack(self, pods: Sequence[Pod]) -> None:
+        """Give each pod a node, or the reason why it gets none.
+
+        Pods that wait for others by affinity or spread are tried again while anything moves.
+        """
+        waiting = list(pods)
+        while waiting:
+            rest = [p for n, p in enumerate(waiting) if not self._seat(p, waiting[n : n + _GLANCE])]
+            again = [p for p in rest if p.scheduling.affinity or p.scheduling.spread]
+            if len(rest) == len(waiting):
+                return
+            waiting = again
+
+    def drop(self, pods: Mapping[str, Pod]) -> bool:
+        """Close new nodes whose pods fit elsewhere by now, the emptiest first.
+
+        Returns:
+            Whether any was closed.
+        """
+        before = len(self.opened)
+        emptiest = sorted(self.opened, key=lambda name: (self._share(name), name))
+        for name in emptiest:
+            self._close(name, pods)
+        return len(self.opened) < before
+
+    def _seat(self, pod: Pod, rest: Sequence[Pod]) -> bool:
+        mind = (pod.owner or pod.uid, id(pod.scheduling))
+        if mind in self._hopeless:
+            self.refused[pod.uid] = self._hopeless[mind]
+            return False
+        node = self._snapshot.choose(pod)
+        if node is not None:
+            self._place(pod, node.name)
+            return True
+        reasons: dict[str, str] = {}
+        for option in sorted(self._options(pod, rest, reasons), key=lambda o: o.rank):
+            why = self._open(option, pod)
+            if why is None:
+                return True
+            reasons[option.group.name] = why
+        self.refused[pod.uid] = self._refusal(pod, reasons)
+        if not (pod.scheduling.affinity or pod.scheduling.spread):
+            self._hopeless[mind] = self.refused[pod.uid]
+        return False
+
+    def _place(self, pod: Pod, name: str) -> None:
+        self._snapshot.place(pod, name)
+        self.placed[pod.uid] = name
+        self.refused.pop(pod.uid, None)
+
+    def _options(
+        self, pod: Pod, rest: Sequence[Pod], reasons: dict[str, str]
+    ) -> Iterator[ScaleUpOption]:
+        """Yield the ways to open a node that a pod may fit on; say of the others why not."""
+        for group in self._groups:
+            if group.template is None:
+                reasons[group.name] = "nothing tells what its nodes would be"
+                continue
+            taken, left = _filled(group.template.allocatable, rest)
+            for zone in group.zones:
+                if self._is_avoided(group, zone):
+                    reasons.setdefault(group.name, "refused or interrupted lately")
+                    continue
+                node = future_node(group, group.template, zone, "")
+                why = why_never(pod.scheduling, node) or _too_small(pod, node)
+                if why is not None:
+                    reasons[group.name] = why
+                    continue
+                zones = self._on_the_way_to(group, zone)
+                fresh = max(0, len(zones) - self._ready_to_open(group, zone))
+                if fresh > self._headroom[group.name]:
+                    reasons[group.name] = f"at its maximum of {group.max_size} nodes"
+                    continue
+                yield ScaleUpOption(
+                    group=group,
+                    template=group.template,
+                    zones=zones,
+                    fresh=fresh,
+                    rank=(
+                        fresh > 0,
+                        group.capacity != "on-demand",
+                        len(zones),
+                        left,
+                        -taken,
+                        self._in_zone[group.name, zone],
+                        group.name,
+                        zone,
+                    ),
+                )
+
+    def _open(self, option: ScaleUpOption, pod: Pod) -> str | None:
+        """Open nodes and place the pod on the last; say why not, and close them, where it fails."""
+        nodes = [self._add(option, zone) for zone in option.zones]
+        why = self._snapshot.why_not(pod, nodes[-1])
+        if why is not None:
+            for node in nodes:
+                self._snapshot.remove_node(node.name)
+                self._in_zone[option.group.name, node.zone or ""] -= 1
+            self._serial[option.group.name] -= len(nodes)
+            return why
+        for node in nodes:
+            self._account(option.group, node, pod)
+        self._place(pod, nodes[-1].name)
+        return None
+
+    def _add(self, option: ScaleUpOption, zone: str) -> Node:
+        group = option.group.name
+        self._serial[group] += 1
+        self._in_zone[group, zone] += 1
+        name = f"new-{group}-{self._serial[group]}"
+        node = future_node(option.group, option.template, zone, name)
+        self._snapshot.add_node(node)
+        for daemon in self._daemons.on(node):
+            self._snapshot.place(daemon, node.name)
+        return node
+
+    def _account(self, group: NodeGroup, node: Node, pod: Pod) -> None:
+        self.awaited[node.name] = node
+        self.group_of[node.name] = group.name
+        for source in ((group.name, node.zone), (group.name, None)):
+            if self._upcoming[source] > 0:
+                self._upcoming[source] -= 1
+                return
+        source = (group.name, node.zone if group.launchable else None)
+        self._headroom[group.name] -= 1
+        self.opened[node.name] = source
+        if source not in self.cause:
+            self.cause[source] = self._why_homeless(pod)
+
+    def _on_the_way_to(self, group: NodeGroup, zone: str) -> tuple[str, ...]:
+        """Return the zones in which nodes come up until one is in `zone`.
+
+        Auto Scaling launches in the zone with the fewest instances.
+        https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
+        """
+        if group.launchable or self._upcoming[group.name, zone] > 0:
+            return (zone,)
+        count = {z: self._in_zone[group.name, z] for z in group.zones}
+        path: list[str] = []
+        while not path or path[-1] != zone:
+            path.append(min(count, key=lambda z: (count[z], z)))
+            count[path[-1]] += 1
+        return tuple(path)
+
+    def _ready_to_open(self, group: NodeGroup, zone: str) -> int:
+        return self._upcoming[group.name, zone] + self._upcoming[group.name, None]
+
+    def _is_avoided(self, group: NodeGroup, zone: str) -> bool:
+        """Whether a group is not to be counted on; one that cannot be steered only as a whole."""
+        if (group.name, None) in self._avoided:
+            return True
+        if group.launchable:
+            return (group.name, zone) in self._avoided
+        return all((group.name, z) in self._avoided for z in group.zones)
+
+    def _close(self, name: str, pods: Mapping[str, Pod]) -> None:
+        node = self._snapshot.nodes[name]
+        held = self._snapshot.on(name)
+        homeless = [p for p in held if p.uid in pods]
+        self._snapshot.remove_node(name)
+        moved: dict[str, str] = {}
+        for pod in homeless:
+            other = self._snapshot.choose(pod)
+            if other is None:
+                break
+            moved[pod.uid] = other.name
+            self._snapshot.place(pod, other.name)
+        else:
+            self.placed.update(moved)
+            del self.awaited[name]
+            self._headroom[self.opened.pop(name)[0]] += 1
+            return
+        self._snapshot.add_node(node)
+        for pod in held:
+            self._snapshot.place(pod, name)
+
+    def _share(self, name: str) -> float:
+        whole, free = self._snapshot.nodes[name].allocatable, self._snapshot.free(name)
+        return (whole.cpu - free.cpu) / (whole.cpu or 1)
+
+    def _why_homeless(self, pod: Pod) -> str:
+        """Say what the scheduler would, of the nodes that are there."""
+        return self._snapshot.explain(pod, without=self.awaited)
+
+    def _refusal(self, pod: Pod, reasons: Mapping[str, str]) -> str:
+        told = "; ".join(f"{group}: {why}" for group, why in sorted(reasons.items()))
+        return f"{self._why_homeless(pod)}; {told or 'there is no group that could grow'}"
+
+
+def _zones_in_use(
+    snapshot: ClusterSnapshot, groups: Sequence[NodeGroup]
+) -> Counter[tuple[str, str]]:
+    group_of = {instance: group.name for group in groups for instance in group.instances}
+    return Counter(
+        (group_of[node.instance], node.zone)
+        for node in snapshot.nodes.values()
+        if node.instance in group_of and node.zone is not None
+    )
+
+
+def _filled(headroom: Resources, pods: Sequence[Pod]) -> tuple[int, float]:
+    """Return how many of the next pods an empty node takes, and the shares it has left then."""
+    taken, left = 0, headroom
+    for pod in pods:
+        if pod.scheduling.requests.within(left):
+            left -= pod.scheduling.requests
+            taken += 1
+    return taken, round(left.cpu / (headroom.cpu or 1) + left.memory / (headroom.memory or 1), 6)
+
+
+def _too_small(pod: Pod, node: Node) -> str | None:
+    if pod.scheduling.requests.within(node.allocatable):
+        return None
+    return "its nodes are too small"

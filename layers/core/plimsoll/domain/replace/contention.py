@@ -1,0 +1,122 @@
+"""Whether a place is sure while several pods ask for one, and nobody knows who is asked first.
+
+A plan deals places in one order; kube-scheduler takes another, and its own choice of nodes. So a
+pod that leaves and counts on a place has it for sure only when all the others that may come before
+it, however they are dealt, cannot fill every node that it fits on. That is answered by counting,
+on the safe side: each of the others is taken to be as large as the largest of them, and to go where
+it does the most harm. In doubt the answer is no, and a second later they have their places.
+
+Not looked at: that others of its kind may come to stand where its spread constraints forbid it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.pods import Pod, Scheduling
+from plimsoll.domain.quantities import Resources
+
+type _Slack = Sequence[Resources]
+"""For each node that a pod fits on, what is left beside it."""
+
+
+class Contention:
+    """Pods that ask for a place at about the same time, and those to whom one was promised."""
+
+    def __init__(self, snapshot: ClusterSnapshot, closed: frozenset[str] = frozenset()) -> None:
+        """Begin with nobody.
+
+        Args:
+            snapshot: only pods that are bound stand on it; it is not changed, nor may it change.
+            closed: nodes that are no place for anybody, whatever it tolerates.
+        """
+        self._snapshot = snapshot
+        self._closed = closed
+        self._size = 0
+        self._largest = Resources()
+        self._promised: dict[int, Pod] = {}
+        """By the identity of their scheduling: those of one template are as strong."""
+        self._known: dict[int, tuple[Scheduling, _Slack]] = {}
+
+    def join(self, pod: Pod) -> None:
+        """Add a pod that asks for a place at any moment, if there is one that it could take now."""
+        if self._slack(pod):
+            self._size += 1
+            self._largest = _larger(self._largest, pod.scheduling.requests)
+
+    def promise(self, pod: Pod) -> None:
+        """Add a pod that left, or leaves now, and needs a place; its old one is not counted."""
+        if self._slack(pod):
+            self._promised[id(pod.scheduling)] = pod
+        self.join(pod)
+
+    def holds(self, pod: Pod) -> bool:
+        """Whether a pod may leave now: it, and all with a promise, have a place for sure."""
+        largest = _larger(self._largest, pod.scheduling.requests)
+        return all(
+            self._strength(one, largest) > self._size for one in (pod, *self._promised.values())
+        )
+
+    def spares(self, pod: Pod, wanted: int) -> int:
+        """Return how many pods like this one may be made beside the promises, at most `wanted`."""
+        if not self._slack(pod):
+            return wanted  # they could take nobody's place
+        largest = _larger(self._largest, pod.scheduling.requests)
+        weakest = min(
+            (self._strength(one, largest) for one in self._promised.values()),
+            default=self._size + wanted,
+        )
+        return max(0, min(wanted, weakest - self._size))
+
+    def _strength(self, pod: Pod, largest: Resources) -> int:
+        """Return how many others it takes at least to fill every node that a pod fits on."""
+        if _picky(pod.scheduling):
+            return len(self._slack(pod))
+        need = pod.scheduling.requests
+        return sum(_until_full(need, slack, largest) for slack in self._slack(pod))
+
+    def _slack(self, pod: Pod) -> _Slack:
+        known = self._known.get(id(pod.scheduling))
+        if known is None:
+            need = pod.scheduling.requests
+            slack = [
+                self._snapshot.free(node.name) - need
+                for node in self._snapshot.candidates(pod)
+                if node.name not in self._closed
+            ]
+            known = self._known[id(pod.scheduling)] = (pod.scheduling, slack)
+        return known[1]
+
+
+def _picky(scheduling: Scheduling) -> bool:
+    """Whether one pod may be enough to spoil a node for it, however small."""
+    return bool(scheduling.host_ports or scheduling.affinity or scheduling.anti_affinity)
+
+
+def _until_full(need: Resources, slack: Resources, largest: Resources) -> int:
+    """Return how many of the largest it takes on a node until one who needs this much is shut out.
+
+    What it does not ask for cannot shut it out.
+    """
+    have, take = dict(slack.extended), dict(largest.extended)
+    amounts = [
+        (need.cpu, slack.cpu, largest.cpu),
+        (need.memory, slack.memory, largest.memory),
+        (need.pods, slack.pods, largest.pods),
+        *((amount, have.get(name, 0), take.get(name, 0)) for name, amount in need.extended),
+    ]
+    return 1 + min(left // each for asked, left, each in amounts if asked and each)
+
+
+def _larger(one: Resources, other: Resources) -> Resources:
+    """Return the larger amount of everything."""
+    extended = dict(one.extended)
+    for name, amount in other.extended:
+        extended[name] = max(amount, extended.get(name, 0))
+    return Resources(
+        cpu=max(one.cpu, other.cpu),
+        memory=max(one.memory, other.memory),
+        pods=max(one.pods, other.pods),
+        extended=tuple(sorted(extended.items())),
+    )

@@ -1,0 +1,151 @@
+"""One workload with pods that must go: all the facts that decide how they are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.surge_replicas import SurgeReplicas
+from plimsoll.domain.workloads import Budget, Claim, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictablePod:
+    """A pod on a node that is going."""
+
+    pod: Pod
+    deadline: datetime | None
+    """When the node must be empty; None while nobody says (a rebalance recommendation)."""
+
+    @property
+    def latest_start(self) -> datetime | None:
+        """The last moment at which it can be told to stop and still have its whole grace period."""
+        if self.deadline is None:
+            return None
+        return self.deadline - timedelta(seconds=self.pod.grace_seconds)
+
+    def late(self, now: datetime) -> bool:
+        """Whether waiting any longer would cut its grace period short."""
+        return self.latest_start is not None and self.latest_start <= now
+
+    def clamped_grace(self, now: datetime) -> int | None:
+        """Return a shorter grace period where its own does not fit, never below a second.
+
+        Zero would delete the pod while it runs: two of a StatefulSet's name could then be alive.
+        """
+        if self.deadline is None:
+            return None
+        left = (self.deadline - now).total_seconds()
+        return max(1, int(left)) if self.pod.grace_seconds > left + 1 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadDisruption:
+    """A workload, its pods, and which of them must go. Not slotted: derived figures are kept."""
+
+    ref: Ref
+    workload: Workload | None
+    """None for jobs, bare pods, and controllers that we do not know."""
+    pods: tuple[Pod, ...]
+    evictable: tuple[EvictablePod, ...]
+    """Those not yet told to stop."""
+    on_interrupted_nodes: frozenset[str]
+    """Uids of all its pods on nodes that are going, stopping ones too."""
+    dead: frozenset[str] = frozenset()
+    """Uids of pods whose instance is gone: the API server may count them, Ready even."""
+    replicas: int
+    """What the owner declared, without our temporary change."""
+    floor: int
+    """The ready floor."""
+    budgets: tuple[Budget, ...] = ()
+    """The PodDisruptionBudgets that cover its pods."""
+    temporary: SurgeReplicas | None = None
+    unreadable: str | None = None
+    """Why our note on the workload could not be read: then its count is not touched."""
+    claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
+    now: datetime
+
+    @cached_property
+    def serving(self) -> int:
+        """Ready pods anywhere, the doomed ones too: they still serve."""
+        return sum(self.serves(p) for p in self.pods)
+
+    @cached_property
+    def staying(self) -> tuple[Pod, ...]:
+        """Pods that are not going: bound elsewhere or still without a node."""
+        return tuple(
+            p
+            for p in self.pods
+            if p.deleting is None and p.uid not in self.on_interrupted_nodes | self.dead
+        )
+
+    @cached_property
+    def leaving(self) -> tuple[Pod, ...]:
+        """Pods that were told to stop and still need a place elsewhere."""
+        return tuple(
+            p for p in self.pods if p.deleting is not None and p.uid in self.on_interrupted_nodes
+        )
+
+    @cached_property
+    def owed(self) -> tuple[Pod, ...]:
+        """Those of the leaving whose successors do not exist yet, not even as Pending pods."""
+        if self.workload is None:
+            return self.leaving
+        made = len(self.staying) + len(self.evictable)
+        return self.leaving[: max(0, self.workload.replicas - made)]
+
+    @cached_property
+    def calm(self) -> bool:
+        """Whether nothing says when its nodes go: then nothing is worth a pod that stays Pending."""
+        return all(d.deadline is None for d in self.evictable)
+
+    @cached_property
+    def staying_ready(self) -> int:
+        """How many of the staying are Ready."""
+        return sum(p.ready for p in self.staying)
+
+    @cached_property
+    def missing(self) -> int:
+        """How many replacements do not exist yet, not even as Pending pods."""
+        return max(0, self.replicas - len(self.staying))
+
+    @cached_property
+    def unsettled(self) -> tuple[Pod, ...]:
+        """Pods that do not serve: starting, stopping or sick."""
+        return tuple(p for p in self.pods if not self.serves(p))
+
+    @cached_property
+    def allowed(self) -> int | None:
+        """How many Ready pods its budgets let go now; None where there is no budget.
+
+        The eviction API refuses every pod that two budgets cover, whatever they allow. Source:
+        https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+        """
+        if len(self.budgets) > 1:
+            return 0
+        return self.budgets[0].disruptions_allowed if self.budgets else None
+
+    @cached_property
+    def blocked(self) -> str:
+        """Say why its budgets allow nothing now."""
+        names = ", ".join(budget.ref.name for budget in self.budgets)
+        if len(self.budgets) > 1:
+            return f"the eviction API refuses pods that several budgets cover: {names}"
+        return f"its PodDisruptionBudget {names} allows no disruption now"
+
+    def serves(self, pod: Pod) -> bool:
+        """Whether a pod of it is Ready, not told to stop, and alive."""
+        return pod.serving and pod.uid not in self.dead
+
+    @cached_property
+    def holds_volume(self) -> bool:
+        """Whether a second pod would wait for a volume that only one node can have."""
+        if self.workload is None:
+            return False
+        return any(
+            (claim := self.claims.get((self.ref.namespace, name))) is None or claim.single_node
+            for name in self.workload.scheduling.claims
+        )

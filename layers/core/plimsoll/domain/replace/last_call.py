@@ -1,0 +1,28 @@
+"""Jobs and bare pods: told as late as is safe, so that they may finish or checkpoint.
+
+Nothing is planned here. Every doomed pod is told to stop at its latest safe start, and that is all
+that these need.
+"""
+
+from __future__ import annotations
+
+from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.replace.steps import Steps, Way
+
+
+def _why(disruption: WorkloadDisruption) -> str | None:
+    if disruption.ref.kind == "Job":
+        return "a job may finish or checkpoint"
+    if disruption.ref.kind == "Pod":
+        return "nobody makes a bare pod anew"
+    return None
+
+
+def _steps(disruption: WorkloadDisruption, _headroom: Headroom) -> Steps:
+    if all(d.deadline is None for d in disruption.evictable):
+        return Steps(waiting="stays until an interruption with a deadline takes its node")
+    return Steps(waiting="told at its latest safe start")
+
+
+LAST_CALL = Way(name="late", surges=False, why=_why, steps=_steps)

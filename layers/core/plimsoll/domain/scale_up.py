@@ -1,0 +1,126 @@
+"""How much room the pods that must move will need, and what node groups are asked for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+
+from plimsoll.domain.actions import Grow
+from plimsoll.domain.capacity import plan_growth, replacement_of
+from plimsoll.domain.disruptions import InterruptedNodes, leaves
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.replace.disruption import WorkloadDisruption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleUp:
+    """What to ask for, and who cannot be helped by any group."""
+
+    grows: tuple[Grow, ...] = ()
+    given_up: tuple[str, ...] = ()
+    """In words, by priority: pods that no node and no group can take."""
+
+
+def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part named
+    seen: Observation,
+    interrupted: InterruptedNodes,
+    disruptions: Sequence[WorkloadDisruption],
+    snapshot: ClusterSnapshot,
+    *,
+    avoid: Mapping[tuple[str, str | None], datetime],
+    now: datetime,
+) -> ScaleUp:
+    """Return what to ask for so that every replacement has a node.
+
+    Groups with a node that is going under a deadline are left out: what is reclaimed together
+    would be reclaimed again.
+    """
+    if not interrupted.nodes:
+        return ScaleUp()
+    homeless = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions)]
+    groups = [g for g in seen.groups if not _interrupted(g, interrupted)]
+    plan = plan_growth(
+        snapshot, homeless, groups, upcoming=_upcoming(seen, groups), avoid=avoid, now=now
+    )
+    by_name = {g.name: g for g in groups}
+    lost = [pod for pod in homeless if pod.uid in plan.unplaceable]
+    return ScaleUp(
+        grows=tuple(
+            Grow(
+                group=by_name[growth.group],
+                add=growth.add,
+                zone=growth.zone,
+                token=token(seen.cluster, by_name[growth.group], growth.zone, growth.add, now),
+                reason=growth.reason,
+            )
+            for growth in plan.growths
+        ),
+        given_up=tuple(
+            f"no room for {pod} (priority {pod.priority}): {plan.unplaceable[pod.uid]}"
+            for pod in sorted(lost, key=lambda p: (-p.priority, str(p)))
+        ),
+    )
+
+
+def token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datetime) -> str:
+    """Name an ask by what it is for, so that two who see the same ask the same.
+
+    The desired capacity it was decided on is part of it: once the group has grown, a further ask
+    is another one. So is the minute: a refusal is remembered under its token, and repeated long
+    after there is capacity again. 64 characters is what Auto Scaling and EKS take.
+    """
+    minute = int(now.timestamp() // 60)
+    what = (cluster, group.kind, group.name, zone or "", group.desired, add, minute)
+    return sha256("/".join(map(str, what)).encode()).hexdigest()
+
+
+def _pending_unschedulable(seen: Observation, snapshot: ClusterSnapshot) -> list[Pod]:
+    return [p for p in seen.pods if p.pending and snapshot.where(p) is None]
+
+
+def _replacements(disruptions: Sequence[WorkloadDisruption]) -> Iterator[Pod]:
+    """Yield what does not exist yet: for each workload as many as it will be short of."""
+    for disruption in disruptions:
+        interrupted = [
+            p for p in disruption.pods if p.uid in disruption.on_interrupted_nodes and leaves(p)
+        ]
+        if disruption.ref.kind == "Pod":
+            continue
+        wanted = (
+            len(interrupted)
+            if disruption.workload is None
+            else min(disruption.missing, len(interrupted))
+        )
+        for pod in interrupted[:wanted]:
+            yield pod if disruption.ref.kind == "StatefulSet" else replacement_of(pod)
+
+
+def _interrupted(group: NodeGroup, interrupted: InterruptedNodes) -> bool:
+    return any(
+        node.instance in group.instances and interruption.deadline is not None
+        for node, interruption in ((n, interrupted.interruption[n.name]) for n in interrupted.nodes)
+    )
+
+
+def _upcoming(
+    seen: Observation, groups: Sequence[NodeGroup]
+) -> Mapping[tuple[str, str | None], int]:
+    """Count the nodes that were asked for and are not Ready yet.
+
+    An instance that has its end and is still Ready counts as gone: its group replaces it itself.
+    """
+    ready = {n.instance for n in seen.nodes if n.ready and n.instance and not _ends(n)}
+    here = Counter({g.name: len(g.instances & ready) for g in groups})
+    return {(g.name, None): g.desired - here[g.name] for g in groups if g.desired > here[g.name]}
+
+
+def _ends(node: Node) -> bool:
+    interruption = node.interruption
+    return bool(interruption and interruption.deadline and not interruption.withdrawn)

@@ -1,0 +1,80 @@
+"""The room of a plan, before anything is planned: who stands, who waits, and who is about to come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.floors import resolve, unavailable
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.replace.contention import Contention
+from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.workloads import Workload
+
+
+def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
+    """Return the room of a plan. Nodes that are going take nothing, cordoned or not.
+
+    What is Pending has its place first. So have the successors of pods that died with their node:
+    they are Pending a moment from now.
+    """
+    nodes = (
+        replace(n, unschedulable=True) if n.name in interrupted.names else n for n in seen.nodes
+    )
+    snapshot = ClusterSnapshot(nodes, seen.pods, seen.claims)
+    dead = _dead(seen, interrupted)
+    for pod in dead:
+        snapshot.remove(pod)
+    waiting = [p for p in seen.pods if p.pending] + dead
+    contention = _contention(seen, Contention(snapshot.copy(), interrupted.names), waiting)
+    surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
+    for pod in sorted(waiting, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
+        node = snapshot.choose(pod)
+        if node is not None:
+            snapshot.place(pod, node.name)
+    return Headroom(snapshot=snapshot, contention=contention, closed=interrupted.names)
+
+
+def _dead(seen: Observation, interrupted: InterruptedNodes) -> list[Pod]:
+    return [
+        pod
+        for node in interrupted.nodes
+        if is_gone(seen, node)
+        for pod in seen.on_node.get(node.name, ())
+        if leaves(pod) and pod.owner is not None
+    ]
+
+
+def _contention(seen: Observation, contention: Contention, waiting: list[Pod]) -> Contention:
+    """Fill a crowd with who waits, and with pods that controllers owe and that do not exist yet.
+
+    A count that was just raised, by us or by its owner, is followed a moment later; and a rollout
+    makes pods in the middle of everything, as many as its settings let it.
+    """
+    for pod in waiting:
+        if pod.deleting is None:
+            contention.join(pod)
+    for workload in seen.workloads:
+        pods = seen.of_workload.get(workload.ref, ())
+        stopping = [p for p in pods if p.deleting is not None]
+        owed = max(0, workload.replicas - (len(pods) - len(stopping)))
+        for pod in stopping[:owed]:
+            contention.promise(pod)
+        coming = owed - len(stopping[:owed]) + _rolled(workload)
+        for pod in pods[:1]:
+            for _ in range(coming):
+                contention.join(replacement_of(pod))
+    return contention
+
+
+def _rolled(workload: Workload) -> int:
+    """Return how many pods more a rollout may make at any moment."""
+    if not workload.rolling_out or workload.ref.kind != "Deployment":
+        return 0
+    if workload.strategy == "Recreate":
+        return 0
+    surge = resolve(workload.max_surge, workload.replicas, round_up=True)
+    return surge + unavailable(workload.replicas, workload.max_unavailable, workload.max_surge)

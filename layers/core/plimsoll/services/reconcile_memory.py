@@ -1,0 +1,41 @@
+"""What one reconcile of a drain knows besides the cluster. It may be lost at any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.reports import Report
+
+
+@dataclass(slots=True)
+class ReconcileMemory:
+    """Node groups, who of them refused, and the reports so far."""
+
+    groups: Sequence[NodeGroup] | None = None
+    """Read once, and again before anything is asked for and after a change of ours."""
+    avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)
+    told: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    """Of each report the turns that were tried to be written."""
+
+    def learn(self, reports: Iterable[Report]) -> None:
+        """Merge the reports of a look."""
+        for report in reports:
+            known = self.reports.get(report.interruption)
+            self.reports[report.interruption] = known.merged(report) if known else report
+
+    def news(self) -> Sequence[Report]:
+        """Return reports that are new or took a turn, each once.
+
+        They are worth writing at once: a reconcile may be killed, and the Node gone before the next.
+        """
+        found = [r for key, r in self.reports.items() if self.told.get(key) != _turns(r)]
+        self.told |= {report.interruption: _turns(report) for report in found}
+        return found
+
+
+def _turns(report: Report) -> tuple[object, ...]:
+    return report.gone, report.closed, report.killed

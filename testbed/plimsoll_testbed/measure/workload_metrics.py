@@ -1,0 +1,270 @@
+"""The account of one workload in a drill, and of one pod.
+
+Time is added up lazily: whatever changes a state first accounts for the time since the last change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from plimsoll.domain.floors import budget_keeps, ready_floor, runs_twice
+from plimsoll_testbed.scenario.kinds import COUNTED
+from plimsoll_testbed.scenario.labels import selects
+
+type WorkloadId = tuple[str, str, str, str]
+"""Cluster, namespace, kind and name."""
+
+_ZERO = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A PodDisruptionBudget as declared."""
+
+    cluster: str
+    namespace: str
+    name: str
+    selector: Mapping[str, Any] | None
+    min_available: int | str | None
+    max_unavailable: int | str | None
+
+    def covers(self, metrics: WorkloadMetrics) -> bool:
+        """Whether it selects the pods of a workload."""
+        return (
+            metrics.counted
+            and metrics.id[:2] == (self.cluster, self.namespace)
+            and selects(self.selector, metrics.labels)
+        )
+
+    def keeps(self, replicas: int, expected: int) -> int:
+        """Return how many of a workload's pods it keeps, of all that it expects."""
+        return budget_keeps(
+            replicas,
+            expected=expected,
+            min_available=self.min_available,
+            max_unavailable=self.max_unavailable,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class PodMetrics:
+    """What is known of one pod."""
+
+    uid: str
+    metrics: WorkloadMetrics | None
+    ignored: bool
+    """A DaemonSet's or mirror pod: it counts nowhere."""
+    own_grace: timedelta
+    stop: timedelta
+    """How long it takes from SIGTERM to its exit."""
+    node: str | None = None
+    phase: str = "Pending"
+    ready: bool = False
+    leaving_since: datetime | None = None
+    granted: timedelta | None = None
+    """The grace period that it was given, once it was told to go."""
+    stops: datetime | None = None
+    """When its containers end at the latest, once it was told to go."""
+    ran: bool = False
+    """Whether its containers ran when it was told to go."""
+    evicted: bool = False
+    replaced: bool = False
+    killed: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Whether its containers run: on a node, started and not finished."""
+        return self.phase == "Running" and self.node is not None
+
+    def stopped_by(self, now: datetime) -> bool:
+        """Whether its containers have ended by now, though the API may not say so yet.
+
+        A watch tells it a little later, and an API server that is away not at all.
+        """
+        return self.stops is not None and now >= self.stops
+
+    @property
+    def occupies(self) -> bool:
+        """Whether it is on a node and not finished."""
+        return self.node is not None and self.phase not in {"Succeeded", "Failed"}
+
+    @property
+    def pending(self) -> bool:
+        """Whether it waits for a node or for its containers."""
+        return self.phase == "Pending" and self.leaving_since is None
+
+    def update(self, now: datetime, pod: Mapping[str, Any]) -> None:
+        """Take in its newest state."""
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        self.node = pod["spec"].get("nodeName") or None
+        self.phase = status.get("phase", "Pending")
+        interrupted = "deletionTimestamp" in metadata
+        if interrupted and "deletionGracePeriodSeconds" in metadata:
+            granted = timedelta(seconds=metadata["deletionGracePeriodSeconds"])
+            if self.granted is None or granted < self.granted:
+                self.granted = granted
+                ends = now + min(granted, self.stop) if self.stops is None else now + granted
+                self.stops = min(ends, self.stops or ends)
+        self.ready = not interrupted and any(
+            condition.get("type") == "Ready" and condition.get("status") == "True"
+            for condition in status.get("conditions") or ()
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkloadMetrics:
+    """What is known of one workload."""
+
+    id: WorkloadId
+    selector: Mapping[str, Any]
+    labels: Mapping[str, str]
+    """Of its pods."""
+    declared: int
+    """As its manifest or the timeline last said."""
+    replicas: int
+    """The same, within what its autoscaler holds."""
+    strategy: str
+    max_unavailable: int | str
+    max_surge: int | str
+    floor: int = 0
+    """As last declared."""
+    since: datetime | None = None
+    """Up to when time is accounted for; None before time 0."""
+    bound: int = 0
+    """The count that is measured against: a raised one binds once it was reached."""
+    bound_floor: int = 0
+    ready: set[str] = field(default_factory=set)
+    min_ready: int | None = None
+    below_floor: timedelta = _ZERO
+    below_replicas: timedelta = _ZERO
+    lost: timedelta = _ZERO
+    at_zero: timedelta = _ZERO
+    killed: int = 0
+    cut_short: int = 0
+    evicted: int = 0
+    replaced_first: int = 0
+
+    @property
+    def counted(self) -> bool:
+        """Whether its ready pods are measured."""
+        return self.id[2] in COUNTED
+
+    @property
+    def twice(self) -> bool:
+        """Whether it can run twice: it has a ready floor at its declared count, or none to keep."""
+        return runs_twice(self.id[2], self.replicas, self.strategy)
+
+    def set_floor(
+        self, now: datetime, budgets: Sequence[tuple[Budget, Sequence[WorkloadMetrics]]]
+    ) -> None:
+        """Work out the ready floor anew; each budget comes with all that it covers."""
+        self.advance(now)
+        keeps = [
+            budget.keeps(self.replicas, sum(metrics.replicas for metrics in covered))
+            for budget, covered in budgets
+        ]
+        self.floor = 0
+        if self.counted:
+            self.floor = ready_floor(
+                self.id[2],
+                self.replicas,
+                self.strategy,
+                self.max_unavailable,
+                max(keeps, default=0),
+                max_surge=self.max_surge,
+            )
+        self._bind()
+
+    def count(self, now: datetime, replicas: int) -> None:
+        """Take in another count to be held to; `set_floor` has to follow."""
+        self.advance(now)
+        self.replicas = replicas
+
+    def redeclare(self, now: datetime, newer: WorkloadMetrics) -> None:
+        """Take in another declaration, but for the count; `count` and `set_floor` have to follow."""
+        self.advance(now)
+        self.selector, self.labels = newer.selector, newer.labels
+        self.strategy = newer.strategy
+        self.max_unavailable, self.max_surge = newer.max_unavailable, newer.max_surge
+
+    def begin(self, now: datetime) -> None:
+        """Start to measure: what is declared binds."""
+        self.since = now
+        self.bound, self.bound_floor = self.replicas, self.floor
+
+    def set_ready(self, now: datetime, uid: str, *, ready: bool) -> None:
+        """Take in whether one of its pods is Ready."""
+        if ready == (uid in self.ready):
+            return
+        self.advance(now)
+        if ready:
+            self.ready.add(uid)
+        else:
+            self.ready.discard(uid)
+        self._bind()
+
+    def _bind(self) -> None:
+        if self.since is not None and (
+            self.replicas <= self.bound or len(self.ready) >= self.replicas
+        ):
+            self.bound, self.bound_floor = self.replicas, self.floor
+
+    def advance(self, now: datetime) -> None:
+        """Account for the time up to now in the state that it had."""
+        if self.since is None or not self.counted:
+            return
+        elapsed = now - self.since
+        if elapsed <= _ZERO:
+            return
+        self.since = now
+        self.look()
+        ready = len(self.ready)
+        if ready < self.bound:
+            self.below_replicas += elapsed
+            self.lost += elapsed * (self.bound - ready)
+            if ready == 0:
+                self.at_zero += elapsed
+        if ready < self.bound_floor:
+            self.below_floor += elapsed
+
+    def look(self) -> None:
+        """Note the ready count as one that was seen to last."""
+        if self.since is not None and self.counted and self.bound > 0:
+            ready = len(self.ready)
+            self.min_ready = ready if self.min_ready is None else min(self.min_ready, ready)
+
+    def kill(self, pod: PodMetrics) -> None:
+        """Take in that a pod went down with its instance: it did not leave by any other way."""
+        self.killed += 1
+        self.evicted -= pod.evicted
+        self.replaced_first -= pod.replaced
+
+    def replaced_without(self, uid: str) -> bool:
+        """Whether it has all its replicas Ready without this pod."""
+        return self.counted and len(self.ready - {uid}) >= max(1, self.bound)
+
+    def lacking(self) -> str | None:
+        """Return in words what it lacks to be fully Ready, if it lacks something."""
+        if len(self.ready) >= self.replicas:
+            return None
+        cluster, namespace, kind, name = self.id
+        return (
+            f"{kind} {namespace}/{name} of {cluster} has {len(self.ready)} of "
+            f"{self.replicas} replicas Ready"
+        )
+
+
+def left_by_eviction(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod leaves through the eviction API, which leaves a condition on it.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+    """
+    return any(
+        condition.get("type") == "DisruptionTarget"
+        and condition.get("status") == "True"
+        and condition.get("reason") == "EvictionByEvictionAPI"
+        for condition in pod.get("status", {}).get("conditions", ())
+    )

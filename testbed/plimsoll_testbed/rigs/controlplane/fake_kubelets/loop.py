@@ -1,0 +1,125 @@
+"""One thread that decides, and some that write: what the stand-ins share.
+
+Every change that a watch brings, every timer and every answer is handled in one thread, so that the
+parts need no locks. Requests go over threads of their own, and are tried again until they are
+answered: a kubelet outlives its API server.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import queue
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes.transport import Response, Transport
+from plimsoll.domain.errors import Temporary
+
+WRITERS: Final = 8
+AGAIN: Final = timedelta(seconds=0.25)
+_NOT_YET: Final = frozenset({401, 403, 429, 500, 502, 503, 504})
+"""Answers that another attempt may change. The stand-ins have every right: a refusal is of an API
+server that has not read its roles yet."""
+_WATCHED_SECONDS: Final = 1.0
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+MERGE: Final = "application/merge-patch+json"
+JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A request that must be done, unless it is no longer wanted."""
+
+    method: str
+    path: str
+    body: Any = None
+    content_type: str = JSON
+    wanted: Callable[[], bool] = lambda: True
+    """Asked before each attempt."""
+    then: Callable[[Response], None] = lambda _: None
+    """Called in the loop with the answer, also where that is a refusal."""
+
+
+class Loop:
+    """Runs what is posted and what is due, one after the other."""
+
+    def __init__(self, api: Transport) -> None:
+        self._api = api
+        self._clock = SystemClock()
+        self._posted: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._due: list[tuple[datetime, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
+
+    def now(self) -> datetime:
+        """Return the time."""
+        return self._clock.now()
+
+    def post(self, act: Callable[[], None]) -> None:
+        """Let something be done in the loop; any thread may ask."""
+        self._posted.put(act)
+
+    def at(self, when: datetime, act: Callable[[], None]) -> None:
+        """Let something be done later; for the loop's own thread."""
+        heapq.heappush(self._due, (when, next(self._order), act))
+
+    def write(self, write: Write) -> None:
+        """Send a request until it is answered."""
+        self._writers.submit(self._send, write)
+
+    def end(self) -> None:
+        """Let `run` return."""
+        self._posted.put(None)
+
+    def run(self) -> None:
+        """Run until somebody calls `end`."""
+        while True:
+            while self._due and self._due[0][0] <= self.now():
+                heapq.heappop(self._due)[2]()
+            wait = _WATCHED_SECONDS
+            if self._due:
+                wait = min(wait, max(0.0, (self._due[0][0] - self.now()).total_seconds()))
+            try:
+                act = self._posted.get(timeout=wait)
+            except queue.Empty:
+                continue
+            if act is None:
+                return
+            act()
+
+    def _send(self, write: Write) -> None:
+        if not write.wanted():
+            return None
+        try:
+            answer = self._api.call(
+                write.method, write.path, body=write.body, content_type=write.content_type
+            )
+        except Temporary:
+            answer = None
+        except Exception as error:  # noqa: BLE001 - raised in the loop, which ends the process by it
+            return self.post(partial(_raise, error))
+        if answer is None or _not_yet(write, answer):
+            self.post(lambda: self.at(self.now() + AGAIN, lambda: self.write(write)))
+        else:
+            self.post(lambda: write.then(answer))
+        return None
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _not_yet(write: Write, answer: Response) -> bool:
+    match answer.status:
+        case 409:  # over when the object is somebody else's, and then the write is not wanted
+            return bool(answer.body["reason"] == "Conflict")
+        case 404:  # its namespace is made while the API server starts
+            return write.method == "POST"
+        case status:
+            return status in _NOT_YET

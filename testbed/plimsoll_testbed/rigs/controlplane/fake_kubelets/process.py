@@ -1,0 +1,144 @@
+"""The stand-ins as a process of their own: `plimsoll_testbed.rigs.controlplane.fake_kubelets` by a pipe.
+
+Of their own, so that they take no time from whoever measures. Their standard input is the supervisor
+and carries commands; when it ends they end. Their standard output tells of pods that stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from plimsoll.domain.errors import Refused
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.rigs.controlplane.supervised import tail_of
+
+PLAYED: Final = ("pod_startup", "pod_stop", "volume_attach", "volume_detach")
+"""The fields of `Settings` that the stand-ins read; all else is real controllers' business."""
+ANSWER_SECONDS: Final = 60.0
+"""They may still be starting, on a busy machine."""
+_LOOK_SECONDS: Final = 0.5
+
+
+class FakeKubelets:
+    """Starts and stops them, tells them what no API server knows, and hears what they tell.
+
+    Args:
+        kubeconfig: who they are.
+        log: where they complain.
+        settings: how long things take.
+        heard: called from a thread for each pod that stopped running.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: Path,
+        *,
+        log: Path,
+        settings: Settings,
+        heard: Callable[[PodStopped], None],
+    ) -> None:
+        self.name: Final = "stand-ins"
+        self._log = log
+        self._heard = heard
+        self._kubeconfig = kubeconfig
+        self._settings = _seconds(settings)
+        self._process: subprocess.Popen[str] | None = None
+        self._thread = threading.Thread(target=self._listen, name="stand-ins", daemon=True)
+        self._lock = threading.Lock()
+        self._answered = threading.Condition(self._lock)
+        self._vanished: set[str] = set()
+
+    def start(self) -> None:
+        """Start the process."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                [sys.executable, "-m", str(__package__), self._kubeconfig],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the starter
+            )
+        self._say(self._settings)
+        self._thread.start()
+
+    def vanish(self, node: str) -> None:
+        """Let a node's instance be gone, and return when it is.
+
+        Raises:
+            Refused: the process has ended.
+        """
+        self._say({"vanish": node})
+        end = time.monotonic() + ANSWER_SECONDS
+        with self._answered:
+            while node not in self._vanished:
+                if self.ended or time.monotonic() > end:
+                    raise Refused(f"the stand-ins do not answer:\n{self.tail()}")
+                self._answered.wait(timeout=_LOOK_SECONDS)
+            self._vanished.discard(node)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    def stop(self) -> None:
+        """Kill the process. Twice is once."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        if self._thread.is_alive():
+            self._thread.join()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None  # noqa: S101 - it was opened as a pipe
+            pipe.close()
+
+    def tail(self) -> str:
+        """Return the end of the log, under its name."""
+        return tail_of(self.name, self._log)
+
+    def _say(self, words: dict[str, Any]) -> None:
+        assert self._process is not None  # noqa: S101 - it was started
+        assert self._process.stdin is not None  # noqa: S101 - it was opened as a pipe
+        try:
+            with self._lock:
+                self._process.stdin.write(json.dumps(words) + "\n")
+                self._process.stdin.flush()
+        except BrokenPipeError as error:
+            raise Refused(f"the stand-ins have ended: {self.tail()}") from error
+
+    def _listen(self) -> None:
+        assert self._process is not None  # noqa: S101 - it was started
+        assert self._process.stdout is not None  # noqa: S101 - it was opened as a pipe
+        for line in self._process.stdout:
+            said = json.loads(line)
+            if "vanished" in said:
+                with self._answered:
+                    self._vanished.add(said["vanished"])
+                    self._answered.notify_all()
+            else:
+                at = datetime.fromisoformat(said["at"])
+                self._heard(PodStopped(pod=said["pod"], how=said["how"], at=at))
+
+
+def _seconds(settings: Settings) -> dict[str, float]:
+    """Return what is played here of a cluster's settings, as JSON has it."""
+    return {name: getattr(settings, name).total_seconds() for name in PLAYED}
+
+
+def settings_of(seconds: Mapping[str, float]) -> Settings:
+    """Return settings from what `_seconds` made of them; the rest has its defaults."""
+    spans: Any = {name: timedelta(seconds=value) for name, value in seconds.items()}
+    return replace(Settings(), **spans)

@@ -1,0 +1,247 @@
+"""The storage driver and the mounts of a control plane without machines.
+
+When a volume is attached and detached decides the real attach-detach controller, six minutes of a
+node that does not answer and the taint out-of-service included. Played here is what it waits for:
+the driver's sidecars (provision, attach, detach, delete) and the kubelets' word of what is mounted,
+`volumesInUse`. A node that vanished takes that word back never.
+
+Sources: https://kubernetes-csi.github.io/docs/external-provisioner.html,
+https://kubernetes-csi.github.io/docs/external-attacher.html,
+k8s.io/kubernetes/pkg/controller/volume/attachdetach/reconciler.
+Left out: sizes, snapshots, limits of volumes per node, time to provision, inline volumes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, Final
+
+from plimsoll.domain.names import ZONE
+from plimsoll_testbed.model.hollow.conditions import is_deleting
+from plimsoll_testbed.model.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.indexes import claims_of
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import MERGE, Loop, Write
+from plimsoll_testbed.rigs.controlplane.nodes import ATTACHED_BY_CONTROLLER
+from plimsoll_testbed.rigs.controlplane.prepared import DRIVER
+
+_STORAGE: Final = "/apis/storage.k8s.io/v1"
+_ATTACHER: Final = f"external-attacher/{DRIVER.replace('.', '-')}"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
+_NODE_CHOSEN: Final = "volume.kubernetes.io/selected-node"
+
+
+class Volumes:
+    """The driver, and all kubelets' mounts.
+
+    Args:
+        loop: everything here runs in it.
+        settings: how long attaching and detaching take.
+    """
+
+    def __init__(self, loop: Loop, settings: Settings) -> None:
+        self._loop = loop
+        self._settings = settings
+        self.changed: Callable[[], None] = lambda: None
+        """Called when a pod that waits for its volumes may start."""
+        self._zones: dict[str, str | None] = {}
+        """Node -> its zone."""
+        self._immediate: set[str] = set()
+        """Storage classes whose volumes wait for no pod."""
+        self._claims: dict[tuple[str, str], Json] = {}
+        self._volumes: dict[str, Json] = {}
+        self._attached: set[tuple[str, str]] = set()
+        """(volume, node)"""
+        self._busy: set[tuple[str, str]] = set()
+        """(UID of an attachment, what is being done)"""
+        self._reporting: set[str] = set()
+        """Nodes whose report is under way."""
+        self._reported: dict[str, list[str]] = {}
+        self._mounts: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+        """Node -> UID of a pod -> what it has mounted, as the attach-detach controller calls it."""
+
+    def node(self, change: str, node: Json) -> None:
+        """Take note of a node's zone; let the attach-detach controller know it."""
+        name = node["metadata"]["name"]
+        if change == "DELETED":
+            self._zones.pop(name, None)
+            self._mounts.pop(name, None)
+            self._reported.pop(name, None)
+            return
+        self._zones[name] = look(node, "metadata", "labels", ZONE)
+        annotations = look(node, "metadata", "annotations", default={})
+        if change == "ADDED" and ATTACHED_BY_CONTROLLER not in annotations:
+            body = {"metadata": {"annotations": {ATTACHED_BY_CONTROLLER: "true"}}}
+            path = f"/api/v1/nodes/{name}"
+            self._loop.write(Write(method="PATCH", path=path, body=body, content_type=MERGE))
+
+    def storage_class(self, change: str, found: Json) -> None:
+        """Take note of when a class wants its volumes."""
+        name = found["metadata"]["name"]
+        self._immediate.discard(name)
+        if change != "DELETED" and found.get("volumeBindingMode") == "Immediate":
+            self._immediate.add(name)
+
+    def claim(self, change: str, claim: Json) -> None:
+        """Provision a volume when the scheduler has chosen a node for a claim."""
+        key = (claim["metadata"]["namespace"], claim["metadata"]["name"])
+        if change == "DELETED":
+            self._claims.pop(key, None)
+            return
+        self._claims[key] = claim
+        annotations = look(claim, "metadata", "annotations", default={})
+        chosen = annotations.get(_NODE_CHOSEN)
+        wanted = annotations.get(_PROVISIONER) == DRIVER and not is_deleting(claim)
+        at_once = look(claim, "spec", "storageClassName") in self._immediate
+        if wanted and not look(claim, "spec", "volumeName") and (chosen or at_once):
+            zone = self._zones.get(chosen) if chosen else None
+            body = _volume(claim, zone)
+            self._loop.write(Write(method="POST", path="/api/v1/persistentvolumes", body=body))
+        self.changed()
+
+    def volume(self, change: str, volume: Json) -> None:
+        """Delete a volume that nobody claims any more."""
+        name = volume["metadata"]["name"]
+        if change == "DELETED":
+            self._volumes.pop(name, None)
+            return
+        self._volumes[name] = volume
+        ours = look(volume, "metadata", "annotations", default={}).get(_PROVISIONED_BY) == DRIVER
+        delete = look(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete"
+        released = look(volume, "status", "phase") == "Released"
+        if ours and delete and released and not is_deleting(volume):
+            self._loop.write(Write(method="DELETE", path=f"/api/v1/persistentvolumes/{name}"))
+        self.changed()
+
+    def attachment(self, change: str, attachment: Json) -> None:
+        """Attach or detach a volume, in its time."""
+        if look(attachment, "spec", "attacher") != DRIVER:
+            return
+        key = (
+            look(attachment, "spec", "source", "persistentVolumeName", default=""),
+            attachment["spec"]["nodeName"],
+        )
+        attached = look(attachment, "status", "attached", default=False)
+        if change != "DELETED" and attached and not is_deleting(attachment):
+            self._attached.add(key)
+            self.changed()
+            return
+        self._attached.discard(key)
+        if change == "DELETED":
+            return
+        ours = _ATTACHER in attachment["metadata"].get("finalizers", ())
+        if is_deleting(attachment):
+            if ours:
+                self._once(attachment, "detach", lambda: self._detach(attachment))
+        elif not ours:
+            finalizers = {"metadata": {"finalizers": [_ATTACHER]}}
+            self._once(attachment, "hold", lambda: self._patch(attachment, finalizers))
+        else:
+            self._once(attachment, "attach", lambda: self._attach(attachment))
+
+    def mounted(self, pod: Json) -> bool:
+        """Mount a pod's volumes where they are attached; return whether all are there."""
+        claims = claims_of(pod)
+        if not claims:
+            return True
+        node, namespace = pod["spec"]["nodeName"], pod["metadata"]["namespace"]
+        found = [self._claims.get((namespace, name)) for name in claims]
+        names = [look(claim or {}, "spec", "volumeName", default="") for claim in found]
+        volumes = [self._volumes.get(name) for name in names]
+        known = [volume for volume in volumes if volume is not None]
+        if len(known) < len(claims):
+            return False
+        # A kubelet says what it wants to mount before it has it, or it would be detached again.
+        self._report(node, pod["metadata"]["uid"], frozenset(_unique(v) for v in known))
+        return all((name, node) in self._attached for name in names)
+
+    def unmount(self, pod: Json) -> None:
+        """Take note that a pod's containers are gone."""
+        self._report(pod["spec"]["nodeName"], pod["metadata"]["uid"], frozenset())
+
+    def _report(self, node: str, uid: str, volumes: frozenset[str]) -> None:
+        if volumes:
+            self._mounts[node][uid] = volumes
+        elif self._mounts.get(node, {}).pop(uid, None) is None:
+            return
+        if node not in self._reporting:
+            self._send(node)
+
+    def _send(self, node: str) -> None:
+        """Report what is in use on a node, one report at a time, until it is what was reported."""
+        in_use = sorted(frozenset[str]().union(*self._mounts.get(node, {}).values()))
+        self._reporting.discard(node)
+        if in_use == self._reported.get(node, []):
+            return
+        self._reporting.add(node)
+        self._reported[node] = in_use
+        self._loop.write(
+            Write(
+                method="PATCH",
+                path=f"/api/v1/nodes/{node}/status",
+                body={"status": {"volumesInUse": in_use}},
+                content_type=MERGE,
+                then=lambda _: self._send(node),
+            )
+        )
+
+    def _attach(self, attachment: Json) -> None:
+        self._loop.at(
+            self._loop.now() + self._settings.volume_attach,
+            lambda: self._patch(attachment, {"status": {"attached": True}}, "/status"),
+        )
+
+    def _detach(self, attachment: Json) -> None:
+        self._loop.at(
+            self._loop.now() + self._settings.volume_detach,
+            lambda: self._patch(attachment, {"metadata": {"finalizers": None}}),
+        )
+
+    def _patch(self, attachment: Json, body: Json, part: str = "") -> None:
+        path = f"{_STORAGE}/volumeattachments/{attachment['metadata']['name']}{part}"
+        self._loop.write(Write(method="PATCH", path=path, body=body, content_type=MERGE))
+
+    def _once(self, attachment: Json, what: str, act: Callable[[], None]) -> None:
+        """Do something to an attachment the first time it is asked for."""
+        key = (attachment["metadata"]["uid"], what)
+        if key not in self._busy:
+            self._busy.add(key)
+            act()
+
+
+def _unique(volume: Json) -> str:
+    """Return a volume's name in `volumesInUse` and `volumesAttached`."""
+    csi = look(volume, "spec", "csi", default={})
+    return f"kubernetes.io/csi/{csi.get('driver')}^{csi.get('volumeHandle')}"
+
+
+def _volume(claim: Json, zone: str | None) -> dict[str, Any]:
+    """Return the volume that the provisioner makes for a claim."""
+    meta = claim["metadata"]
+    handle = f"vol-{sha256(meta['uid'].encode()).hexdigest()[:17]}"
+    spec: dict[str, Any] = {
+        "accessModes": claim["spec"]["accessModes"],
+        "capacity": look(claim, "spec", "resources", "requests", default={}),
+        "claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": meta["namespace"],
+            "name": meta["name"],
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+        },
+        "csi": {"driver": DRIVER, "volumeHandle": handle},
+        "persistentVolumeReclaimPolicy": "Delete",
+        "storageClassName": claim["spec"]["storageClassName"],
+        "volumeMode": claim["spec"].get("volumeMode", "Filesystem"),
+    }
+    if zone is not None:
+        here = {"key": ZONE, "operator": "In", "values": [zone]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
+    return {
+        "metadata": {"name": f"pvc-{meta['uid']}", "annotations": {_PROVISIONED_BY: DRIVER}},
+        "spec": spec,
+    }

@@ -1,0 +1,210 @@
+"""One cluster of a drill, wherever it stands: the fleet behind it, its owner, and who measures both.
+
+What timeline, picture and settling need to know of a cluster is asked here; a subclass says how it
+is reached. Everything is called while the drill's world is held still.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.names import MIRROR, SURGE
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.fleet import Fleet, Group
+from plimsoll_testbed.model.hollow.conditions import controller_of
+from plimsoll_testbed.model.hollow.manifests import path_of
+from plimsoll_testbed.model.hollow.resources import BY_KIND
+from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.scenario.manifests import WORKLOADS, Manifest
+from plimsoll_testbed.scenario.scenario import ClusterSpec, ScaleEntry, Selector
+
+OWNER: Final = "kubectl"
+"""The field manager of what the owner does, where a manifest's managedFields name no other."""
+_MERGE: Final = "application/merge-patch+json"
+_CONFLICT: Final = 409
+_REFUSED: Final = 400
+
+type Json = dict[str, Any]
+
+
+class Response(Protocol):
+    """What an API server answers."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def body(self) -> Any:
+        """The object, or a Status."""
+
+
+class RigCluster(ABC):
+    """Keeps cluster and fleet in step, and tells the measurement what happens."""
+
+    def __init__(
+        self, spec: ClusterSpec, *, seed: int, clock: VirtualClock, measurement: Measurement
+    ) -> None:
+        self.name = spec.name
+        self.spec = spec
+        self._clock = clock
+        self._measurement = measurement
+        for group in spec.node_groups:
+            measurement.add_group(
+                spec.name,
+                group.name,
+                capacity=group.capacity,
+                price=group.price,
+                stop=spec.pods.stop,
+            )
+        self.fleet = Fleet(spec.name, spec.node_groups, seed=seed, now=clock.now())
+        self.fleet.tell(self)
+        clock.follow(self.fleet)
+
+    # What the cluster shows.
+
+    @abstractmethod
+    def get(self, resource: str, namespace: str, name: str) -> Json | None:
+        """Return an object, or None; read it, never change it."""
+
+    @abstractmethod
+    def all(self, resource: str) -> Iterable[Json]:
+        """Return all objects of a kind, named as in a path: `pods`."""
+
+    @abstractmethod
+    def on_node(self, node: str) -> Iterable[Json]:
+        """Return the pods that are bound to a node."""
+
+    # How it is changed.
+
+    @abstractmethod
+    def set_up(self, objects: Sequence[Manifest]) -> None:
+        """Let the nodes of the start join, and apply what the scenario names.
+
+        Raises:
+            BadInput: the cluster refuses an object.
+        """
+
+    @abstractmethod
+    def take_api_away(self, until: datetime) -> None:
+        """Let the API server be down until then; outages may overlap."""
+
+    @abstractmethod
+    def slow_down(self, seconds: float, until: datetime) -> None:
+        """Let every answer of the API server be late until then; the worst of several counts."""
+
+    @abstractmethod
+    def _call(
+        self, method: str, path: str, body: Json, content_type: str, *, manager: str
+    ) -> Response:
+        """Send a request of the owner, as a field manager.
+
+        Raises:
+            ConnectionRefusedError: the API server is down.
+        """
+
+    def apply(self, objects: Sequence[Manifest]) -> None:
+        """Let the owner apply manifests: from now on they are what is declared.
+
+        Raises:
+            BadInput: the cluster refuses an object.
+            ConnectionRefusedError: the API server is down.
+        """
+        now = self._clock.now()
+        self._measurement.declare(now, self.name, [manifest.sent for manifest in objects])
+        for manifest in objects:
+            refusal = self._applied(manifest.sent)
+            if refusal is not None:
+                raise BadInput(f"{manifest.place}: {manifest} was refused: {refusal}")
+
+    def scale(self, entry: ScaleEntry) -> None:
+        """Let the owner declare another count.
+
+        Raises:
+            BadInput: the cluster refuses it.
+            ConnectionRefusedError: the API server is down.
+        """
+        plural = BY_KIND[entry.kind].plural
+        answer = self._call(
+            "PATCH",
+            f"/apis/apps/v1/namespaces/{entry.namespace}/{plural}/{entry.name}/scale",
+            {"spec": {"replicas": entry.replicas}},
+            _MERGE,
+            manager=OWNER,
+        )
+        if answer.status >= _REFUSED:
+            raise BadInput(f"{entry.place}: the cluster refused it: {answer.body['message']}")
+        self._measurement.scale(self._clock.now(), entry)
+
+    def refuse_capacity(self, selector: Selector, until: datetime) -> None:
+        """Let EC2 have no capacity for the groups that a selector takes."""
+        for group in self.spec.node_groups:
+            if selector.takes_group(self.name, group):
+                self.fleet.refuse(group.name, until)
+
+    def unfinished(self) -> Iterator[str]:
+        """Yield in words what the measurement cannot see, and what must be over in the end."""
+        alive = {None, "", *(m.node for m in self.fleet.alive() if m.joined)}
+        lost = sum(
+            1
+            for pod in self.all("pods")
+            if pod["spec"].get("nodeName") not in alive and not _of_daemon(pod)
+        )
+        if lost:
+            yield f"{lost} pods of {self.name} are on nodes that are gone"
+        for kind in sorted(WORKLOADS):
+            for obj in self.all(BY_KIND[kind].plural):
+                meta = obj["metadata"]
+                # A Deployment's annotations are copied to its ReplicaSets, and stay there:
+                # k8s.io/kubernetes/pkg/controller/deployment/util, SetNewReplicaSetAnnotations.
+                own = controller_of(obj) is None
+                if own and SURGE in (meta.get("annotations") or {}):
+                    yield f"{kind} {meta['namespace']}/{meta['name']} is changed for a while"
+
+    def _applied(self, obj: Json) -> str | None:
+        """Create an object, or change it to what it says here; return why it was refused.
+
+        A manifest that names a field manager is sent by that one: an API server keeps the book of
+        managers itself.
+        """
+        managed = obj["metadata"].get("managedFields") or [{"manager": OWNER}]
+        manager = managed[0]["manager"]
+        metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
+        sent = {**obj, "metadata": metadata}
+        collection, name = path_of(sent)
+        answer = self._call("POST", collection, sent, "application/json", manager=manager)
+        if answer.status == _CONFLICT:
+            answer = self._call("PATCH", f"{collection}/{name}", sent, _MERGE, manager=manager)
+        return str(answer.body["message"]) if answer.status >= _REFUSED else None
+
+    # What the fleet tells: see `plimsoll_testbed.model.fleet.Side`.
+
+    def asked(self, group: Group, now: datetime) -> None:
+        """Somebody asked for more of a group."""
+        self._measurement.capacity_asked(now, self.name, group.spec.name)
+
+    def launched(self, machine: Machine, now: datetime) -> None:
+        """A machine starts."""
+        self._measurement.instance_started(
+            now, self.name, machine.group.name, machine.id, node=machine.node, zone=machine.zone
+        )
+
+    @abstractmethod
+    def joined(self, machine: Machine, now: datetime) -> None:
+        """A machine's node registers, as soon as there is an API server."""
+
+    @abstractmethod
+    def vanished(self, machine: Machine, now: datetime) -> None:
+        """A machine is gone; pods that were to end at this very instant have ended."""
+
+
+def _of_daemon(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod belongs to its node, and is collected with it at leisure."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    mirror = MIRROR in (pod["metadata"].get("annotations") or {})
+    return mirror or any(owner["kind"] == "DaemonSet" for owner in owners)

@@ -1,0 +1,124 @@
+"""A hollow cluster as the stage of a drill: in process, and in the drill's own time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, override
+
+from plimsoll.domain.names import NAMESPACE
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.store import Change
+from plimsoll_testbed.model.machines import Machine, node_object
+from plimsoll_testbed.rigs.rig_cluster import Json, Response, RigCluster
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.scenario.manifests import Manifest
+from plimsoll_testbed.scenario.scenario import ClusterSpec
+
+
+class HollowRigCluster(RigCluster):
+    """One hollow cluster of a drill."""
+
+    def __init__(
+        self, spec: ClusterSpec, *, seed: int, clock: VirtualClock, measurement: Measurement
+    ) -> None:
+        super().__init__(spec, seed=seed, clock=clock, measurement=measurement)
+        self._outages = 0
+        self._lags: list[float] = []
+        self._waiting: list[Machine] = []
+        self.cluster = HollowCluster(
+            now=clock.now(),
+            seed=random.Random(f"{seed}/{spec.name}").getrandbits(32),  # noqa: S311 - no secret
+            settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
+        )
+        self.cluster.on_change(self._observe)
+        clock.follow(self.cluster)
+
+    @override
+    def get(self, resource: str, namespace: str, name: str) -> Json | None:
+        return self.cluster.store.get(resource, namespace, name)
+
+    @override
+    def all(self, resource: str) -> Iterable[Json]:
+        return self.cluster.store.all(resource)
+
+    @override
+    def on_node(self, node: str) -> Iterable[Json]:
+        return self.cluster.state.indexes.on_node(node)
+
+    @override
+    def set_up(self, objects: Sequence[Manifest]) -> None:
+        now = self._clock.now()
+        self.fleet.step(now)
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        self.cluster.apply([namespace], now=now)
+        self.apply(objects)
+
+    @override
+    def take_api_away(self, until: datetime) -> None:
+        self._outages += 1
+        self.cluster.take_api_away(now=self._clock.now())
+        self._clock.touch(self.cluster)
+        self._clock.at(until, self._bring_api_back)
+
+    def _bring_api_back(self) -> None:
+        """Let one outage end; nodes that could not register do so now."""
+        self._outages -= 1
+        if self._outages:
+            return
+        now = self._clock.now()
+        self.cluster.bring_api_back(now=now)
+        waiting, self._waiting = self._waiting, []
+        for machine in waiting:
+            if machine.gone is None:
+                self.joined(machine, now)
+        self._clock.touch(self.cluster)
+
+    @override
+    def slow_down(self, seconds: float, until: datetime) -> None:
+        self._lags.append(seconds)
+        self._clock.at(until, partial(self._lags.remove, seconds))
+
+    def lag(self) -> float:
+        """Return by how many seconds answers are late."""
+        return max(self._lags, default=0.0)
+
+    @override
+    def joined(self, machine: Machine, now: datetime) -> None:
+        if self._outages:
+            self._waiting.append(machine)
+            return
+        self.cluster.join(node_object(machine), now=now)
+        self._clock.touch(self.cluster)
+
+    @override
+    def vanished(self, machine: Machine, now: datetime) -> None:
+        self.cluster.step(now)
+        self._measurement.gone(now, machine.id)
+        self.cluster.vanish(machine.node, now=now)
+        self._clock.touch(self.cluster)
+
+    @override
+    def _call(
+        self, method: str, path: str, body: Json, content_type: str, *, manager: str
+    ) -> Response:
+        now = self._clock.now()
+        answer = self.cluster.handle(method, path, None, body, content_type, now=now, user=manager)
+        self._clock.touch(self.cluster)
+        return answer
+
+    def _observe(self, change: Change) -> None:
+        obj: dict[str, Any] = change.object
+        match change.resource, change.type:
+            case "pods", "DELETED":
+                self._measurement.pod_removed(change.at, self.name, obj)
+            case "pods", _:
+                self._measurement.observe_pod(change.at, self.name, obj)
+            case "nodes", "ADDED" | "MODIFIED":
+                self._measurement.observe_node(change.at, self.name, obj)
+            case _:
+                pass

@@ -1,0 +1,109 @@
+"""What can be played today, by rig. What cannot is refused by name before anything starts.
+
+To enable a kind, a fault or a rival, add it here, once the rig plays it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from plimsoll_testbed.scenario.problems import BadScenario, Problem, listed
+from plimsoll_testbed.scenario.scenario import FaultEntry, Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RigCapabilities:
+    """What one rig can play."""
+
+    faults: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+    """Those that `function-killed` can kill."""
+    services: frozenset[str] = frozenset()
+    """Those of AWS that `aws-throttled` can throttle."""
+    rivals: frozenset[str] = frozenset()
+
+
+_ANYWHERE = frozenset(
+    {
+        "api-server-down",
+        "insufficient-capacity",
+        "notices-delayed",
+        "notices-duplicated",
+        "notices-lost",
+    }
+)
+"""Faults of the world: whoever drives the model of it can play them."""
+
+_FUNCTIONS = frozenset({"drains", "notices", "sweep"})
+
+_EMULATED = RigCapabilities(faults=_ANYWHERE | {"function-killed"}, functions=_FUNCTIONS)
+"""Where functions are processes, and answers come over real connections."""
+
+RIGS: Mapping[str, RigCapabilities] = {
+    "simulated": RigCapabilities(
+        faults=_ANYWHERE | {"api-server-slow", "aws-throttled", "function-killed"},
+        functions=_FUNCTIONS,
+        services=frozenset({"autoscaling", "dynamodb", "ec2", "eks", "sqs"}),
+    ),
+    "emulated": _EMULATED,
+    "cluster": _EMULATED,
+    "localstack": _EMULATED,
+}
+"""The rigs that are built."""
+
+
+def unsupported(scenario: Scenario, rig: str) -> list[Problem]:
+    """Return what of a scenario this rig cannot play; `str()` of each is a message."""
+    return list(_unsupported(scenario, rig))
+
+
+def refuse_unsupported(scenario: Scenario, rig: str) -> None:
+    """Refuse a scenario that this rig cannot play.
+
+    Raises:
+        BadScenario: with everything that is refused, by name.
+    """
+    if problems := unsupported(scenario, rig):
+        raise BadScenario(problems)
+
+
+def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
+    can = RIGS.get(rig)
+    if can is None:
+        yield Problem(
+            place=scenario.clusters[0].place,
+            found=f"the rig {rig}, which is unknown",
+            allowed=listed(sorted(RIGS)),
+            cure="Choose one of these with --rig",
+        )
+        return
+    for cluster in scenario.clusters:
+        for rival in cluster.rivals:
+            if rival not in can.rivals:
+                yield Problem(
+                    place=cluster.place,
+                    found=f"the rival {rival}, which the rig {rig} cannot play yet",
+                    allowed=listed(sorted(can.rivals)) or "no rivals",
+                    cure="Take it out of rivals",
+                )
+    for entry in scenario.timeline:
+        if isinstance(entry, FaultEntry):
+            yield from _unsupported_fault(entry, rig, can)
+
+
+def _unsupported_fault(entry: FaultEntry, rig: str, can: RigCapabilities) -> Iterator[Problem]:
+    wanted = [
+        ("fault", entry.fault, can.faults, "Take it out of the timeline, or choose another rig"),
+        ("function", entry.function, can.functions, "Name another function"),
+        ("service", entry.service, can.services, "Name another service"),
+    ]
+    for what, name, known, cure in wanted:
+        if name is not None and name not in known:
+            yield Problem(
+                place=entry.place,
+                found=f"the {what} {name}, which the rig {rig} cannot play yet",
+                allowed=listed(sorted(known)),
+                cure=cure,
+            )
+            return

@@ -1,0 +1,322 @@
+"""The world of the command line in memory: stores, and a hollow cluster behind the real client code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
+from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
+from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.canaries import echo_of
+from plimsoll.domain.checkup import GroupSettings, Quota, StackFacts
+from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance, Mode
+from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.names import NAMESPACE
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import Canary, Notice
+from plimsoll.services.doctor import Instruments
+from plimsoll.services.ports import ClusterApi, NodeGroups
+from plimsoll_cli import main
+from plimsoll_cli.environment import Deployed
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.transport import HollowTransport
+from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
+
+EVENTS = Path(__file__).parents[1] / "events"
+SPOT = "i-0123456789abcdef0"
+"""The instance of the node `spot-1`."""
+
+
+class StillClock:
+    """Noon, until somebody moves the hands."""
+
+    def __init__(self, now: datetime = NOON) -> None:
+        self.time = now
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class Away:
+    """An API server that does not answer."""
+
+    def call(self, method: str, path: str, **_: Any) -> Response:
+        raise Temporary(f"{method} {path}: it does not answer")
+
+
+class Counting:
+    """Counts what is not a GET, nor a dry run."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.writes: list[str] = []
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+    ) -> Response:
+        if method != "GET" and "dryRun" not in (query or {}):
+            self.writes.append(f"{method} {path}")
+        return self._transport.call(method, path, query=query, body=body, content_type=content_type)
+
+
+class FixedGroups:
+    """Node groups that are what they are."""
+
+    def __init__(self, groups: Sequence[NodeGroup]) -> None:
+        self._groups = groups
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        return self._groups
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        raise AssertionError("a command asked for capacity")
+
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+        raise AssertionError("a command completed a lifecycle action")
+
+    def terminate(self, instance: str) -> None:
+        raise AssertionError("a preview must not write")
+
+
+class NoInstances:
+    """An EC2 that knows no instance."""
+
+    def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
+        return {}
+
+    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
+        return []
+
+
+@dataclass
+class MemoryEnvironment:
+    """Implements `plimsoll_cli.environment.World`, with what tests look at."""
+
+    clock: StillClock = field(default_factory=StillClock)
+    registry: MemoryRegistry = field(default_factory=MemoryRegistry)
+    index: MemoryNodeIndex = field(default_factory=MemoryNodeIndex)
+    reports: MemoryReports = field(default_factory=MemoryReports)
+    instances: NoInstances = field(default_factory=NoInstances)
+    groups: Sequence[NodeGroup] = ()
+    kill_switch: bool = False
+    stack_status: str = "UPDATE_COMPLETE"
+    stack_version: str | None = field(default_factory=lambda: version("plimsoll"))
+    parameters: dict[str, str] = field(default_factory=dict)
+    canary_seconds: float | None = 2.0
+    """From the bus to the function; None: it never arrives."""
+    marks: dict[str, GroupSettings] = field(default_factory=dict)
+    quota: Quota | PlimsollError = field(default_factory=lambda: Quota(limit=64, used=8))
+    strangers: Sequence[str] = ()
+    transports: dict[str, Transport] = field(default_factory=dict)
+    """By the name of the cluster."""
+
+    def deployed(self, stack: str) -> Deployed:
+        if stack != "plimsoll":
+            raise BadInput(f"there is no stack {stack}: name another with --stack")
+        return Deployed(
+            name=stack,
+            region="us-east-1",
+            kill_switch=self.kill_switch,
+            registry=self.registry,
+            index=self.index,
+            reports=self.reports,
+            instances=self.instances,
+            clusters=self,
+            groups=self._groups,
+            facts=StackFacts(
+                name=stack,
+                region="us-east-1",
+                status=self.stack_status,
+                version=self.stack_version,
+                parameters=self.parameters,
+            ),
+            instruments=Instruments(
+                canaries=ShortWay(self),
+                probe=self._probe,
+                marks=lambda _: FixedGroupSettings(self.marks),
+                quotas=lambda _: FixedQuota(self.quota),
+                access=lambda _: FixedAccess(self.strangers),
+            ),
+        )
+
+    def by_kubeconfig(self, file: Path | None, context: str | None) -> tuple[str, ClusterApi]:
+        name = context or "harbor"
+        if name not in self.transports:
+            raise BadInput(f"the kubeconfig has no context {name!r}")
+        return name, self._api(name)
+
+    def open(self, cluster: Cluster) -> ClusterApi:
+        return self._api(cluster.name)
+
+    def _api(self, name: str) -> ClusterApi:
+        transport = self.transports.get(name, Away())
+        return KubernetesCluster(transport, name, self.clock, workers=SerialWorkers())
+
+    def _probe(self, cluster: Cluster) -> KubernetesProbe:
+        transport = self.transports.get(cluster.name, Away())
+        group = GROUP if cluster.kind is ClusterKind.EKS else None
+        return KubernetesProbe(transport, cluster.name, SerialWorkers(), group=group)
+
+    def _groups(self, cluster: Cluster) -> NodeGroups:
+        return FixedGroups(self.groups)
+
+
+@dataclass
+class ShortWay:
+    """A bus that ends at the table: the function's part is played when somebody waits."""
+
+    environment: MemoryEnvironment
+
+    def send(self, word: str) -> None:
+        if self.environment.canary_seconds is None:
+            return
+        sent = self.environment.clock.now()
+        echo = echo_of(
+            Canary(id="event", time=sent, word=word),
+            seen=sent + timedelta(seconds=self.environment.canary_seconds),
+        )
+        assert echo is not None
+        self.environment.reports.merge(echo)
+
+
+@dataclass
+class FixedGroupSettings:
+    """Auto Scaling groups that are marked as they are."""
+
+    marks: Mapping[str, GroupSettings]
+
+    def read(self, groups: Sequence[NodeGroup]) -> Mapping[str, GroupSettings]:
+        return {g.name: self.marks[g.name] for g in groups if g.name in self.marks}
+
+
+@dataclass
+class FixedQuota:
+    """A quota, or what keeps it from being read."""
+
+    quota: Quota | PlimsollError
+
+    def on_demand(self) -> Quota:
+        if isinstance(self.quota, PlimsollError):
+            raise self.quota
+        return self.quota
+
+
+@dataclass
+class FixedAccess:
+    """Roles that the cluster does not know."""
+
+    found: Sequence[str]
+
+    def strangers(self) -> Sequence[str]:
+        return self.found
+
+
+def run(environment: MemoryEnvironment, *args: str, input: str | None = None) -> Result:  # noqa: A002 - click's word
+    """Run a command line."""
+    return CliRunner().invoke(main, args, obj=environment, input=input)
+
+
+def a_cluster(name: str = "harbor", mode: Mode = Mode.OBSERVE) -> Cluster:
+    return Cluster(name=name, kind=ClusterKind.EKS, mode=mode, region="us-east-1", added=NOON)
+
+
+def entry(instance: str = SPOT, node: str = "spot-1", cluster: str = "harbor") -> IndexEntry:
+    return IndexEntry(instance=instance, cluster=cluster, node=node, seen=NOON)
+
+
+def shop(clock: StillClock, *, cpu: str = "500m") -> HollowCluster:
+    """Return a settled cluster: two replicas of web, one of them on `spot-1`."""
+    early = clock.now() - timedelta(minutes=10)
+    cluster = HollowCluster(now=early)
+    for node in (node_json("base-1"), node_json("spot-1", capacity="spot", instance=SPOT)):
+        del node["status"]["conditions"]  # the cluster's own to say
+        cluster.join(node, now=early)
+    apart = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    web = deployment_json(
+        "web", replicas=2, template=pod_spec_json(cpu=cpu, topologySpreadConstraints=[apart])
+    )
+    for servers in ("status", "managedFields", "uid", "resourceVersion", "generation"):
+        web.pop(servers, None)
+        web["metadata"].pop(servers, None)
+    ours = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    cluster.apply([ours, web], now=early)
+    cluster.step(clock.now())
+    return cluster
+
+
+def an_environment(
+    *, registered: bool = True, mode: Mode = Mode.OBSERVE, cpu: str = "500m"
+) -> tuple[MemoryEnvironment, Counting]:
+    """Return a world with the shop as the cluster harbor, and the count of writes to it."""
+    environment = MemoryEnvironment()
+    counting = Counting(HollowTransport(shop(environment.clock, cpu=cpu), environment.clock))
+    environment.transports["harbor"] = counting
+    if registered:
+        environment.registry.add(a_cluster(mode=mode))
+        environment.index.put([entry()])
+    return environment, counting
+
+
+def interrupt(
+    environment: MemoryEnvironment,
+    node: str = "spot-1",
+    cluster: str = "harbor",
+    *,
+    kind: str = "spot-interruption",
+    seconds: float | None = 120,
+) -> None:
+    """Let a node's record say that spot takes its instance in two minutes, or another notice."""
+    api = environment.open(a_cluster(cluster))
+    found = next(n for n in api.nodes() if n.name == node)
+    notice = NoticeRecord(
+        kind=kind,
+        time=environment.clock.now(),
+        id="event",
+        ends=None if seconds is None else environment.clock.now() + timedelta(seconds=seconds),
+    )
+    api.cordon(
+        found,
+        Interruption(
+            instance=found.instance or "",
+            launched=None,
+            node=node,
+            notices=(notice,),
+            cordoned=environment.clock.now(),
+        ),
+    )
+
+
+def an_event(folder: Path, name: str = "spot-interruption.json", **changes: Any) -> str:
+    """Write one of the example events into a folder, about `spot-1` and now."""
+    event = json.loads((EVENTS / name).read_text())
+    event["time"] = f"{NOON:%Y-%m-%dT%H:%M:%SZ}"
+    if "instance-id" in event["detail"]:
+        event["detail"]["instance-id"] = SPOT
+    file = folder / "event.json"
+    file.write_text(json.dumps({**event, **changes}))
+    return str(file)

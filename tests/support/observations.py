@@ -1,0 +1,99 @@
+"""Looks at a cluster with nodes that are going, and questions to ask of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
+from plimsoll.domain.names import SURGE
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Plan
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.surge_replicas import SurgeReplicas
+from plimsoll.domain.workloads import Workload
+from tests.support.builders import (
+    NOON,
+    a_node,
+    a_pod,
+)
+
+WEB = Ref("Deployment", "default", "web")
+
+
+DB = Ref("StatefulSet", "default", "db")
+
+
+STARTED = "2026-01-02T12:01:00Z"
+
+
+def interrupted(
+    name: str, *, kind: str = "spot-interruption", ends: float | None = 120, **how
+) -> Node:
+    """Return a node whose notice came at noon and which goes `ends` seconds later."""
+    node = a_node(name, capacity="spot", unschedulable=True, **how)
+    notice = NoticeRecord(
+        kind=kind,
+        time=NOON,
+        id="event",
+        ends=None if ends is None else NOON + timedelta(seconds=ends),
+    )
+    interruption = Interruption(
+        instance=node.instance or "", launched=NOON, node=name, notices=(notice,), cordoned=NOON
+    )
+    return replace(node, interruption=interruption)
+
+
+def looked(
+    nodes: list[Node], pods: list[Pod], workloads: list[Workload] | None = None, **how
+) -> Observation:
+    """Return a look at the cluster `harbor`; the ReplicaSet `x-abc` belongs to Deployment `x`."""
+    parents = {
+        p.owner: Ref("Deployment", p.namespace, p.owner.name.removesuffix("-abc"))
+        for p in pods
+        if p.owner is not None and p.owner.kind == "ReplicaSet"
+    }
+    return Observation(
+        cluster="harbor",
+        nodes=nodes,
+        pods=pods,
+        workloads=workloads or [],
+        parents=parents,
+        **how,
+    )
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def of[A](plan: Plan, kind: type[A]) -> list[A]:
+    return [action for action in plan.actions if isinstance(action, kind)]
+
+
+def only[A](plan: Plan, kind: type[A]) -> A:
+    """Return the one action of the plan, which is of this kind."""
+    (action,) = plan.actions
+    assert isinstance(action, kind)
+    return action
+
+
+def raised(workload: Workload, restore: int) -> Workload:
+    """Return a workload whose count we raised."""
+    note = SurgeReplicas(restore=restore, set_to=workload.replicas).to_record()
+    return replace(workload, annotations={SURGE: note})
+
+
+def sets_of(name: str, nodes: list[str | None], **how) -> list[Pod]:
+    labels = {"app": name}
+    return [
+        a_pod(f"{name}-{n}", node=node, labels=labels, owner=("StatefulSet", name), **how)
+        for n, node in enumerate(nodes)
+    ]
+
+
+def died(node: Node) -> Node:
+    """Return a node whose record says that its instance is gone."""
+    assert node.interruption is not None
+    return replace(node, interruption=marked(node.interruption, gone=at(30)))

@@ -1,0 +1,277 @@
+"""A whole small world for tests of services: a hollow cluster, stores in memory, a clock to move.
+
+Everything is the real thing but AWS, whose node groups and instances are told what to say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports, MemoryWakeUps
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.clusters import Cluster, ClusterKind, Instance, Mode
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import Notice
+from plimsoll.services.drains import DrainService
+from plimsoll.services.locator import InstanceLocator
+from plimsoll.services.notices import NoticeService
+from plimsoll.services.ports import NodeGroups
+from plimsoll.services.rehearsal import Rehearsal
+from plimsoll.services.resync import ResyncService
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.transport import HollowTransport
+from tests.support.builders import NOON, node_json
+
+LAUNCHED = NOON - timedelta(hours=6)
+
+
+@dataclass
+class Telemetry:
+    """Keeps what services said."""
+
+    said: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
+    metrics: Counter[str] = field(default_factory=Counter)
+
+    def log(self, message: str, **facts: object) -> None:
+        self.said.append((message, facts))
+
+    def warn(self, message: str, **facts: object) -> None:
+        self.warned.append(message)
+
+    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:
+        self.metrics[metric] += value  # type: ignore[assignment]  # Counter adds floats as well
+
+
+@dataclass
+class Aws:
+    """Node groups and instances that say what the test wants, and remember what was asked."""
+
+    groups: list[NodeGroup] = field(default_factory=list)
+    known: dict[str, Instance] = field(default_factory=dict)
+    silent: list[Notice] = field(default_factory=list)
+    """What `going` finds."""
+    asked: list[tuple[str, int]] = field(default_factory=list)
+    completed: list[str] = field(default_factory=list)
+    renewed: list[str] = field(default_factory=list)
+    described: list[str] = field(default_factory=list)
+    fails: Exception | None = None
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        self._fail()
+        return self.groups
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
+        self._fail()
+        self.asked.append((group.name, add))
+        self.groups = [
+            replace(g, desired=g.desired + add) if g.name == group.name else g for g in self.groups
+        ]
+        return add
+
+    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+        self.completed.append(instance)
+
+    def terminate(self, instance: str) -> None:
+        self.renewed.append(instance)
+
+    def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
+        self._fail()
+        self.described += ids
+        return {i: self.known[i] for i in ids if i in self.known}
+
+    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
+        self._fail()
+        return self.silent
+
+    def _fail(self) -> None:
+        if self.fails is not None:
+            raise self.fails
+
+
+class WiredServices:
+    """One registered cluster `harbor`, in act mode unless told otherwise."""
+
+    def __init__(self, *, mode: Mode = Mode.ACT, kill_switch: bool = False) -> None:
+        self.time = NOON
+        self.hollow = HollowCluster(
+            now=NOON,
+            settings=Settings(pod_startup=timedelta(seconds=5), pod_stop=timedelta(seconds=1)),
+        )
+        self.hollow.apply(
+            [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "plimsoll"}}], now=NOON
+        )
+        self.cluster = Cluster(
+            name="harbor", kind=ClusterKind.EKS, mode=mode, region="us-east-1", added=NOON
+        )
+        self.aws = Aws()
+        self.telemetry = Telemetry()
+        self.registry = MemoryRegistry([self.cluster])
+        self.index = MemoryNodeIndex()
+        self.reports = MemoryReports()
+        self.wake_ups = MemoryWakeUps()
+        self.workers = SerialWorkers()
+        self.api = KubernetesCluster(
+            HollowTransport(self.hollow, self), "harbor", self, workers=self.workers
+        )
+        rehearsal = Rehearsal(
+            groups=self.node_groups, reports=self.reports, clock=self, telemetry=self.telemetry
+        )
+        self.notices = NoticeService(
+            ownership=InstanceLocator(
+                registry=self.registry,
+                index=self.index,
+                instances=self.aws,
+                clock=self,
+                telemetry=self.telemetry,
+            ),
+            clusters=self,
+            rehearsal=rehearsal,
+            reports=self.reports,
+            wake_ups=self.wake_ups,
+            clock=self,
+            workers=self.workers,
+            telemetry=self.telemetry,
+            kill_switch=kill_switch,
+        )
+        self.drains = DrainService(
+            registry=self.registry,
+            clusters=self,
+            groups=self.node_groups,
+            instances=self.aws,
+            reports=self.reports,
+            clock=self,
+            workers=self.workers,
+            telemetry=self.telemetry,
+            kill_switch=kill_switch,
+        )
+        self.resync = ResyncService(
+            registry=self.registry,
+            index=self.index,
+            instances=self.aws,
+            clusters=self,
+            reports=self.reports,
+            notices=self.notices,
+            wake_ups=self.wake_ups,
+            clock=self,
+            workers=self.workers,
+            telemetry=self.telemetry,
+            kill_switch=kill_switch,
+        )
+
+    # The ports `Clock`, `Clusters` and the factory of node groups.
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+        self.hollow.step(self.time)
+
+    def open(self, cluster: Cluster) -> KubernetesCluster:
+        return self.api
+
+    def node_groups(self, cluster: Cluster) -> NodeGroups:
+        return self.aws
+
+    # What tests do to the world, and what they look at.
+
+    def join(self, name: str, *, capacity: str = "on-demand", **how: Any) -> str:
+        """Let a node join; EC2 knows its instance, whose id is returned."""
+        node = node_json(name, capacity=capacity, **how)
+        for key in ("uid", "resourceVersion", "creationTimestamp"):
+            del node["metadata"][key]
+        del node["status"]["conditions"]  # the kubelet's to say
+        self.hollow.join(node, now=self.time)
+        instance: str = node["spec"]["providerID"].rpartition("/")[2]
+        self.aws.known[instance] = Instance(
+            id=instance,
+            state="running",
+            launched=LAUNCHED,
+            spot=capacity == "spot",
+            tags=(("kubernetes.io/cluster/harbor", "owned"),),
+        )
+        return instance
+
+    def apply(self, *manifests: dict[str, Any], settle: float = 20) -> None:
+        self.hollow.apply(manifests, now=self.time)
+        self.sleep(settle)
+
+    def get(self, path: str) -> dict[str, Any]:
+        answer = self.hollow.handle("GET", path, now=self.time)
+        body: dict[str, Any] = answer.body
+        return body
+
+    def node(self, name: str) -> Node:
+        return next(n for n in self.api.nodes() if n.name == name)
+
+    def version(self) -> str:
+        """Return a mark of everything in the cluster: it changes with every write."""
+        version: str = self.get("/api/v1/nodes")["metadata"]["resourceVersion"]
+        return version
+
+    def pods_on(self, name: str) -> list[str]:
+        return sorted(
+            p["metadata"]["name"]
+            for p in self.get("/api/v1/pods")["items"]
+            if p["spec"].get("nodeName") == name
+        )
+
+    def ready(self, app: str) -> int:
+        return sum(
+            p["metadata"]["labels"].get("app") == app
+            and "deletionTimestamp" not in p["metadata"]
+            and any(
+                c["type"] == "Ready" and c["status"] == "True"
+                for c in p.get("status", {}).get("conditions", ())
+            )
+            for p in self.get("/api/v1/pods")["items"]
+        )
+
+    def spot_event(self, instance: str, **detail: Any) -> str:
+        return json.dumps(
+            {
+                "version": "0",
+                "id": f"event-of-{instance}",
+                "detail-type": "EC2 Spot Instance Interruption Warning",
+                "source": "aws.ec2",
+                "account": "111122223333",
+                "time": f"{self.time:%Y-%m-%dT%H:%M:%SZ}",
+                "region": "us-east-1",
+                "resources": [],
+                "detail": {"instance-id": instance, "instance-action": "terminate"} | detail,
+            }
+        )
+
+
+def deployment(
+    name: str = "web", *, replicas: int = 3, cpu: str = "500m", **spec: Any
+) -> dict[str, Any]:
+    """Return the manifest of a Deployment that the hollow cluster takes."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 10,
+                    "containers": [
+                        {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+                    ],
+                    **spec,
+                },
+            },
+        },
+    }
