@@ -18,6 +18,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.actions import (
+    CHEAPEST,
     Action,
     ClearCost,
     CompleteLifecycle,
@@ -33,7 +34,6 @@ from plimsoll.domain.actions import (
     TerminateInstance,
     Uncordon,
 )
-from plimsoll.domain.actions.finish_surge import CHEAPEST
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
@@ -43,7 +43,8 @@ from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.surge_replicas import SurgeReplicas
 from plimsoll.domain.workloads import Workload
-from plimsoll.services.executor import Executor, LiveWriters, Outcome
+from plimsoll.domain.writers import Writers
+from plimsoll.services.executor import Executor, Outcome
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.support.builders import a_group
@@ -110,7 +111,7 @@ class Situation:
 
     def carry_out(self, action: Callable[[], Action]) -> None:
         """Let the executor do it, from a fresh look where a controller was quicker."""
-        writers = LiveWriters(cluster=self.api, capacity=self.aws)
+        writers = Writers(cluster=self.api, capacity=self.aws)
         executor = Executor(writers=writers, workers=self.workers, telemetry=Telemetry())
 
         def attempt() -> Outcome | None:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions import (
+    CHEAPEST,
     Evict,
     FinishSurge,
     ForceDelete,
     Scale,
 )
-from plimsoll.domain.actions.finish_surge import CHEAPEST
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.names import DELETION_COST, SURGE
 from plimsoll.domain.surge_replicas import SurgeReplicas

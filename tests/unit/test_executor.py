@@ -13,7 +13,8 @@ from plimsoll.domain.actions import Action, Evict, Grow
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
-from plimsoll.services.executor import ROUND, TOGETHER, Executor, LiveWriters, Outcome
+from plimsoll.domain.writers import Writers
+from plimsoll.services.executor import ROUND, TOGETHER, Executor, Outcome
 from tests.support.builders import a_group, pods_of
 from tests.support.workload_sets import Aws, Telemetry
 
@@ -43,7 +44,7 @@ def carried_out(
 ) -> Sequence[Outcome]:
     """Evict so many pods, after another wave if there is to be a first."""
     executor = Executor(
-        writers=LiveWriters(cluster=cluster, capacity=Aws()),
+        writers=Writers(cluster=cluster, capacity=Aws()),
         workers=SerialWorkers(),
         telemetry=Telemetry(),
     )

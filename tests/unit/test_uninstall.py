@@ -10,8 +10,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import ClearCost, Scale, Uncordon
-from plimsoll.domain.actions.finish_surge import CHEAPEST
+from plimsoll.domain.actions import CHEAPEST, ClearCost, Scale, Uncordon
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked

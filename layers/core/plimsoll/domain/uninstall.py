@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, ClearCost, Uncordon
-from plimsoll.domain.actions.finish_surge import CHEAPEST
+from plimsoll.domain.actions import CHEAPEST, Action, ClearCost, Uncordon
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, is_gone
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE

@@ -23,7 +23,8 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.reports import Report
-from plimsoll.services.executor import Executor, LiveWriters, Outcome
+from plimsoll.domain.writers import Writers
+from plimsoll.services.executor import Executor, Outcome
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -97,7 +98,7 @@ class DrainService:
     def _work(self, cluster: Cluster, api: ClusterApi, holder: str, until: datetime) -> int:
         groups = self.groups(cluster)
         executor = Executor(
-            writers=LiveWriters(cluster=api, capacity=groups),
+            writers=Writers(cluster=api, capacity=groups),
             workers=self.workers,
             telemetry=self.telemetry,
         )

@@ -14,9 +14,10 @@ from functools import partial
 from itertools import batched, groupby
 from typing import Final
 
-from plimsoll.domain.actions import Action, CapacityWriter, ClusterWriter
+from plimsoll.domain.actions import Action
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.writers import Writers
 from plimsoll.services.ports import Telemetry, Workers
 
 TOGETHER: Final = 48
@@ -36,14 +37,6 @@ class _Left(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveWriters:
-    """Hands on a cluster that may be written to."""
-
-    cluster: ClusterWriter
-    capacity: CapacityWriter
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What came of one action."""
 
@@ -57,7 +50,7 @@ class Outcome:
 class Executor:
     """Carries out plans on one cluster."""
 
-    writers: LiveWriters | None
+    writers: Writers | None
     """None: nothing is written."""
     workers: Workers
     telemetry: Telemetry

@@ -18,8 +18,9 @@ from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.reports import Report
+from plimsoll.domain.writers import Writers
 from plimsoll.services.cordons import Cordons, Located
-from plimsoll.services.executor import Executor, LiveWriters
+from plimsoll.services.executor import Executor
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.ports import Clock, Clusters, Reports, Telemetry, WakeUps, Workers
 from plimsoll.services.rehearsal import Rehearsal
@@ -151,7 +152,7 @@ class NoticeService:
     ) -> Mapping[Notice, str | Exception]:
         api = self.clusters.open(cluster)
         writing = cluster.mode is Mode.ACT and not self.kill_switch
-        writers = LiveWriters(cluster=api, capacity=self.rehearsal.groups(cluster))
+        writers = Writers(cluster=api, capacity=self.rehearsal.groups(cluster))
         cordons = Cordons(
             api=api,
             executor=Executor(

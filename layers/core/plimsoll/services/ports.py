@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from plimsoll.domain.actions.writers import CapacityWriter, ClusterWriter
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
+from plimsoll.domain.writers import CapacityWriter, ClusterWriter
 
 
 class Clock(Protocol):

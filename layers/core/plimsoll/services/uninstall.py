@@ -10,7 +10,8 @@ from typing import Final
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import Permanent, Temporary
 from plimsoll.domain.uninstall import UninstallPlan, plan_uninstall
-from plimsoll.services.executor import Executor, LiveWriters, Outcome
+from plimsoll.domain.writers import Writers
+from plimsoll.services.executor import Executor, Outcome
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -94,7 +95,7 @@ class UninstallService:
                 raise Temporary(f"the Lease of {cluster.name} went to a drain: try again")
 
         executor = Executor(
-            writers=LiveWriters(cluster=api, capacity=self.groups(cluster)),
+            writers=Writers(cluster=api, capacity=self.groups(cluster)),
             workers=self.workers,
             telemetry=self.telemetry,
         )

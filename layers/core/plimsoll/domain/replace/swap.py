@@ -12,8 +12,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, Evict, FinishSurge, Scale
-from plimsoll.domain.actions.finish_surge import CHEAPEST
+from plimsoll.domain.actions import CHEAPEST, Action, Evict, FinishSurge, Scale
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.names import DELETION_COST
 from plimsoll.domain.pods import Pod

@@ -1,12 +1,13 @@
-"""The verbs that actions are made of: what a cluster and its node groups can be told.
+"""The writes that actions are made of: those to a cluster, and those to its node groups.
 
-Adapters implement them; an observe-only cluster gets none. Every verb is safe to repeat, carries a
+Adapters implement them; an observe-only cluster gets none. Every write is safe to repeat, carries a
 precondition (UID or resourceVersion) where a repeat could hurt, and raises `Conflict`, `NotFound`,
 `Blocked`, `Throttled`, `Refused` or another `Temporary`: see `plimsoll.domain.errors`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -71,13 +72,9 @@ class CapacityWriter(Protocol):
         """Terminate an instance; its group keeps its desired capacity and launches another."""
 
 
-class Writers(Protocol):
-    """All that an action can touch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writers:
+    """All that an action can write to."""
 
-    @property
-    def cluster(self) -> ClusterWriter:
-        """The cluster."""
-
-    @property
-    def capacity(self) -> CapacityWriter:
-        """Its node groups."""
+    cluster: ClusterWriter
+    capacity: CapacityWriter
