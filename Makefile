@@ -11,6 +11,8 @@ SAM       := .tools/sam/.ready
 MINISTACK := .tools/ministack/.ready
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
+# Without these pip first fetches this machine's wheels, and SAM the right ones without their hashes.
+FOR_LAMBDA := PIP_PLATFORM=manylinux2014_aarch64 PIP_ONLY_BINARY=:all:
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name requirements.txt)
 
@@ -85,7 +87,10 @@ $(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localsta
 	@infra/local/localstack/install.sh
 
 $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
-	.tools/sam/bin/sam build
-	@echo "==> compiling the modules, which Lambda itself could not keep"
+	$(FOR_LAMBDA) .tools/sam/bin/sam build
+	@rm -rf .aws-sam/build/*Layer/python/requirements.* .aws-sam/build/*Layer/python/*.data
+	@echo "==> compiling the modules, because Lambda cannot store what it compiles"
 	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/build .aws-sam/build
+	@echo "==> layers, unpacked (Lambda allows 250 MB for a function and its layers)"
+	@du -sm .aws-sam/build/*Layer | sed 's/\t/ MB  /'
 	@touch $@

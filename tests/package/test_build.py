@@ -1,32 +1,35 @@
-"""What `sam build` made, run as Lambda would: its own folder, its layers, the runtime's boto3.
+"""What `sam build` made: it is what the locks name, and runs as Lambda would run it.
 
-The emulator cannot show this: its functions see the emulator's packages behind their own.
+A function sees its own folder, its layers, and the standard library. The emulator cannot show this:
+its functions see the emulator's packages behind their own.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import fields
+from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from plimsoll.config import Config
 from tests.package.template import BUILT, ROOT, functions, template
 
-IN_THE_RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3")
-NEVER_IN_LAMBDA = ("plimsoll_testbed.model.hollow", "plimsoll.drill", "plimsoll_cli")
+LAYERS = {"CoreLayer": "core", "KubernetesLayer": "kubernetes"}
+NEVER_IN_LAMBDA = ("plimsoll_testbed", "plimsoll_cli", "tests")
 HEAVY = ("boto3", "botocore.client", "kubernetes.client.rest")
 """What every event needs: a function has it before its first event, and nobody else waits for it."""
 SETTINGS = {field.name.upper(): "true" if field.type == "bool" else "x" for field in fields(Config)}
 IN_LAMBDA = {**SETTINGS, "AWS_REGION": "us-east-1", "AWS_LAMBDA_FUNCTION_NAME": "function"}
 
-LOOK = """
+IMPORTS = """
 import importlib, json, pkgutil, sys
 importlib.import_module({module!r})
 at_once = sorted(sys.modules)
@@ -39,20 +42,6 @@ print(json.dumps([at_once, sorted(sys.modules), kubernetes.client.__file__]))
 
 
 @pytest.fixture(scope="module")
-def runtime(tmp_path_factory):
-    """A folder with what Lambda's runtime holds besides the standard library."""
-    folder = tmp_path_factory.mktemp("runtime")
-    for name in IN_THE_RUNTIME:
-        spec = importlib.util.find_spec(name)
-        assert spec is not None
-        assert spec.origin is not None
-        origin = Path(spec.origin)
-        source = origin.parent if origin.name == "__init__.py" else origin
-        (folder / source.name).symlink_to(source)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def built():
     core = BUILT / "CoreLayer" / "python" / "plimsoll"
     source = ROOT / "layers" / "core" / "plimsoll"
@@ -62,10 +51,7 @@ def built():
     stale = [
         str(name)
         for name in names
-        if f"plimsoll.{name.parts[0]}" not in NEVER_IN_LAMBDA
-        and (
-            not (core / name).exists() or (core / name).read_bytes() != (source / name).read_bytes()
-        )
+        if not (core / name).exists() or (core / name).read_bytes() != (source / name).read_bytes()
     ]
     if stale:
         pytest.fail(f"what is built is older than the sources: run `make build` ({stale[0]}, …)")
@@ -73,18 +59,18 @@ def built():
 
 
 @pytest.fixture(scope="module", params=sorted(functions()))
-def imported(request, built, runtime) -> Any:
+def imported(request, built) -> Any:
     """Modules after the import of a handler, and after that of everything it may need."""
-    return look(request.param, built, runtime)
+    return import_handler(request.param, built)
 
 
-def look(name: str, built: Path, runtime: Path, **environment: str) -> Any:
+def import_handler(name: str, built: Path, **environment: str) -> Any:
     function = functions()[name]["Properties"]
     layers = template()["Globals"]["Function"]["Layers"]
-    path = [str(built / layer["Ref"] / "python") for layer in layers] + [str(runtime)]
+    path = [str(built / layer["Ref"] / "python") for layer in layers]
     module = function["Handler"].rpartition(".")[0]
     done = subprocess.run(
-        [sys.executable, "-S", "-c", LOOK.format(module=module)],
+        [sys.executable, "-S", "-c", IMPORTS.format(module=module)],
         cwd=built / name,
         env={
             "PYTHONPATH": os.pathsep.join(path),
@@ -110,12 +96,12 @@ def test_who_imports_a_handler_elsewhere_waits_for_no_client(imported):
 
 
 @pytest.mark.parametrize("name", sorted(functions()))
-def test_a_function_that_lambda_starts_is_ready_before_its_first_event(built, runtime, name):
-    at_once, _, _ = look(name, built, runtime, **IN_LAMBDA)
+def test_a_function_that_lambda_starts_is_ready_before_its_first_event(built, name):
+    at_once, _, _ = import_handler(name, built, **IN_LAMBDA)
     assert set(HEAVY) <= set(at_once)
 
 
-@pytest.mark.parametrize("layer", ["CoreLayer", "KubernetesLayer"])
+@pytest.mark.parametrize("layer", LAYERS)
 def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(built, layer):
     sources = [p for p in (built / layer).rglob("*.py") if p.parent.name != "__pycache__"]
     missing = [p for p in sources if not list((p.parent / "__pycache__").glob(f"{p.stem}.*.pyc"))]
@@ -127,3 +113,64 @@ def test_nothing_that_runs_in_lambda_imports_the_drill_the_hollow_cluster_or_the
 ):
     _, everything, _ = imported
     assert not [m for m in everything if m.startswith(NEVER_IN_LAMBDA)]
+
+
+# --- Layers and their locks -----------------------------------------------------------------------
+
+
+def locked(path: Path) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return what a lock names: package -> its version and the hashes of its files."""
+    pinned = re.split(r"^(?=[a-z0-9])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = (re.match(r"([a-z0-9.-]+)==([^ ;]+)", one) for one in pinned)
+    return {
+        match[1]: (match[2], frozenset(re.findall(r"--hash=(sha256:[0-9a-f]{64})", match.string)))
+        for match in found
+        if match
+    }
+
+
+def distributions(layer: Path) -> list[PathDistribution]:
+    return [PathDistribution(path) for path in layer.glob("python/*.dist-info")]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_holds_the_versions_of_its_lock(built, layer):
+    installed = {
+        re.sub(r"[-_.]+", "-", one.name).lower(): one.version
+        for one in distributions(built / layer)
+    }
+    lock = locked(ROOT / "layers" / LAYERS[layer] / "requirements.txt")
+    assert installed == {name: version for name, (version, _) in lock.items()}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_holds_only_the_product_and_its_libraries(built, layer):
+    recorded = {
+        file.parts[0]
+        for one in distributions(built / layer)
+        for file in one.files or ()
+        if file.parts
+    }
+    ours = {"plimsoll"} if layer == "CoreLayer" else set()
+    assert {path.name for path in (built / layer / "python").iterdir()} <= {
+        *recorded,
+        *ours,
+        "__pycache__",
+    }
+
+
+@pytest.mark.parametrize("folder", LAYERS.values())
+def test_a_lock_has_hashes_and_agrees_with_that_of_the_tests(folder):
+    lock = locked(ROOT / "layers" / folder / "requirements.txt")
+    tested = locked(ROOT / "requirements.lock")
+    assert lock
+    assert all(hashes for _, hashes in lock.values())
+    assert {name: tested[name] for name in lock} == lock
+
+
+@pytest.mark.parametrize("folder", LAYERS.values())
+def test_a_lock_holds_what_its_loose_requirements_ask_for(folder):
+    lines = (ROOT / "layers" / folder / "requirements.in").read_text(encoding="utf-8").splitlines()
+    lock = locked(ROOT / "layers" / folder / "requirements.txt")
+    for wanted in (Requirement(line.partition("#")[0]) for line in lines):
+        assert wanted.specifier.contains(lock[wanted.name.lower()][0])
