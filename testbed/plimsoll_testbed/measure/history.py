@@ -7,11 +7,12 @@ happened before time 0 is kept as the state at time 0, and of one instant only t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, override
 
+from plimsoll_testbed.measure.lines import Line, Log
 from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
 
 if TYPE_CHECKING:  # `rigs` names the history in its protocol
@@ -36,13 +37,6 @@ class Load(NamedTuple):
 
     seconds: float
     pods: int
-
-
-class Line(NamedTuple):
-    """What was said at a moment."""
-
-    seconds: float
-    what: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +98,7 @@ class History(Recorder):
         self.levels: dict[WorkloadId, list[Level]] = {}
         self.nodes: dict[str, NodeTrack] = {}
         """By instance id, in the order of their launch."""
-        self.lines: list[Line] = []
+        self._log = Log()
         self.fates: list[PodFate] = []
         self.owners: dict[str, WorkloadId] = {}
         """Of the pods, by `namespace/name`; clusters may share a name, and then the last counts."""
@@ -163,10 +157,15 @@ class History(Recorder):
                 )
             )
 
+    @property
+    def lines(self) -> Sequence[Line]:
+        """What was said since time 0, in the order of time."""
+        return self._log.lines
+
     def said(self, seconds: float, what: str) -> None:
         """Take in what a listener hears; before time 0 a rig tells of its own affairs."""
         if self._zero is not None:
-            self.lines.append(Line(max(0.0, seconds), what))
+            self._log.take(Line(max(0.0, seconds), what))
 
     def _at(self, now: datetime) -> float:
         return 0.0 if self._zero is None else max(0.0, (now - self._zero).total_seconds())

@@ -7,12 +7,13 @@ is reached. Everything is called while the drill's world is held still.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import MIRROR, SURGE
+from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.hollow.conditions import controller_of
@@ -45,15 +46,31 @@ class Response(Protocol):
 
 
 class RigCluster(ABC):
-    """Keeps cluster and fleet in step, and tells the measurement what happens."""
+    """Keeps cluster and fleet in step, and tells the measurement what happens.
+
+    Args:
+        spec: the cluster.
+        seed: of the fleet.
+        clock: the drill's time.
+        measurement: what watches it.
+        say: told each action of the responder when the cluster shows it; None where the responder
+            itself tells.
+    """
 
     def __init__(
-        self, spec: ClusterSpec, *, seed: int, clock: VirtualClock, measurement: Measurement
+        self,
+        spec: ClusterSpec,
+        *,
+        seed: int,
+        clock: VirtualClock,
+        measurement: Measurement,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self.name = spec.name
         self.spec = spec
         self._clock = clock
         self._measurement = measurement
+        self._say = say
         for group in spec.node_groups:
             measurement.add_group(
                 spec.name,
@@ -79,6 +96,23 @@ class RigCluster(ABC):
     @abstractmethod
     def on_node(self, node: str) -> Iterable[Json]:
         """Return the pods that are bound to a node."""
+
+    def _changed(
+        self, now: datetime, resource: str, change: str, before: Json | None, obj: Json
+    ) -> None:
+        """Tell of one change: ADDED, MODIFIED or DELETED, with the object before and after it."""
+        match resource, change:
+            case "pods", "DELETED":
+                self._measurement.pod_removed(now, self.name, obj)
+            case "pods", _:
+                self._measurement.observe_pod(now, self.name, obj)
+            case "nodes", "ADDED" | "MODIFIED":
+                self._measurement.observe_node(now, self.name, obj)
+            case _:
+                pass
+        if self._say is not None and self._measurement.started is not None:
+            for action in actions(resource, before, obj):
+                self._say(action)
 
     # How it is changed.
 

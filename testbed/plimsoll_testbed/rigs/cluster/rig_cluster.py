@@ -58,7 +58,7 @@ class ControlPlaneRigCluster(RigCluster):
         measurement: Measurement,
         say: Callable[[str], None],
     ) -> None:
-        super().__init__(spec, seed=seed, clock=time.clock, measurement=measurement)
+        super().__init__(spec, seed=seed, clock=time.clock, measurement=measurement, say=say)
         self._time = time
         self.plane = ControlPlane(
             settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
@@ -166,16 +166,10 @@ class ControlPlaneRigCluster(RigCluster):
     def _observe(self, resource: str, change: str, obj: dict[str, Any]) -> None:
         with self._time.lock:
             now = self._time.catch_up()
+            metadata = obj["metadata"]
+            before = self._shown.get(resource, metadata.get("namespace", ""), metadata["name"])
             self._shown.take(resource, change, obj)
-            match resource, change:
-                case "pods", "DELETED":
-                    self._measurement.pod_removed(now, self.name, obj)
-                case "pods", _:
-                    self._measurement.observe_pod(now, self.name, obj)
-                case "nodes", "ADDED" | "MODIFIED":
-                    self._measurement.observe_node(now, self.name, obj)
-                case _:
-                    pass
+            self._changed(now, resource, change, before, obj)
 
     @cached_property
     def _owner(self) -> Transport:

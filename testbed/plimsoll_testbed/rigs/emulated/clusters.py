@@ -74,14 +74,16 @@ class HollowClusters:
         time: WallTime,
         measurement: Measurement,
         exits: ExitStack,
-        say: Callable[[str], None],  # noqa: ARG002 - a port: there is nothing to say here
+        say: Callable[[str], None],
     ) -> None:
         self._drill = drill
         self._time = time
         self._measurement = measurement
         self._exits = exits
         self.rig_clusters: Mapping[str, HollowRigCluster] = {
-            spec.name: HollowRigCluster(spec, seed=seed, clock=time.clock, measurement=measurement)
+            spec.name: HollowRigCluster(
+                spec, seed=seed, clock=time.clock, measurement=measurement, say=say
+            )
             for spec in drill.scenario.clusters
         }
         self.errors: Sequence[Exception] = ()

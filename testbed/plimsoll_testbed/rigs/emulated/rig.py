@@ -217,8 +217,8 @@ class Emulation:
         while not calm and self._elapsed() < horizon:
             time.sleep(LOOK)
             self._raise_errors(timeline, bus)
-            for line in stack.news():
-                self._say(line)
+            for at, line in stack.news():
+                self._say(line, at)
             with self._time.lock:
                 calm = self._settled(timeline, bus)
                 self._listener.show(self._snapshot)
@@ -293,11 +293,11 @@ class Emulation:
         yield
         self._say(f"{done} ({time.monotonic() - began:.1f} s)")
 
-    def _say(self, what: str) -> None:
+    def _say(self, what: str, at: datetime | None = None) -> None:
         seconds = (
             time.monotonic() - self._began
             if self._zero is None
-            else self._elapsed().total_seconds()
+            else ((at or self._clock.now()) - self._zero).total_seconds()
         )
         self._listener.say(seconds, what)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, override
 
@@ -102,8 +103,11 @@ class Stack:
         """Return what the emulator's log says of functions that failed."""
         return self._emulator.complaints()
 
-    def news(self) -> Iterator[str]:
-        """Yield in words what the functions logged since the last call."""
+    def news(self) -> Iterator[tuple[datetime | None, str]]:
+        """Yield what the functions logged since the last call: when, if it says so, and in words.
+
+        A function's log can be read when the function ends, many seconds after its actions.
+        """
         with self.log.open(errors="replace") as log:
             log.seek(self._read)
             text = log.read()
@@ -113,7 +117,7 @@ class Stack:
             yield from _told(line)
 
 
-def _told(line: str) -> Iterator[str]:
+def _told(line: str) -> Iterator[tuple[datetime | None, str]]:
     start = line.find("{")
     if start < 0:
         return
@@ -123,8 +127,16 @@ def _told(line: str) -> Iterator[str]:
         return
     if not isinstance(entry, dict):
         return
+    at = _logged(entry)
     if entry.get("level") == "ERROR":
         error = str(entry.get("exception", "")).rpartition("\n")[2]
-        yield f"error: {entry.get('message')}: {error}"
+        yield at, f"error: {entry.get('message')}: {error}"
     elif entry.get("message") in SHOWN:
-        yield sentence(entry["message"], entry)
+        yield at, sentence(entry["message"], entry)
+
+
+def _logged(entry: Mapping[str, Any]) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(entry.get("timestamp"))).astimezone()
+    except ValueError:
+        return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, override
+from typing import override
 
 from plimsoll.domain.names import NAMESPACE
 from plimsoll_testbed.measure.measure import Measurement
@@ -24,9 +24,15 @@ class HollowRigCluster(RigCluster):
     """One hollow cluster of a drill."""
 
     def __init__(
-        self, spec: ClusterSpec, *, seed: int, clock: VirtualClock, measurement: Measurement
+        self,
+        spec: ClusterSpec,
+        *,
+        seed: int,
+        clock: VirtualClock,
+        measurement: Measurement,
+        say: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(spec, seed=seed, clock=clock, measurement=measurement)
+        super().__init__(spec, seed=seed, clock=clock, measurement=measurement, say=say)
         self._outages = 0
         self._lags: list[float] = []
         self._waiting: list[Machine] = []
@@ -112,13 +118,4 @@ class HollowRigCluster(RigCluster):
         return answer
 
     def _observe(self, change: Change) -> None:
-        obj: dict[str, Any] = change.object
-        match change.resource, change.type:
-            case "pods", "DELETED":
-                self._measurement.pod_removed(change.at, self.name, obj)
-            case "pods", _:
-                self._measurement.observe_pod(change.at, self.name, obj)
-            case "nodes", "ADDED" | "MODIFIED":
-                self._measurement.observe_node(change.at, self.name, obj)
-            case _:
-                pass
+        self._changed(change.at, change.resource, change.type, change.before, change.object)
