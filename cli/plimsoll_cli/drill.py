@@ -7,6 +7,7 @@ played once for each responder, in the order in which they are named.
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ from plimsoll_testbed.output.page.runs import Run
 from plimsoll_testbed.output.tables import comparison_table, workloads_table
 from plimsoll_testbed.rigs.registry import RESPONDERS, RIGS, Rig, rig_of
 from plimsoll_testbed.scenario.drill import Drill, read_drill
+from plimsoll_testbed.scenario.scenario import DrillFile
+from plimsoll_testbed.scenario.validation import schema
 
 STDOUT = "-"
 WIDTH = 140
@@ -43,6 +46,7 @@ Examples:
   plimsoll drill my-drill.yaml --compare plimsoll,drain
   plimsoll drill examples/one-node.yaml --rig cluster --verbose
   plimsoll drill my-drill.yaml --seed 7 --json - | jq .totals
+  plimsoll drill --schema > drill.schema.json
 
 \b
 Exit status:
@@ -50,6 +54,12 @@ Exit status:
   1  an expectation did not hold
   2  the scenario or the rig is bad
 """
+
+
+def _show_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's callback
+    if wanted:
+        click.echo(json.dumps(schema(DrillFile), indent=2))
+        context.exit()
 
 
 @click.command(epilog=EXAMPLES)
@@ -88,6 +98,14 @@ Exit status:
     help="Write a web page with a timeline of each workload and node; it needs no network.",
 )
 @click.option("--verbose", is_flag=True, help="Say on standard error all that happens.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_schema,
+    help="Print the JSON Schema of FILE, for an editor, and exit.",
+)
 def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     file: Path,
     rig: str,

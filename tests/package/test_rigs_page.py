@@ -10,8 +10,8 @@ import pytest
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.registry import RIGS, rig_of
 from plimsoll_testbed.scenario.capabilities import RIGS as REPERTOIRES
-from plimsoll_testbed.scenario.crosschecks import FAULT_FIELDS
 from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_testbed.scenario.scenario import FAULT_FIELDS
 
 ROOT = Checkout.find().root
 PAGE = (ROOT / "docs" / "rigs.md").read_text(encoding="utf-8")

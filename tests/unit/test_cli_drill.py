@@ -55,6 +55,11 @@ def drill(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["drill", *arguments])
 
 
+def test_the_schema_of_a_drill_is_printed_and_nothing_else():
+    printed = json.loads(drill("--schema").stdout)
+    assert printed["properties"]["kind"]["const"] == "Drill"
+
+
 def test_a_drill_ends_with_0_and_a_table_for_people(folder: Path):
     result = drill("drill.yaml", "--responder", "none")
     assert result.exit_code == 0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -202,7 +203,7 @@ def emulator():
             process.wait()
 
 
-def fault(seconds: float, function: str = "drains") -> FaultEntry:
+def fault(seconds: float, function: Literal["drains", "notices"] = "drains") -> FaultEntry:
     return FaultEntry(
         place=Place(file="drill.yaml", line=1),
         at=timedelta(0),

@@ -29,7 +29,7 @@ def machine() -> Machine:
         size=1,
         max=1,
         startup=parse_span("70s"),
-        allocatable={"cpu": "4"},
+        allocatable={"cpu": "4", "memory": "8Gi"},
     )
     return next(Fleet("harbor", [spec], seed=0, now=NOW).alive())
 

@@ -13,7 +13,7 @@ from plimsoll_testbed.measure.figures import Figures, NodeFigures, WorkloadFigur
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.settling import settled, to_come
 from plimsoll_testbed.scenario.problems import Place
-from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, ScaleEntry, Selector
+from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, Scale, ScaleEntry, Selector
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Place(file="drill.yaml", line=1)
@@ -145,8 +145,8 @@ class RigCluster:
         self.m.scale(
             at(t),
             ScaleEntry(
-                at=timedelta(seconds=t), cluster="harbor", kind="Deployment",
-                namespace="default", name=name, replicas=replicas, place=PLACE,
+                at=timedelta(seconds=t),
+                scale=Scale(cluster="harbor", kind="Deployment", name=name, replicas=replicas),
             ),
         )  # fmt: skip
 

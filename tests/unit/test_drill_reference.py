@@ -17,7 +17,8 @@ from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.kinds import KINDS
 from plimsoll_testbed.scenario.reference import fields, main, render
-from plimsoll_testbed.scenario.schemas import schema
+from plimsoll_testbed.scenario.scenario import ENTRIES, DrillFile, GroupSelector, Selector
+from plimsoll_testbed.scenario.validation import Rules, resolved, schema
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "drills.md"
@@ -48,21 +49,20 @@ def drills() -> Iterator[Mapping[str, Any]]:
                 yield document
 
 
-def used(value: Any, rules: Mapping[str, Any], path: str) -> Iterator[str]:
+def used(value: Any, rules: Rules, path: str) -> Iterator[str]:
     """Yield every field that a value uses, and its value where there is a choice."""
-    if "$ref" in rules:
-        name = str(rules["$ref"]).rpartition("/")[2]
-        if name == "entry":
-            name = next(n for n in ("notice", "fault", "scale", "apply") if n in value)
-            path = name
-        elif name in {"selector", "groupSelector"}:
-            path = name
-        yield from used(value, schema("schema.json")["$defs"][name], path)
+    name = str(rules.get("$ref", "")).rpartition("/")[2]
+    if name == "Entry":
+        kind = next(kind for kind in ENTRIES if kind in value)
+        yield from used(value, schema(ENTRIES[kind]), kind)
         return
+    if name in {"Selector", "GroupSelector"}:
+        path = name
+    rules = resolved(rules, schema(DrillFile))
     if "enum" in rules:
         yield f"{path}={value}"
     for item in value if isinstance(value, list) else ():
-        inner = path if "enum" in rules["items"] else f"{path}[]"
+        inner = path if "enum" in resolved(rules["items"], schema(DrillFile)) else f"{path}[]"
         yield from used(item, rules["items"], inner)
     for name, field in value.items() if isinstance(value, dict) else ():
         known = name in rules.get("properties", {})
@@ -74,15 +74,15 @@ def used(value: Any, rules: Mapping[str, Any], path: str) -> Iterator[str]:
 
 def offered() -> Iterator[str]:
     """Yield every field of the schema, and the values of those that have a choice."""
-    whole = schema("schema.json")
-    parts = [("", whole)]
-    parts += [(n, r) for n, r in whole["$defs"].items() if "properties" in r and n != "entry"]
-    for root, rules in parts:
-        for path, mapping in fields(rules, root):
-            for name, field in mapping["properties"].items():
+    parts = {"": DrillFile, **ENTRIES, "Selector": Selector, "GroupSelector": GroupSelector}
+    for root, model in parts.items():
+        for path, mapping in fields(schema(model), root):
+            for name, reference in mapping["properties"].items():
+                field = resolved(reference, schema(DrillFile))
                 inner = f"{path}.{name}" if path else name
                 yield inner
-                choices = field.get("enum") or field.get("items", {}).get("enum", ())
+                items = resolved(field.get("items", {}), schema(DrillFile))
+                choices = field.get("enum") or items.get("enum", ())
                 yield from (f"{inner}={choice}" for choice in choices)
                 if isinstance(field.get("additionalProperties"), dict):
                     yield f"{inner}.*"
@@ -91,7 +91,7 @@ def offered() -> Iterator[str]:
 
 
 def test_every_field_and_every_choice_of_the_schema_is_used_by_a_drill_that_is_played():
-    seen = {path for drill in drills() for path in used(drill, schema("schema.json"), "")}
+    seen = {path for drill in drills() for path in used(drill, schema(DrillFile), "")}
     assert sorted(set(offered()) - seen - NOT_BUILT) == []
 
 

@@ -19,7 +19,7 @@ from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.report import Report, as_text, build_report, exit_status
 from plimsoll_testbed.output.tables import comparison_table, workloads_table
 from plimsoll_testbed.scenario.drill import Drill, read_drill
-from plimsoll_testbed.scenario.scenario import Bounds, Expect
+from plimsoll_testbed.scenario.scenario import Expect, WorkloadBounds
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -142,12 +142,12 @@ def test_other_responders_are_measured_and_not_judged(drill):
     [
         (Expect(), CALM, []),
         (
-            Expect(totals=Bounds(pods_killed=1)),
+            Expect(pods_killed=1),
             replace(CALM, totals=replace(TOTALS, pods_killed=2)),
             ["podsKilled is 2, expected at most 1"],
         ),
         (
-            Expect(totals=Bounds(ready_replica_seconds_lost=10)),
+            Expect(ready_replica_seconds_lost=10),
             replace(CALM, totals=replace(TOTALS, ready_replica_seconds_lost=10.001)),
             ["readyReplicaSecondsLost is 10.001, expected at most 10"],
         ),
@@ -184,17 +184,22 @@ def test_other_responders_are_measured_and_not_judged(drill):
             ["settled: the drill was not at rest when it ended after 312 s"],
         ),
         (
-            Expect(workloads={"default/web": Bounds(min_ready=7)}),
+            Expect(workloads={"default/web": WorkloadBounds(min_ready=7)}),
             CALM,
             ["Deployment default/web of harbor: minReady is 6, expected at least 7"],
         ),
         (
-            Expect(workloads={"*": Bounds(seconds_at_zero=0)}),
+            Expect(workloads={"*": WorkloadBounds(seconds_at_zero=0)}),
             replace(CALM, workloads=(replace(WEB, seconds_at_zero=1.5),)),
             ["Deployment default/web of harbor: secondsAtZero is 1.5, expected at most 0"],
         ),
         (
-            Expect(workloads={"*": Bounds(min_ready=7), "default/web": Bounds(min_ready=6)}),
+            Expect(
+                workloads={
+                    "*": WorkloadBounds(min_ready=7),
+                    "default/web": WorkloadBounds(min_ready=6),
+                }
+            ),
             CALM,
             [],
         ),

@@ -76,9 +76,9 @@ class Declared:
 
     def scale(self, now: datetime, entry: ScaleEntry) -> None:
         """Take in that the owner declares another count."""
-        self.workload_metrics[
-            entry.cluster, entry.namespace, entry.kind, entry.name
-        ].declared = entry.replicas
+        scale = entry.scale
+        workload = scale.cluster, scale.namespace, scale.kind, scale.name
+        self.workload_metrics[workload].declared = scale.replicas
         self._settle(now)
 
     def _settle(self, now: datetime) -> None:

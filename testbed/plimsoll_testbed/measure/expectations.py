@@ -42,7 +42,7 @@ def judge(expect: Expect | None, figures: Figures, responder: str) -> Expectatio
 
 
 def _failures(expect: Expect, figures: Figures) -> Iterator[str]:
-    yield from _over(expect.totals, figures.totals, "")
+    yield from _over(expect, figures.totals, "")
     if expect.cordoned_within is not None:
         yield from _late_cordons(expect, figures)
     if expect.emptied_before_gone:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
 
 from plimsoll.domain.errors import BadInput
 
-_SHAPE = re.compile(
+_FORM = (
     r"(?=[0-9])(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,3})?)s)?"
     r"(?:([0-9]{1,9})ms)?"
 )
+_SHAPE = re.compile(_FORM)
 EXAMPLES = "a duration such as 90s, 2m, 1h30m or 250ms"
 
 
@@ -65,3 +70,31 @@ def words(duration: timedelta) -> str:
         count, millis = divmod(millis, size)
         text += f"{count}{unit}" if count else ""
     return text or "0s"
+
+
+def _read(parse: Callable[[str], Any]) -> BeforeValidator:
+    def read(value: Any) -> Any:
+        try:
+            return parse(value) if isinstance(value, str) else value
+        except BadInput as error:
+            raise ValueError(str(error)) from error
+
+    return BeforeValidator(read)
+
+
+type Duration = Annotated[
+    timedelta,
+    _read(parse_duration),
+    WithJsonSchema({"type": "string", "title": EXAMPLES, "pattern": f"^{_FORM}$"}),
+]
+type DurationOrRange = Annotated[
+    Span,
+    _read(parse_span),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "title": "a duration such as 70s, or a range such as 50s..90s, the shorter one first",
+            "pattern": f"^{_FORM}(\\.\\.{_FORM})?$",
+        }
+    ),
+]

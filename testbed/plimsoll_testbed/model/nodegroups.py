@@ -2,30 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated, Final, Literal, override
 
-from plimsoll_testbed.model.durations import Span
+from pydantic import AfterValidator, Field, GetPydanticSchema
+from pydantic_core.core_schema import no_info_after_validator_function
+
+from plimsoll.domain import names
+from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Quantity, Word
+from plimsoll_testbed.model.durations import DurationOrRange, Span
 
 type Capacity = Literal["on-demand", "spot"]
 type GroupKind = Literal["asg", "eks-nodegroup", "static"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGroupSpec:
-    """A node group at the start."""
+def each_once[T](given: tuple[T, ...]) -> tuple[T, ...]:
+    """Return a list in which nothing stands twice.
 
-    name: str
+    Raises:
+        ValueError: something does.
+    """
+    if len(set(given)) < len(given):
+        raise ValueError("something stands twice")
+    return given
+
+
+type Zones = Annotated[
+    tuple[Word, ...],
+    Field(min_length=1, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(each_once),
+]
+
+SET_BY_RIG: Final = frozenset(
+    {names.ZONE, names.HOSTNAME, names.INSTANCE_TYPE, *names.CAPACITY_LABELS}
+)
+"""Node labels that a scenario cannot set."""
+
+
+class Allocatable(Declared, extra="allow"):
+    """What pods may use of a node. Extended resources may be added by name."""
+
+    __pydantic_extra__: dict[
+        str,
+        Annotated[Quantity, Field(description="An extended resource, or ephemeral-storage.")],
+    ]
+    cpu: Quantity
+    """Cores."""
+    memory: Quantity
+    """Bytes."""
+    pods: Quantity = "110"
+    """How many pods; default 110."""
+
+
+class Taint(Declared):
+    """A taint on the nodes."""
+
+    key: Word
+    """Its key."""
+    value: Annotated[str, Field(max_length=63)] = ""
+    """Its value; default empty."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """What it does to pods that do not tolerate it."""
+
+
+def _checked(model: type[Declared]) -> GetPydanticSchema:
+    """Check a mapping as this model does, and keep it a mapping: a rig hands it on as JSON."""
+    return GetPydanticSchema(
+        lambda _, handler: no_info_after_validator_function(dict, handler(model))
+    )
+
+
+class NodeGroupSpec(Declared):
+    """Nodes of one kind that grow together."""
+
+    name: Label
+    """Its name, once in a cluster."""
     kind: GroupKind
+    """What it is in AWS: an Auto Scaling group (asg), an EKS managed node group (eks-nodegroup), or nodes that cannot grow (static)."""
     capacity: Capacity
-    instance_type: str
-    zones: tuple[str, ...]
-    size: int
-    max: int
-    startup: Span
-    allocatable: Mapping[str, str]
-    labels: Mapping[str, str] = field(default_factory=dict)
-    taints: tuple[Mapping[str, str], ...] = ()
-    price: float = 1.0
-    """USD per hour of one on-demand instance, also where the group is spot."""
+    """How its instances are bought."""
+    instance_type: Word
+    """The EC2 instance type."""
+    zones: Zones
+    """Availability zones; nodes are dealt to them in turn."""
+    size: Annotated[int, Field(ge=0, le=5000)]
+    """How many nodes it has at the start."""
+    max: Annotated[int, Field(ge=0, le=5000)] = Field(
+        default_factory=lambda data: data.get("size", 0)
+    )
+    """How many it may grow to; default size."""
+    startup: DurationOrRange = Span(least=timedelta(seconds=70), most=timedelta(seconds=70))
+    """From the request for capacity to the node's Ready; default 70s. A range such as 50s..90s is drawn from by the seed."""
+    allocatable: Annotated[Mapping[str, str], _checked(Allocatable)]
+    """What pods may use of a node. Extended resources may be added by name."""
+    labels: dict[str, Annotated[str, Field(max_length=63)]] = Field(default_factory=dict)
+    """Extra node labels. Capacity, zone, instance type and host name are set by the rig."""
+    taints: tuple[Annotated[Mapping[str, str], _checked(Taint)], ...] = ()
+    """Taints of its nodes; default none."""
+    price: Annotated[float, Field(gt=0, le=10_000)] = 1.0
+    """USD per hour of one on-demand instance of this type, also where the group is spot; default 1.0. Used for the cost figure only."""
+
+    @override
+    def contradictions(self) -> Iterator[Contradiction]:
+        if self.size > self.max:
+            yield Contradiction(
+                path=("size",),
+                found=f"size {self.size} over max {self.max}",
+                allowed=f"at most {self.max}",
+                cure="Raise max or lower size",
+            )
+        if self.kind == "static" and self.max > self.size:
+            yield Contradiction(
+                path=("max",),
+                found=f"max {self.max} over size {self.size} in a static group",
+                allowed=f"{self.size}, since a static group cannot grow",
+                cure="Remove max, or write kind: asg",
+            )
+        for key in self.labels.keys() & SET_BY_RIG:
+            yield Contradiction(
+                path=("labels", key),
+                found=f"the label {key}",
+                allowed="labels that the rig does not set itself",
+                cure="Remove it; capacity, zones and instanceType of the group decide it",
+            )

@@ -22,7 +22,7 @@ from plimsoll_testbed.model.hollow.resources import BY_KIND
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.manifests import WORKLOADS, Manifest
-from plimsoll_testbed.scenario.scenario import ClusterSpec, ScaleEntry, Selector
+from plimsoll_testbed.scenario.scenario import ClusterSpec, GroupSelector, ScaleEntry
 
 OWNER: Final = "kubectl"
 """The field manager of what the owner does, where a manifest's managedFields name no other."""
@@ -163,11 +163,12 @@ class RigCluster(ABC):
             BadInput: the cluster refuses it.
             ConnectionRefusedError: the API server is down.
         """
-        plural = BY_KIND[entry.kind].plural
+        scale = entry.scale
+        plural = BY_KIND[scale.kind].plural
         answer = self._call(
             "PATCH",
-            f"/apis/apps/v1/namespaces/{entry.namespace}/{plural}/{entry.name}/scale",
-            {"spec": {"replicas": entry.replicas}},
+            f"/apis/apps/v1/namespaces/{scale.namespace}/{plural}/{scale.name}/scale",
+            {"spec": {"replicas": scale.replicas}},
             _MERGE,
             manager=OWNER,
         )
@@ -175,7 +176,7 @@ class RigCluster(ABC):
             raise BadInput(f"{entry.place}: the cluster refused it: {answer.body['message']}")
         self._measurement.scale(self._clock.now(), entry)
 
-    def refuse_capacity(self, selector: Selector, until: datetime) -> None:
+    def refuse_capacity(self, selector: GroupSelector, until: datetime) -> None:
         """Let EC2 have no capacity for the groups that a selector takes."""
         for group in self.spec.node_groups:
             if selector.takes_group(self.name, group):

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.domain.quantities import Resources
+from plimsoll_testbed.model.declared import FieldPath
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 from plimsoll_testbed.scenario.manifests import WORKLOADS, Manifest, read_manifests
-from plimsoll_testbed.scenario.problems import FieldPath, Problems, listed, rename, shown
+from plimsoll_testbed.scenario.problems import Problems, listed, rename, shown
 from plimsoll_testbed.scenario.reading import read_scenario
 from plimsoll_testbed.scenario.scenario import ApplyEntry, ClusterSpec, ScaleEntry, Scenario
 
@@ -82,7 +83,7 @@ def _check(drill: Drill, problems: Problems) -> None:
         workloads = [m for m in both if m.kind in WORKLOADS]
         everywhere |= {f"{m.namespace}/{m.name}" for m in both if m.kind in COUNTED | LISTED}
         for entry in scenario.timeline:
-            if isinstance(entry, ScaleEntry) and entry.cluster == cluster.name:
+            if isinstance(entry, ScaleEntry) and entry.scale.cluster == cluster.name:
                 _check_scale(entry, workloads, problems)
     for name in scenario.expect.workloads if scenario.expect else ():
         if name != "*" and name not in everywhere:
@@ -95,9 +96,10 @@ def _check(drill: Drill, problems: Problems) -> None:
 
 
 def _check_scale(entry: ScaleEntry, workloads: Sequence[Manifest], problems: Problems) -> None:
-    if not any(m.key == (entry.kind, entry.namespace, entry.name) for m in workloads):
+    scale = entry.scale
+    if not any(m.key == (scale.kind, scale.namespace, scale.name) for m in workloads):
         known = {f"{m.kind} {m.namespace}/{m.name}" for m in workloads}
-        wanted = f"{entry.kind} {entry.namespace}/{entry.name}"
+        wanted = f"{scale.kind} {scale.namespace}/{scale.name}"
         problems.add(
             entry.place,
             found=f"the unknown workload {wanted}",

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.floors import resolve
+from plimsoll_testbed.model.declared import FieldPath
 from plimsoll_testbed.model.durations import EXAMPLES, parse_duration
 from plimsoll_testbed.scenario.labels import selects
-from plimsoll_testbed.scenario.problems import FieldPath, Problems, listed, rename, shown
+from plimsoll_testbed.scenario.problems import Problems, listed, rename, shown
 from plimsoll_testbed.scenario.yamlfiles import Document
 
 STARTUP: Final = "drill.plimsoll.dev/startup"

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, override
 
 from plimsoll.domain.errors import BadInput
+from plimsoll_testbed.model.declared import FieldPath
 
 MAX_SHOWN = 50
 """Problems printed at most; the others are counted."""
-
-type FieldPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +113,7 @@ def shown(value: Any) -> str:  # noqa: PLR0911 - one line for each type
         case str():
             text = json.dumps(value)
             return text if len(text) <= 80 else f"{text[:76]}…"  # noqa: PLR2004 - a line's width
-        case list():
+        case list() | tuple():
             return f"a list of {len(value)}" if value else "an empty list"
         case dict():
             return "an empty mapping" if not value else f"a mapping with {listed(value)}"

@@ -14,23 +14,29 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from plimsoll_testbed.scenario.capabilities import RIGS
-from plimsoll_testbed.scenario.crosschecks import FAULT_FIELDS
 from plimsoll_testbed.scenario.kinds import KINDS
-from plimsoll_testbed.scenario.schemas import schema
+from plimsoll_testbed.scenario.scenario import (
+    ENTRIES,
+    FAULT_FIELDS,
+    DrillFile,
+    GroupSelector,
+    Selector,
+)
+from plimsoll_testbed.scenario.validation import Rules, resolved, schema
 
 _TABLE: Final = re.compile(r"(<!-- table: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_ENTRIES: Final = ("notice", "fault", "scale", "apply")
 _REFERENCES: Final[Mapping[str, str]] = {
-    "duration": "duration",
-    "span": "duration, or a range of two",
-    "quantity": "quantity",
-    "selector": "[nodes](#nodes-of-a-notice)",
-    "groupSelector": "[node groups](#nodes-of-a-fault)",
-    "entry": "[entries](#entries-of-the-timeline)",
+    "Duration": "duration",
+    "DurationOrRange": "duration, or a range of two",
+    "Quantity": "quantity",
+    "Selector": "[nodes](#nodes-of-a-notice)",
+    "GroupSelector": "[node groups](#nodes-of-a-fault)",
+    "Entry": "[entries](#entries-of-the-timeline)",
 }
+"""What has a section of its own, or needs no more words."""
 _TYPES: Final[Mapping[str, str]] = {
     "string": "text",
     "integer": "whole number",
@@ -57,44 +63,47 @@ def render(page: str) -> str:
     return _TABLE.sub(lambda found: f"{found[1]}\n{_TABLES[found[2]]()}\n{found[3]}", page)
 
 
-def fields(rules: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every mapping of a schema that has fields, with its path: outer ones first."""
+def fields(rules: Rules, path: str = "") -> Iterator[tuple[str, Rules]]:
+    """Yield every mapping of the scenario's schema that has fields, with its path: outer ones first."""
+    if _target(rules) in _REFERENCES:
+        return
+    rules = _resolved(rules)
     if rules.get("properties"):
         yield path, rules
-        for name, field in rules["properties"].items():
-            inner = f"{path}.{name}" if path else name
-            yield from fields(field, inner)
-            yield from fields(field.get("items", {}), f"{inner}[]")
-            more = field.get("additionalProperties")
-            if isinstance(more, Mapping):
-                yield from fields(more, f"{inner}.*")
+    for name, field in rules.get("properties", {}).items():
+        yield from fields(field, f"{path}.{name}" if path else name)
+    if "items" in rules:
+        yield from fields(rules["items"], f"{path}[]")
+    if isinstance(rules.get("additionalProperties"), Mapping):
+        yield from fields(rules["additionalProperties"], f"{path}.*")
+
+
+def _target(rules: Rules) -> str:
+    return str(rules.get("$ref", "")).rpartition("/")[2]
+
+
+def _resolved(rules: Rules) -> Rules:
+    return resolved(rules, schema(DrillFile))
 
 
 def _scenario() -> str:
     return "\n".join(
         _section(f"`{path}`" if path else "The file", rules)
-        for path, rules in fields(schema("schema.json"))
+        for path, rules in fields(schema(DrillFile))
     )
 
 
 def _entries() -> str:
-    parts: Mapping[str, Mapping[str, Any]] = schema("schema.json")["$defs"]
     return "\n".join(
-        _section(f"`{name}{path.removeprefix(name)}`", rules)
-        for name in _ENTRIES
-        for path, rules in fields(parts[name], name)
+        _section(f"`{path}`", rules)
+        for name, model in ENTRIES.items()
+        for path, rules in fields(schema(model), name)
     )
 
 
 def _selectors() -> str:
-    parts: Mapping[str, Mapping[str, Any]] = schema("schema.json")["$defs"]
-    return "\n".join(
-        _section(title, parts[name])
-        for title, name in (
-            ("Nodes of a notice", "selector"),
-            ("Nodes of a fault", "groupSelector"),
-        )
-    )
+    selectors = {"Nodes of a notice": Selector, "Nodes of a fault": GroupSelector}
+    return "\n".join(_section(title, schema(model)) for title, model in selectors.items())
 
 
 def _faults() -> str:
@@ -136,46 +145,44 @@ _TABLES: Final[Mapping[str, Callable[[], str]]] = {
 }
 
 
-def _section(title: str, rules: Mapping[str, Any]) -> str:
+def _section(title: str, rules: Rules) -> str:
     required = rules.get("required", ())
     rows = [
-        (f"`{name}`" + (" (required)" if name in required else ""), _value(field), _meaning(field))
+        (
+            f"`{name}`" + (" (required)" if name in required else ""),
+            _value(field),
+            _resolved(field).get("description", ""),
+        )
         for name, field in rules["properties"].items()
     ]
     more = rules.get("additionalProperties")
     if isinstance(more, Mapping):
-        rows.append(("any other", _value(more), _meaning(more)))
+        rows.append(("any other", _value(more), _resolved(more).get("description", "")))
     description = rules.get("description", "")
     about = f"{description}\n\n" if description else ""
     return f"### {title}\n\n{about}{_table(('field', 'value', 'meaning'), rows)}"
 
 
-def _meaning(field: Mapping[str, Any]) -> str:
-    if "description" in field:
-        return str(field["description"])
-    target = schema("schema.json")["$defs"].get(str(field.get("$ref", "")).rpartition("/")[2], {})
-    return str(target.get("description", ""))
-
-
-def _value(rules: Mapping[str, Any]) -> str:
+def _value(rules: Rules) -> str:
     """Return in words what a field may hold."""
-    if "$ref" in rules:
-        return _REFERENCES[str(rules["$ref"]).rpartition("/")[2]]
+    if _target(rules) in _REFERENCES:
+        return _REFERENCES[_target(rules)]
+    rules = _resolved(rules)
     if "const" in rules:
         return f"`{rules['const']}`"
     if "enum" in rules:
         return _codes(map(str, rules["enum"]))
-    if rules.get("type") == "array":
+    if rules["type"] == "array":
         limits = "".join(f", {limit}" for limit in _limits(rules))
         return f"list of {_value(rules['items'])}{limits}"
     more = rules.get("additionalProperties")
-    if rules.get("type") == "object" and isinstance(more, Mapping) and "properties" not in rules:
+    if rules["type"] == "object" and isinstance(more, Mapping) and "properties" not in rules:
         return f"mapping of names to {_value(more)}"
     text = ", ".join([_TYPES[str(rules["type"])], *_limits(rules)])
-    return f"{text}: {rules['title']}" if "title" in rules else text
+    return f"{text}: {rules['title']}" if "title" in rules and rules["type"] != "object" else text
 
 
-def _limits(rules: Mapping[str, Any]) -> Sequence[str]:
+def _limits(rules: Rules) -> Sequence[str]:
     return [
         form.format(rules[name])
         for name, form in _LIMITS.items()

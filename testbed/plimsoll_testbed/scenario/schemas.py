@@ -15,7 +15,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from plimsoll_testbed.scenario.problems import FieldPath, Problems, listed, rename, shown
+from plimsoll_testbed.model.declared import FieldPath
+from plimsoll_testbed.scenario.problems import Problems, listed, rename, shown
 from plimsoll_testbed.scenario.yamlfiles import Document
 
 _TYPES: Mapping[str, str] = {
@@ -118,7 +119,7 @@ def _allowed(rules: Mapping[str, Any]) -> str:
     """Return in words what a schema allows; references are not followed but by their names."""
     if "$ref" in rules:
         name = str(rules["$ref"]).rpartition("/")[2]
-        target = schema("schema.json")["$defs"].get(name)
+        target = schema("kinds.json")["$defs"].get(name)
         return _allowed(target) if target else name
     if "const" in rules:
         return str(rules["const"])

@@ -271,7 +271,7 @@ class Emulation:
                 self._measurement.figures(
                     self._clock.now(),
                     settled=self._calm,
-                    spot_price=self._drill.scenario.spot_price,
+                    spot_price=self._drill.scenario.prices.spot,
                 ),
                 rig=self._rig,
                 responder=self._responder,

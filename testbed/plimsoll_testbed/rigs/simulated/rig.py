@@ -172,7 +172,7 @@ class Simulation:
             scenario,
             self.measurement,
             self.measurement.figures(
-                self.clock.now(), settled=calm, spot_price=scenario.spot_price
+                self.clock.now(), settled=calm, spot_price=scenario.prices.spot
             ),
             rig="simulated",
             responder=self.responder_name,

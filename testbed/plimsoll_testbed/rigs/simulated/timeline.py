@@ -85,10 +85,10 @@ class Timeline:
             case FaultEntry():
                 self._unplayed -= 1
                 self._fault(entry)
-            case ScaleEntry():
-                rig_cluster = self.rig_clusters[entry.cluster]
+            case ScaleEntry(scale=scale):
+                rig_cluster = self.rig_clusters[scale.cluster]
                 self._owner(
-                    f"scales {entry.name} to {entry.replicas}", partial(rig_cluster.scale, entry)
+                    f"scales {scale.name} to {scale.replicas}", partial(rig_cluster.scale, entry)
                 )
             case ApplyEntry():
                 rig_cluster = self.rig_clusters[entry.cluster]
