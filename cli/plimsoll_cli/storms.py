@@ -1,6 +1,6 @@
-"""`plimsoll storms`: play random drills on the simulated rig and hold them to what must never be.
+"""`plimsoll storms`: play random drills on the simulated rig and hold them to fixed rules.
 
-A seed is a storm. One that breaks a rule is made small and kept as an ordinary drill.
+A seed is a storm. One that breaks a rule is shrunk and kept as an ordinary drill.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Examples:
 Exit status:
   0  every storm kept every rule
   1  a rule was broken; the seeds are printed
-  2  something given is wrong
+  2  an option is wrong
 """
 EVERY: Final = 5.0
 """Seconds between two lines of progress."""
-TOLD: Final = 3
-"""How many seeds of one broken rule are told in full, and made small."""
+REPORTED: Final = 3
+"""How many seeds of one broken rule are reported in full, and shrunk."""
 
 
 @click.command(epilog=EXAMPLES)
@@ -47,36 +47,36 @@ TOLD: Final = 3
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
-    help="Play every so many-th storm again with two executors at once, and compare; 0 for none.",
+    help="Play every n-th storm again with two executors at once, and compare; 0 for none.",
 )
 @click.option(
     "--keep",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Make storms that break a rule small and keep them there, as drills.",
+    help="Shrink storms that break a rule and keep them there, as drills.",
 )
 def storms(count: int, seed: int, jobs: int, twice_every: int, keep: Path | None) -> None:
     """Play COUNT random storms, from --seed on, and report every rule that is broken."""
     out = Console(highlight=False)
     err = Console(stderr=True, highlight=False)
-    began = told = time.monotonic()
+    began = progressed = time.monotonic()
     broken: Counter[str] = Counter()
     played = judged = unplayable = 0
-    for verdict in _played(range(seed, seed + count), jobs, twice_every):
+    for result in _played(range(seed, seed + count), jobs, twice_every):
         played += 1
-        judged += verdict.judged
-        unplayable += not verdict.playable
-        for rule in sorted(verdict.rules):
+        judged += result.judged
+        unplayable += not result.playable
+        for rule in sorted(result.rules):
             broken[rule] += 1
-            if broken[rule] <= TOLD:
-                _tell(out, verdict, rule, keep, twice=_is_twice(verdict.seed, twice_every))
-        if time.monotonic() - told > EVERY or played == count:
-            told = time.monotonic()
-            rate = played / (told - began)
+            if broken[rule] <= REPORTED:
+                _report(out, result, rule, keep, twice=_is_twice(result.seed, twice_every))
+        if time.monotonic() - progressed > EVERY or played == count:
+            progressed = time.monotonic()
+            rate = played / (progressed - began)
             err.print(f"{played} of {count} storms, {rate:.1f}/s, {broken.total()} broken rules")
     out.print(
         f"{played} storms from seed {seed}: {judged} judged by the oracle, "
-        f"{unplayable} without room from the start"
+        f"{unplayable} that do not fit their cluster"
     )
     for rule, times in broken.most_common():
         out.print(Text(f"{rule}: {times} storms", style="bold red"))
@@ -102,9 +102,11 @@ def _is_twice(seed: int, twice_every: int) -> bool:
     return twice_every > 0 and seed % twice_every == 0
 
 
-def _tell(out: Console, verdict: StormResult, rule: str, keep: Path | None, *, twice: bool) -> None:
-    storm = draw_storm(verdict.seed)
-    first = next(v for v in verdict.violations if v.rule == rule)
+def _report(
+    out: Console, result: StormResult, rule: str, keep: Path | None, *, twice: bool
+) -> None:
+    storm = draw_storm(result.seed)
+    first = next(v for v in result.violations if v.rule == rule)
     said = f"seed {storm.seed} broke {rule} at {first.seconds:g} s: {first.what}"
     out.print(Text(said), soft_wrap=True)
     if keep is None:
@@ -114,6 +116,8 @@ def _tell(out: Console, verdict: StormResult, rule: str, keep: Path | None, *, t
         return rule in play_storm(smaller, twice=twice).rules
 
     folder = keep / f"{storm.name}-{rule.replace(' ', '-')}"
-    comment = f"Seed {storm.seed} of `plimsoll storms`, made smaller. It broke the rule {rule}:\n{first.what}"
+    comment = (
+        f"Seed {storm.seed} of `plimsoll storms`, shrunk. It broke the rule {rule}:\n{first.what}"
+    )
     path = write_storm(shrink(storm, fails), folder, comment=comment)
     out.print(Text(f"  kept as {path}"), soft_wrap=True)

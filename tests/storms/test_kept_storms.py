@@ -1,4 +1,4 @@
-"""Storms that once broke a rule, made small and kept as drills: what each comes to today."""
+"""Storms that once broke a rule, shrunk and kept as drills: which rules each breaks today."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from plimsoll_testbed.storms import play_kept
 KEPT: Final = Path(__file__).parents[1] / "drills" / "storms"
 TWICE: Final = {"one-node-too-many"}
 """Storms that are about two executors at once."""
-BROKEN: Final = {"successor-in-the-only-place": {"no-room"}}
-"""What is still to be made better: the rules that a storm breaks today."""
+BROKEN: Final = {"successor-in-the-only-place": {"no-headroom"}}
+"""Known limits: the rules that a storm breaks today."""
 
 
 @pytest.mark.parametrize("name", sorted(folder.name for folder in KEPT.iterdir()))
 def test_a_kept_storm_breaks_the_rules_that_stand_here_and_no_other(name: str):
-    verdict = play_kept(read_drill(KEPT / name / "drill.yaml"), twice=name in TWICE)
-    assert verdict.playable
-    assert verdict.rules == BROKEN.get(name, set()), verdict.violations
+    result = play_kept(read_drill(KEPT / name / "drill.yaml"), twice=name in TWICE)
+    assert result.playable
+    assert result.rules == BROKEN.get(name, set()), result.violations
 
 
 def test_who_would_be_at_zero_at_its_latest_safe_start_moves_before_it():
-    """What the oracle found: it is not asked about drills that are kept."""
+    """The oracle found this one; it does not judge kept drills."""
     drill = read_drill(KEPT / "at-its-floor-until-zero" / "drill.yaml")
     report = run(drill, responder="plimsoll", seed=drill.scenario.seed)
     assert {row["name"]: row["seconds_at_zero"] for row in report["workloads"]} == {

@@ -1,7 +1,7 @@
 """Random storms keep every rule: two hundred for every change, a thousand for `make test-long`.
 
-The seeds are fixed, so a change is judged by what it does, and not by luck. `plimsoll storms` plays
-as many others as one likes; docs/testing.md says what becomes of a seed that breaks a rule.
+The seeds are fixed, so a change is judged by its effect, not by luck. `plimsoll storms` plays
+any others; docs/testing.md says how to treat a seed that breaks a rule.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll_testbed.storms import Storm, StormResult, draw_storm, play_storm, read_storm
-from tests.storms.strategies import clusters, faults, storms, timelines, workloads
+from tests.support.storms import storms
 
 FEW, MANY = range(200), range(1000, 2000)
 
@@ -25,14 +25,14 @@ def _play(seed: int) -> StormResult:
 
 def broken(first: int, count: int) -> dict[int, list[str]]:
     """Play so many seeds; return those that broke a rule."""
-    # Processes of their own use both cores, and are not slowed down by whoever counts covered lines.
+    # Separate processes use both cores, and coverage does not slow them down.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        verdicts = list(pool.map(_play, range(first, first + count), chunksize=5))
-    assert sum(v.playable for v in verdicts) >= 0.9 * count
-    assert any(v.judged for v in verdicts)
+        results = list(pool.map(_play, range(first, first + count), chunksize=5))
+    assert sum(v.playable for v in results) >= 0.9 * count
+    assert any(v.judged for v in results)
     return {
         v.seed: [f"{x.rule} at {x.seconds:g} s: {x.what}" for x in v.violations]
-        for v in verdicts
+        for v in results
         if v.violations
     }
 
@@ -50,8 +50,8 @@ def test_a_thousand_random_storms_keep_every_rule(first: int):
 @pytest.mark.long
 @pytest.mark.parametrize("first", MANY[::200])
 def test_two_executors_at_once_end_as_one_does(first: int):
-    verdicts = [play_storm(draw_storm(seed), twice=True) for seed in range(first, first + 10)]
-    differ = [x for v in verdicts for x in v.violations if x.rule.startswith("differs")]
+    results = [play_storm(draw_storm(seed), twice=True) for seed in range(first, first + 10)]
+    differ = [x for v in results for x in v.violations if x.rule.startswith("differs")]
     assert differ == []
 
 
@@ -74,13 +74,3 @@ def test_every_storm_that_is_drawn_is_a_valid_drill(storm: Storm):
     assert read_storm(storm).scenario.name == storm.name
     assert storm.nodes <= 32
     assert storm.events
-
-
-@given(data=st.data())
-@settings(max_examples=50, deadline=None)
-def test_the_parts_of_a_storm_make_one(data: st.DataObject):
-    groups = data.draw(clusters(small=False))
-    runs = data.draw(workloads(groups, small=False))
-    events = (*data.draw(timelines(groups, runs)), data.draw(faults(groups)))
-    storm = Storm(seed=1, groups=groups, workloads=runs, events=events)
-    assert len(read_storm(storm).scenario.timeline) == len(events)

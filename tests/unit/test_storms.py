@@ -1,4 +1,4 @@
-"""The rules of random storms, their oracle and their shrinking do find what is wrong.
+"""The rules of random storms, their oracle and their shrinking find what is wrong.
 
 Random storms themselves are played in `tests/storms`.
 """
@@ -24,8 +24,8 @@ from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.scenario import FaultEntry
 from plimsoll_testbed.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
 from plimsoll_testbed.storms.endings import endings_wrong
-from plimsoll_testbed.storms.hearing import NOTICE, Hearing
 from plimsoll_testbed.storms.model import Group
+from plimsoll_testbed.storms.notice_delivery import NOTICE, NoticeDelivery
 from plimsoll_testbed.storms.oracle import knows
 from plimsoll_testbed.storms.timeline import Fault, Notices, Rescale, Rollout
 from plimsoll_testbed.storms.watch import Watch
@@ -61,7 +61,7 @@ WEB = Workload(
 
 
 def a_storm(**changes) -> Storm:
-    """A spot node with one of two pods, beside an on-demand node with room."""
+    """A spot node with one of two pods, beside an on-demand node with headroom."""
     storm = Storm(
         seed=1,
         groups=(a_group("base", "on-demand"), a_group("spot-1", "spot")),
@@ -72,8 +72,8 @@ def a_storm(**changes) -> Storm:
 
 
 def test_two_executors_at_once_leave_the_same_as_one():
-    verdict = play_storm(a_storm(), twice=True)
-    assert (verdict.violations, verdict.settled) == ((), True)
+    result = play_storm(a_storm(), twice=True)
+    assert (result.violations, result.settled) == ((), True)
 
 
 def test_the_rules_see_what_a_common_drain_does_wrong():
@@ -82,21 +82,21 @@ def test_the_rules_see_what_a_common_drain_does_wrong():
         workloads=(replace(WEB, replicas=4, cpu=1450, max_surge=1, max_unavailable=0),),
         events=(a_batch("spot-1", 3),),
     )
-    assert {"below-floor", "no-room"} <= play_storm(full, responder="drain").rules
+    assert {"below-floor", "no-headroom"} <= play_storm(full, responder="drain").rules
 
 
-def test_the_oracle_sees_who_could_have_been_kept():
+def test_the_oracle_sees_a_workload_that_could_have_been_kept():
     alone = a_storm(
         workloads=(replace(WEB, replicas=1, startup_seconds=20),),
         groups=(a_group("base", "on-demand"), replace(a_group("spot-1", "spot"), size=3)),
     )
     # One of the two takes its only pod, wherever that stands.
-    contention = [
+    batches = [
         replace(alone, events=(batch,)) for batch in (a_batch("base", 1), a_batch("spot-1", 3))
     ]
-    found = [play_storm(storm, responder="drain").rules for storm in contention]
+    found = [play_storm(storm, responder="drain").rules for storm in batches]
     assert any("oracle-zero" in rules for rules in found)
-    assert not any("oracle-zero" in play_storm(storm).rules for storm in contention)
+    assert not any("oracle-zero" in play_storm(storm).rules for storm in batches)
 
 
 def test_a_seed_is_a_storm():
@@ -123,7 +123,7 @@ def test_the_oracle_answers_only_for_what_it_can_search(changes):
     assert not knows(a_storm(**changes))
 
 
-def test_the_rules_see_a_job_that_is_told_before_it_has_to_be():
+def test_the_rules_see_a_job_evicted_before_its_latest_safe_start():
     busy = a_storm(workloads=(replace(WEB, kind="Job"),))
     assert "early" in play_storm(busy, responder="drain").rules
     assert play_storm(busy).rules == frozenset()
@@ -160,7 +160,7 @@ class _Clumsy(Quiet):
 
 
 @pytest.mark.parametrize(("count", "seen"), [(2, "took-another"), (1, "dropped-by-count")])
-def test_the_rules_see_a_count_put_back_that_takes_the_wrong_pods(count: int, seen: str):
+def test_the_rules_see_a_restored_count_that_deletes_the_wrong_pods(count: int, seen: str):
     assert seen in broken_by(_Clumsy(count), a_storm())
 
 
@@ -172,73 +172,75 @@ def test_the_rules_see_a_count_put_back_that_takes_the_wrong_pods(count: int, se
         ({"autoscaled": (2, 4)}, {"raised-without-note", "raised-anothers"}),
     ],
 )
-def test_the_rules_see_a_count_raised_that_is_not_ours(changes, seen: set[str]):
+def test_the_rules_see_a_raised_count_that_others_hold(changes, seen: set[str]):
     broken = broken_by(_Clumsy(2), a_storm(workloads=(replace(WEB, **changes),)))
     assert {rule for rule in broken if rule.startswith("raised")} == seen
 
 
 def broken_by(clumsy: _Clumsy, storm: Storm) -> set[str]:
-    """Let somebody clumsy meet a recommendation, with time enough to do harm."""
+    """Play a clumsy responder on a recommendation that leaves it time to do harm."""
     leave = replace(a_batch("spot-1", 1), notice="rebalance-recommendation")
     storm = replace(storm, events=(leave, replace(a_batch("base", 1), at=200, reclaim_seconds=5)))
     simulation = Simulation(read_storm(storm), responder="none", seed=1, listener=clumsy)
-    watch = Watch(simulation, "clumsy", Hearing([]))
+    watch = Watch(simulation, "clumsy", NoticeDelivery([]))
     clumsy.simulation = simulation
     simulation.run()
-    return {v.rule for v in watch.findings.found}
+    return {v.rule for v in watch.violations}
 
 
-def test_what_was_lost_cannot_be_known_of():
-    hearing = Hearing([])
+def test_a_node_is_unknown_while_its_notices_are_lost():
+    delivery = NoticeDelivery([])
     for word in (
         "spot-interruption for spot-1-1 of harbor",
         "a notice is lost",
         "spot-interruption for spot-1-2 of harbor",
         "none for spot-1-3 of harbor",
     ):
-        hearing.say(word)
-    assert [hearing.heard_of(f"spot-1-{n}") for n in (1, 2, 3)] == [False, True, False]
-    hearing.say("rebalance-recommendation for spot-1-1 of harbor")
-    assert hearing.heard_of("spot-1-1")
-    assert not hearing.heard_all_of("spot-1-1")
+        delivery.record(word)
+    assert [delivery.any_arrived(f"spot-1-{n}") for n in (1, 2, 3)] == [False, True, False]
+    delivery.record("rebalance-recommendation for spot-1-1 of harbor")
+    assert delivery.any_arrived("spot-1-1")
+    assert not delivery.all_arrived("spot-1-1")
 
 
-def hearing_in(*faults: Fault) -> Hearing:
+def delivery_with(*faults: Fault) -> NoticeDelivery:
     timeline = read_storm(a_storm(events=(*faults, *a_storm().events))).scenario.timeline
-    return Hearing([entry for entry in timeline if isinstance(entry, FaultEntry)])
+    return NoticeDelivery([entry for entry in timeline if isinstance(entry, FaultEntry)])
 
 
-def test_faults_give_as_long_to_know_as_they_take_and_a_minute_to_try_again():
+def test_a_fault_delays_by_its_duration_its_delay_and_a_minute_until_the_retry():
     late = Fault(at=5, fault="notices-delayed", seconds=30, more=(("delay", "40s"),))
     full = Fault(at=5, fault="insufficient-capacity", seconds=30, group="base")
-    assert hearing_in(full).slack == timedelta()
-    assert hearing_in(full, late).slack == timedelta(seconds=30 + 40 + 60)
+    assert delivery_with(full).slack == timedelta()
+    assert delivery_with(full, late).slack == timedelta(seconds=30 + 40 + 60)
 
 
-def test_looks_are_old_only_while_the_api_server_is_slow():
-    slow = hearing_in(Fault(at=50, fault="api-server-slow", seconds=30, more=(("latency", "2s"),)))
+def test_observations_are_old_only_while_the_api_server_is_slow():
+    slow = delivery_with(
+        Fault(at=50, fault="api-server-slow", seconds=30, more=(("latency", "2s"),))
+    )
     seconds = (49, 50, 99, 100)
     old = [slow.observations_are_old(timedelta(seconds=second)) for second in seconds]
     assert old == [False, True, True, False]
 
 
 def reports(*faults: Fault, cordoned: int, gone: int) -> bool:
-    hearing = hearing_in(*faults)
-    return hearing.writes_a_report(timedelta(seconds=cordoned), timedelta(seconds=gone))
+    delivery = delivery_with(*faults)
+    return delivery.report_expected(timedelta(seconds=cordoned), timedelta(seconds=gone))
 
 
-def test_a_report_may_be_missing_where_the_database_turns_it_away():
+def test_a_report_may_be_missing_while_the_database_throttles():
     throttled = partial(Fault, at=5, fault="aws-throttled", seconds=30)
     assert not reports(throttled(more=(("service", "dynamodb"),)), cordoned=50, gone=170)
     assert reports(throttled(more=(("service", "ec2"),)), cordoned=50, gone=170)
 
 
-def test_a_report_may_be_missing_only_of_a_node_that_is_deleted_before_anybody_can_look():
+def test_a_report_may_be_missing_only_of_a_node_deleted_before_its_first_reconcile():
     assert reports(cordoned=30, gone=10)  # its Node goes at 65 s
     assert not reports(cordoned=61, gone=10)
 
 
-def test_who_must_write_a_report_has_longer_where_functions_die():
+def test_a_report_may_take_longer_while_functions_are_killed():
     killed = Fault(at=19, fault="function-killed", seconds=40, more=(("function", "drains"),))
     assert not reports(killed, cordoned=20, gone=60)
     assert reports(killed, cordoned=20, gone=75)
@@ -248,21 +250,21 @@ def test_who_must_write_a_report_has_longer_where_functions_die():
     ("launches", "rule"),
     [((), "not-reported"), (("2026",), None), (("2025", "2026"), "reported-twice")],
 )
-def test_the_rules_see_who_is_reported_of_never_or_twice(launches, rule):
+def test_the_rules_see_an_interruption_reported_never_or_twice(launches, rule):
     simulation = Simulation(read_storm(a_storm()), responder="plimsoll", seed=1)
-    watch = Watch(simulation, "plimsoll", Hearing([]))
+    watch = Watch(simulation, "plimsoll", NoticeDelivery([]))
     simulation.run()
     rig_cluster = simulation.rig_clusters["harbor"]
     simulation.clock.run_until(simulation.clock.now() + timedelta(minutes=3))  # resyncs
     (gone,) = (m.id for m in rig_cluster.fleet.machine.values() if m.gone is not None)
     simulation.responder = Reporter([f"{gone}@{launch}" for launch in launches])
     simulation.measurement.reports.clear()
-    found = endings_wrong(simulation, rig_cluster, watch.seen(rig_cluster), Hearing([]))
+    found = endings_wrong(simulation, rig_cluster, watch.observe(), NoticeDelivery([]))
     assert [name for name, _ in found] == ([] if rule is None else [rule])
 
 
 class Reporter(Nobody):
-    """Gives in reports of these names."""
+    """Hands in reports of these names."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
@@ -272,14 +274,14 @@ class Reporter(Nobody):
             measurement.report(name, ())
 
 
-def test_lost_notices_excuse_what_nobody_could_know_and_nothing_else():
+def test_lost_notices_excuse_only_what_could_not_be_known():
     lost = Fault(at=5, fault="notices-lost", seconds=30, more=(("fraction", 1.0),))
     leave = replace(a_batch("spot-1", 1), notice="rebalance-recommendation")
     assert play_storm(a_storm(events=(lost, leave))).rules == frozenset()
     assert "not-cordoned" in play_storm(a_storm(events=(leave,)), responder="none").rules
 
 
-def test_a_storm_is_made_small():
+def test_a_storm_shrinks_to_what_its_failure_needs():
     storm = a_storm(
         workloads=(WEB, replace(WEB, name="api"), replace(WEB, name="db", kind="StatefulSet")),
         events=(

@@ -1,7 +1,7 @@
-"""What draws have in common.
+"""Draws a yes or no.
 
-Whoever draws is given a `random.Random`: one with a seed, or one that Hypothesis drives. So that
-Hypothesis makes a storm plainer by drawing smaller numbers, the plainest choice stands first.
+All drawing code takes a `random.Random`: one with a seed, or one that Hypothesis drives. Hypothesis
+simplifies a storm by drawing smaller numbers, so the plainest choice stands first in every list.
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ import random
 
 
 def chance(rnd: random.Random, share: float) -> bool:
-    """Draw whether something is so, in such a share of all cases; the smallest draw says no."""
+    """Return True in the given share of draws; the smallest draw says no."""
     return rnd.random() >= 1 - share

@@ -1,4 +1,9 @@
-"""Draws a storm: a seed is a storm, on every machine and in every run of one version."""
+"""Draws a storm: a seed is the same storm on every machine and in every run of one version.
+
+Seeds are drawn from by `random.Random`, not by Hypothesis: Hypothesis draws numbers also from the
+source of whichever modules are loaded, so that its seeds mean other storms in other processes. The
+same code takes a `Random` that Hypothesis drives, and then a failing test gets the plainest storm.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,13 @@ import random
 from typing import Final
 
 from plimsoll_testbed.storms.chance import chance
-from plimsoll_testbed.storms.draw_clusters import draw_groups
 from plimsoll_testbed.storms.draw_timelines import draw_timeline
 from plimsoll_testbed.storms.draw_workloads import draw_workloads
-from plimsoll_testbed.storms.model import Storm
+from plimsoll_testbed.storms.model import Group, Storm
 
 SMALL: Final = 0.4
-"""The share of storms that are small enough to be searched through."""
+"""The share of storms that are small enough for the oracle."""
+ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 
 def draw_storm(seed: int, *, small: bool | None = None) -> Storm:
@@ -20,17 +25,40 @@ def draw_storm(seed: int, *, small: bool | None = None) -> Storm:
 
     Args:
         seed: any number.
-        small: whether few pods shall be in it; None leaves it to the seed.
+        small: whether it has few pods; None leaves that to the seed.
     """
     rnd = random.Random(f"storm/{seed}")  # noqa: S311 - a drill, no secret
     return storm_by(rnd, seed=seed, small=small)
 
 
 def storm_by(rnd: random.Random, *, seed: int, small: bool | None = None) -> Storm:
-    """Return a storm drawn by somebody; the seed draws start-up times and the like when it is played."""
+    """Return a storm drawn from `rnd`; the seed draws start-up times and the like when it is played."""
     by_chance = chance(rnd, SMALL)
     few = by_chance if small is None else small
     groups = draw_groups(rnd, small=few)
     workloads = draw_workloads(rnd, groups, small=few)
     events = draw_timeline(rnd, groups, workloads, small=few)
     return Storm(seed=seed, groups=groups, workloads=workloads, events=events)
+
+
+def draw_groups(rnd: random.Random, *, small: bool) -> tuple[Group, ...]:
+    """Draw an on-demand group and some of spot, over up to three zones; some cannot grow."""
+    zones = ZONES[: rnd.randint(1, 3)]
+    spots = 1 if small else rnd.randint(1, 3)
+    return tuple(_group(rnd, zones, number, small=small) for number in range(1 + spots))
+
+
+def _group(rnd: random.Random, zones: tuple[str, ...], number: int, *, small: bool) -> Group:
+    spot = number > 0
+    size = rnd.randint(1, 3) if small else rnd.randint(1, 8)
+    kind = rnd.choice(("asg", "asg", "asg", "eks-nodegroup", "static"))
+    return Group(
+        name=f"spot-{number}" if spot else "base",
+        kind=kind,
+        capacity="spot" if spot else "on-demand",
+        zones=tuple(rnd.sample(zones, rnd.randint(1, len(zones)))),
+        size=size,
+        most=size if kind == "static" else size + rnd.choice((0, 2, 10, 10)),
+        startup_seconds=rnd.choice((20, 40, 70, 100)),
+        cpu=rnd.choice((2000, 4000)),
+    )

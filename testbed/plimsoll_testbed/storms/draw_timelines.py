@@ -1,4 +1,4 @@
-"""Draws timelines: notices one by one and by whole zones, faults, and what owners do meanwhile."""
+"""Draws timelines: notices by node and by zone, faults, and what owners do meanwhile."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def _events(
         if chance(rnd, 0.3):
             yield _notices(rnd, group)  # the same group again
     for _ in range(rnd.choice((0, 0, 0, 1) if small else (0, 0, 1, 2))):
-        yield draw_fault(rnd, groups)
+        yield _fault(rnd, groups)
     for _ in range(rnd.choice((0, 0, 0, 1) if small else (0, 0, 1, 2))):
         yield from _owner(rnd, workloads)
 
 
 def _owner(rnd: random.Random, workloads: Sequence[Workload]) -> Iterator[Event]:
-    """Draw what an owner does, where there is anything that one can do."""
+    """Draw what the owner of a workload does, if one of the cluster allows it."""
     at = rnd.randint(0, 150)
     kinds = ROLLED if chance(rnd, 0.5) else SCALED
     may = [w for w in workloads if w.kind in kinds]
@@ -101,8 +101,8 @@ def _notices(rnd: random.Random, group: Group, kind: str | None = None) -> Notic
     )
 
 
-def draw_fault(rnd: random.Random, groups: Sequence[Group]) -> Fault:
-    """Draw something that is broken for a while."""
+def _fault(rnd: random.Random, groups: Sequence[Group]) -> Fault:
+    """Draw something that fails for a while."""
     at, fault = rnd.randint(0, 120), rnd.choice(_FAULTS)
     seconds = rnd.choice((5, 20, 40)) if fault == _AWAY else rnd.choice((30, 120))
     more: dict[str, Any] = {}

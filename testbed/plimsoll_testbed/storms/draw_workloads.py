@@ -1,4 +1,4 @@
-"""Draws workloads: with room for what stands in the cluster, but not for much more."""
+"""Draws workloads that fit into the cluster and leave little headroom."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plimsoll_testbed.storms.model import Group
 from plimsoll_testbed.storms.workload import Workload
 
 FULL: Final = 0.7
-"""How full a cluster is at most when it starts."""
+"""The share of the CPU that is requested at most when the storm starts."""
 GRACES: Final = (5, 30, 30, 60, 110, 180)
 RANKED: Final = 0.15
 """The share of storms in which priorities differ."""
@@ -40,7 +40,7 @@ _AGENT: Final = Workload(
 def draw_workloads(
     rnd: random.Random, groups: Sequence[Group], *, small: bool
 ) -> tuple[Workload, ...]:
-    """Draw what runs on these groups; it fits there."""
+    """Draw workloads that fit on these groups."""
     headroom = int(FULL * sum(group.size * (group.cpu // 500) for group in groups))
     """In pods of half a core."""
     drawn = [_AGENT] if chance(rnd, 0.5) else []
@@ -91,7 +91,7 @@ def _workload(rnd: random.Random, name: str, replicas: int, cpu: int) -> Workloa
 
 
 def _scatter(rnd: random.Random, replicas: int) -> dict[str, Any]:
-    """Draw where its pods want, or have, to be apart."""
+    """Draw topology spread, or anti-affinity, as a rule or as a preference."""
     plain: dict[str, Any] = {"spread": None}
     soft = chance(rnd, 0.5)
     spread = {"spread": HOSTNAME if replicas == 1 else ZONE, "soft": soft}
@@ -100,7 +100,7 @@ def _scatter(rnd: random.Random, replicas: int) -> dict[str, Any]:
 
 
 def _bounds(rnd: random.Random, replicas: int) -> tuple[int, int] | None:
-    """Draw an autoscaler; with no metrics it holds its minimum."""
+    """Draw an autoscaler's bounds; with no metrics it holds its minimum."""
     return rnd.choice((*[None] * 6, (replicas, replicas + 2), (1, replicas)))
 
 

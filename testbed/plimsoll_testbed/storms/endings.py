@@ -1,4 +1,4 @@
-"""What must hold when a storm is over: nothing is left changed, open, or to be done."""
+"""What must hold when a storm is over: nothing is left changed, open, or to do."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from plimsoll.domain.plan import Step
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
-from plimsoll_testbed.storms.hearing import Hearing, since
+from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 
 _COUNTED = ("deployments", "replicasets", "statefulsets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a storm ended, as far as it must not depend on who carried it out, and how often."""
+    """The state at the end that must not depend on how many executors there were, or how often."""
 
     replicas: tuple[tuple[str, int], ...]
     desired: tuple[tuple[str, int], ...]
@@ -55,7 +55,7 @@ def ending_of(rig_cluster: HollowRigCluster) -> Ending:
 
 
 def still_to_do(rig_cluster: HollowRigCluster, seen: Observation, now: datetime) -> Sequence[Step]:
-    """Return what would be done next: nothing, where all is calm."""
+    """Return what Plimsoll would do next: nothing in a calm cluster."""
     gone = frozenset(m.id for m in rig_cluster.fleet.machine.values() if m.gone is not None)
     groups = tuple(
         group_of(g) for g in rig_cluster.fleet.groups.values() if g.spec.kind != "static"
@@ -64,16 +64,19 @@ def still_to_do(rig_cluster: HollowRigCluster, seen: Observation, now: datetime)
 
 
 def endings_wrong(
-    simulation: Simulation, rig_cluster: HollowRigCluster, seen: Observation, hearing: Hearing
+    simulation: Simulation,
+    rig_cluster: HollowRigCluster,
+    seen: Observation,
+    delivery: NoticeDelivery,
 ) -> Iterator[tuple[str, str]]:
     """Yield what a storm must not leave behind."""
     yield from _left_changed(rig_cluster, seen)
-    yield from _left_open(simulation, rig_cluster, seen, hearing)
-    yield from _reported(simulation, rig_cluster, hearing)
+    yield from _left_open(simulation, rig_cluster, seen, delivery)
+    yield from _reported(simulation, rig_cluster, delivery)
 
 
 def _left_changed(rig_cluster: HollowRigCluster, seen: Observation) -> Iterator[tuple[str, str]]:
-    """Nothing is left changed where it is over; a recommendation may wait for room for ever."""
+    """Nothing is left changed once its interruption is over; a recommendation may wait for headroom for ever."""
     store = rig_cluster.cluster.store
     waiting = {n.name for n in seen.nodes if n.interruption and n.interruption.phase == "open"}
     unfinished = {
@@ -91,9 +94,12 @@ def _left_changed(rig_cluster: HollowRigCluster, seen: Observation) -> Iterator[
 
 
 def _left_open(
-    simulation: Simulation, rig_cluster: HollowRigCluster, seen: Observation, hearing: Hearing
+    simulation: Simulation,
+    rig_cluster: HollowRigCluster,
+    seen: Observation,
+    delivery: NoticeDelivery,
 ) -> Iterator[tuple[str, str]]:
-    """Every node that had notice is cordoned; one that is gone leaves nothing, heard of or not."""
+    """Every node that had notice is cordoned; one that is gone leaves nothing, delivered notice or not."""
     now = simulation.clock.now()
     known = {node.name: node for node in seen.nodes}
     for machine in rig_cluster.fleet.machine.values():
@@ -102,8 +108,8 @@ def _left_open(
         if row.noticed is None or node is None:
             continue
         if machine.gone is None:
-            if not hearing.heard_of(machine.node):
-                continue  # every notice was lost, and the instance is there: nobody can know
+            if not delivery.any_arrived(machine.node):
+                continue  # every notice was lost, and the instance lives: no function can know
             record = node.interruption
             if record is None or not node.unschedulable:
                 yield "not-cordoned", f"{node.name} had {row.kind} and lives on uncordoned"
@@ -114,9 +120,9 @@ def _left_open(
 
 
 def _reported(
-    simulation: Simulation, rig_cluster: HollowRigCluster, hearing: Hearing
+    simulation: Simulation, rig_cluster: HollowRigCluster, delivery: NoticeDelivery
 ) -> Iterator[tuple[str, str]]:
-    """What was written on a Node and went has one report: not two names, and not none."""
+    """An interruption that was recorded on a Node that is gone has exactly one report."""
     simulation.responder.hand_in(simulation.measurement)
     began = simulation.measurement.started
     reports = Counter(name.partition("@")[0] for name in simulation.measurement.reports)
@@ -127,8 +133,8 @@ def _reported(
         cordoned, gone = simulation.measurement.nodes[machine.id].cordoned, machine.gone
         if number or cordoned is None or gone is None:
             continue
-        if hearing.writes_a_report(since(began, cordoned), since(began, gone)):
-            yield "not-reported", f"{machine.node} was cordoned and went, and no report says so"
+        if delivery.report_expected(since(began, cordoned), since(began, gone)):
+            yield "not-reported", f"{machine.node} was cordoned and is gone, and has no report"
 
 
 def _annotations(obj: dict[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Storms as files: what is played is read as any drill is, and what failed can be played again."""
+"""Storms as files: a storm is read like any drill, and one that failed can be played again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from plimsoll_testbed.scenario.drill import Drill, read_drill
-from plimsoll_testbed.storms.model import Storm
+from plimsoll_testbed.storms.model import MAIN, Storm
 
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -19,7 +19,7 @@ def write_storm(storm: Storm, folder: Path, *, comment: str = "") -> Path:
     Args:
         storm: the storm.
         folder: holds this storm only.
-        comment: what to say at the top of the scenario.
+        comment: stands at the top of the scenario.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, documents in storm.files().items():
@@ -33,10 +33,7 @@ def read_storm(storm: Storm) -> Drill:
     """Return a storm's drill, read from files that are gone afterwards.
 
     Raises:
-        BadScenario: a storm was drawn, or shrunk, that is no valid drill.
+        BadScenario: the storm is no valid drill.
     """
     with tempfile.TemporaryDirectory(prefix="plimsoll-storm-") as folder:
         return read_drill(write_storm(storm, Path(folder)))
-
-
-MAIN = "drill.yaml"

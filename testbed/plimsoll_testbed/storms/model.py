@@ -1,6 +1,6 @@
-"""A storm: a small drill as plain values, easy to draw, to take things out of, and to write down.
+"""A storm: a small drill as plain values, easy to draw, to shrink, and to write to files.
 
-What it renders is the scenario and the manifests that anybody could have written by hand.
+It renders the scenario and the manifests that a person would have written by hand.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from plimsoll_testbed.storms.workload import Workload, priority_class
 type Json = dict[str, Any]
 
 CLUSTER: Final = "harbor"
+MAIN: Final = "drill.yaml"
 MANIFESTS: Final = "workloads.yaml"
 HORIZON_SECONDS: Final = 900
 
@@ -98,7 +99,7 @@ class Storm:
                 "timeline": timeline,
             },
         }
-        return {"drill.yaml": [scenario], **files}
+        return {MAIN: [scenario], **files}
 
     def _at(self, event: Rollout) -> Workload:
         """Return a workload as its owner last scaled it: a rollout does not change the count."""

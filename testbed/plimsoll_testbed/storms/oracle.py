@@ -1,20 +1,19 @@
 """The oracle: what a plan that knew everything could have saved, found by exact search.
 
-It answers for plain storms only: one batch of notices in one instant, each with its end, nothing
-broken, nothing scaled or rolled out by anybody (an autoscaler neither), all pods of one priority,
-and at most `FEW` pods that must go. What it assumes:
+It answers for plain storms only: one batch of notices in one instant, each with its end, no fault,
+no rollout and no new count (also not by an autoscaler), all pods of one priority, and at most `FEW`
+pods to evict. What it assumes:
 
-* A pod can be told to stop at once, so whoever stops within the time left need not be killed.
-* A workload is kept above zero when one of its pods is Ready elsewhere before the last one must be
-  told to stop, and every pod is to have its whole grace period: that it may stop sooner is not
-  known to anybody.
-* A Deployment whose count is its own has its replacement first. All others have a pod leave first,
-  within their budget; a single pod of those cannot be kept, and is no loss of the plan.
-* New nodes come from on-demand groups that may grow; spot groups may be about to go as well.
-* The plan takes `HEARD` seconds to begin and `DONE` to end. Between that and the true latest moment
-  nothing is promised.
+* A pod can be evicted at once, so a pod that stops within the time left need not be killed.
+* A workload stays above zero if one of its pods is Ready elsewhere before its last one is evicted,
+  and every pod gets its whole grace period: that it may stop sooner cannot be known.
+* A Deployment that holds its own count gets the replacement first. All others lose a pod first,
+  within their budget; a single pod of those cannot be kept, which is no fault of the plan.
+* New nodes come from on-demand groups that may grow; spot groups may be interrupted as well.
+* The plan begins within `DETECTED` seconds and takes `DONE` seconds to end. The oracle promises
+  nothing for what is tighter.
 
-So it never says of more than is possible that it is; it may say of less.
+So what it calls possible is possible; it may miss some of it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from plimsoll_testbed.storms.timeline import Notices
 from plimsoll_testbed.storms.workload import SCALED, Workload
 
 FEW: Final = 6
-HEARD: Final = 5.0
+DETECTED: Final = 5.0
 DONE: Final = 8.0
 _ENDS: Final = frozenset(
     {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
@@ -53,7 +52,7 @@ class Before:
 
 
 def knows(storm: Storm) -> bool:
-    """Whether the oracle answers for a storm, but for the number of pods."""
+    """Whether the oracle answers for a storm, apart from the number of pods."""
     return (
         len(storm.events) == 1
         and isinstance(event := storm.events[0], Notices)
@@ -66,7 +65,7 @@ def knows(storm: Storm) -> bool:
 def not_saved(
     storm: Storm, before: Before, simulation: Simulation, report: Report
 ) -> list[tuple[str, str]] | None:
-    """Return what could have been saved and was not; None where the oracle does not know."""
+    """Return what could have been saved and was not; None if the oracle does not know."""
     fleet = simulation.rig_clusters[CLUSTER].fleet
     interrupted = {m.node: m for m in fleet.machine.values() if m.notices}
     evictable = [
@@ -83,7 +82,7 @@ def not_saved(
 
 
 def _workload(storm: Storm, pod: Pod) -> Workload | None:
-    """Return whose pod it is, by its label; daemons stay with their node."""
+    """Return the workload of a pod by its label; DaemonSet pods stay with their node."""
     name = pod.labels.get("app")
     return next((w for w in storm.workloads if w.name == name and w.kind != "DaemonSet"), None)
 
@@ -93,16 +92,16 @@ def _killed(
 ) -> Iterator[tuple[str, str]]:
     for row in report["workloads"]:
         mine = [w for pod in evictable if (w := _workload(storm, pod)) and w.name == row["name"]]
-        lost = sum(min(w.stop_seconds, w.grace_seconds) > left - HEARD - DONE for w in mine)
-        felt = row["pods_killed"] + row["pods_cut_short"]
-        if felt > lost:
-            yield "oracle-killed", f"{felt} of {row['name']}, and {lost} could not be saved"
+        lost = sum(min(w.stop_seconds, w.grace_seconds) > left - DETECTED - DONE for w in mine)
+        killed = row["pods_killed"] + row["pods_cut_short"]
+        if killed > lost:
+            yield "oracle-killed", f"{killed} of {row['name']}, and {lost} could not be saved"
 
 
 class _Search:
     """Places one replacement for each workload that would be at zero, in the best way there is."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the whole world of the question
+    def __init__(  # noqa: PLR0913, PLR0917 - all that the search depends on
         self,
         storm: Storm,
         seen: Observation,
@@ -111,20 +110,20 @@ class _Search:
         left: float,
         simulation: Simulation,
     ) -> None:
-        self._storm, self._left, self._interrupted_groups = storm, left, interrupted
+        self._storm, self._left, self._interrupted = storm, left, interrupted
         nodes = [replace(n, unschedulable=True) if n.name in interrupted else n for n in seen.nodes]
         self._snapshot = ClusterSnapshot(nodes, seen.pods, seen.claims)
         self._fleet = simulation.rig_clusters[CLUSTER].fleet
         self._seen = seen
-        self._doomed: dict[str, list[Pod]] = {w.name: [] for w in storm.workloads}
+        self._evictable: dict[str, list[Pod]] = {w.name: [] for w in storm.workloads}
         for pod in evictable:
             workload = _workload(storm, pod)
             if workload is not None:
-                self._doomed[workload.name].append(pod)
+                self._evictable[workload.name].append(pod)
         self._ready_after = self._add_new_nodes()
 
     def at_zero(self, report: Report) -> Iterator[tuple[str, str]]:
-        """Yield where more workloads were at zero than had to be."""
+        """Yield the workloads that were at zero and need not have been."""
         rows = {row["name"]: row for row in report["workloads"]}
         risky = [w for w in self._storm.workloads if w.kind in SCALED and self._at_risk(w)]
         hit = [n for n, row in rows.items() if row["seconds_at_zero"] > 0 and row["ready_floor"]]
@@ -140,7 +139,7 @@ class _Search:
 
     def _at_risk(self, workload: Workload) -> bool:
         pods = [p for p in self._seen.pods if _workload(self._storm, p) is workload]
-        return bool(pods) and all(p.node in self._interrupted_groups for p in pods)
+        return bool(pods) and all(p.node in self._interrupted for p in pods)
 
     def _surges(self, workload: Workload) -> bool:
         if workload.kind == "ReplicaSet":
@@ -170,11 +169,11 @@ class _Search:
         return best
 
     def _places(self, workload: Workload, snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, str]]:
-        takes = workload.startup_seconds + HEARD
+        takes = workload.startup_seconds + DETECTED
         if not self._surges(workload):
             takes += workload.stop_seconds + DONE  # and a volume has to follow
         must_leave = self._left - workload.grace_seconds - DONE
-        for evictable in self._doomed[workload.name]:
+        for evictable in self._evictable[workload.name]:
             pod = replacement_of(evictable) if self._surges(workload) else evictable
             for node in snapshot.candidates(pod):
                 if self._ready_after.get(node.name, 0.0) + takes <= must_leave:
@@ -183,20 +182,20 @@ class _Search:
                 return  # one replacement is as good as another
 
     def _add_new_nodes(self) -> dict[str, float]:
-        """Add every node that could be asked for; return after how many seconds each is there."""
+        """Add every node that a scale-up could bring; return after how many seconds each is Ready."""
         daemons = Daemons(self._snapshot)
         after: dict[str, float] = {}
         for spec in self._storm.groups:
             group = group_of(self._fleet.groups[spec.name])
             if spec.capacity != "on-demand" or spec.kind != "asg" or group.template is None:
                 continue
-            if any(name.rpartition("-")[0] == spec.name for name in self._interrupted_groups):
-                continue  # it launches again by itself, and may not have more
+            if any(name.rpartition("-")[0] == spec.name for name in self._interrupted):
+                continue  # it replaces its own instances, and may not grow further
             for number in range(min(FEW, spec.most - spec.size)):
                 zone = spec.zones[number % len(spec.zones)]
                 node = future_node(group, group.template, zone, f"new-{spec.name}-{number}")
                 self._snapshot.add_node(node)
                 for daemon in daemons.on(node):
                     self._snapshot.place(daemon, node.name)
-                after[node.name] = spec.startup_seconds + HEARD
+                after[node.name] = spec.startup_seconds + DETECTED
         return after

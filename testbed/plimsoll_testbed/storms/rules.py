@@ -1,7 +1,7 @@
 """What the responder may write, judged by the state of the cluster just before.
 
-Each rule returns its name and what is wrong. They ask the same pure functions for room (`Board`)
-as the planner does, since these are the scheduler's; all else they work out anew.
+Each rule returns its name and what is wrong. The rules ask the planner's `ClusterSnapshot` what fits
+where, since that is the scheduler's rule; they derive everything else independently.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.hollow.store import Store
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
-from plimsoll_testbed.storms.hearing import Hearing, since
+from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 from plimsoll_testbed.storms.workload import GITOPS
 from plimsoll_testbed.storms.writes import GENERATIONS, KINDS, Write
 
 type Wrong = tuple[str, str]
-HEARD: Final = timedelta(seconds=5)
-"""How soon it is known that an instance is past its deadline, when nothing is broken."""
+DETECTED: Final = timedelta(seconds=5)
+"""How soon it is known that an instance is past its deadline, when no fault is active."""
 WRITTEN: Final = timedelta(seconds=60)
-"""How soon a notice is on its node, also when the API server was away meanwhile."""
+"""How soon a notice is recorded on its node, also if the API server was away meanwhile."""
 SILENT: Final = timedelta(seconds=75)
-"""How long an instance may be gone without a word until a resync knows."""
+"""How long an instance may be gone without a notice before a resync finds out."""
 _NAMES_ITS_END: Final = frozenset(
     {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
 )
 """Notices that say when the instance goes; a lifecycle action does not say its hook's timeout."""
-_PUTS_OFF: Final = "health-scheduled-change"
-"""A later one about the same change puts it off. The rig lets the instance go at the first date."""
+_POSTPONES: Final = "health-scheduled-change"
+"""A later one about the same change postpones it. The rig ends the instance at the first date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,26 +47,26 @@ class Situation:
 
     rig_cluster: HollowRigCluster
     measurement: Measurement
-    hearing: Hearing
-    look: Callable[[], Observation]
-    """Looks at the cluster itself, not at what the responder last read of it."""
+    delivery: NoticeDelivery
+    observe: Callable[[], Observation]
+    """Observes the cluster itself, not what the responder last read of it."""
 
 
-def judged(write: Write, scene: Situation) -> list[Wrong]:
+def judged(write: Write, situation: Situation) -> list[Wrong]:
     """Return what is wrong with a write, before it happens."""
     plural = write.target.resource.plural
     namespace = write.target.namespace or ""
     if plural == "pods" and (write.target.subresource == "eviction" or write.method == "DELETE"):
-        seen = scene.look()
+        seen = situation.observe()
         pod = next((p for p in seen.pods if (p.namespace, p.name) == (namespace, write.name)), None)
-        return [] if pod is None else list(_Leaving(write, scene, seen, pod).wrong())
+        return [] if pod is None else list(_Removal(write, situation, seen, pod).wrong())
     if plural in KINDS and "replicas" in write.body.get("spec", {}):
-        key = (scene.rig_cluster.name, namespace, KINDS[plural], write.name)
-        metrics = scene.measurement.workload_metrics.get(key)
+        key = (situation.rig_cluster.name, namespace, KINDS[plural], write.name)
+        metrics = situation.measurement.workload_metrics.get(key)
         return (
             []
             if metrics is None
-            else list(_scaling(write, metrics, scene.rig_cluster.cluster.store))
+            else list(_scaling(write, metrics, situation.rig_cluster.cluster.store))
         )
     return []
 
@@ -74,7 +74,7 @@ def judged(write: Write, scene: Situation) -> list[Wrong]:
 def _scaling(write: Write, metrics: WorkloadMetrics, store: Store) -> Iterator[Wrong]:
     """A count is never set below the owner's, nor above it without a note of what to restore.
 
-    Where somebody else holds it to what is declared, it is not raised at all.
+    Where an autoscaler or a GitOps tool holds the declared count, it is not raised at all.
     """
     replicas = write.body["spec"]["replicas"]
     note = (write.body.get("metadata", {}).get("annotations") or {}).get(SURGE)
@@ -104,28 +104,31 @@ def _held(write: Write, store: Store) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaving:
-    """An eviction, or a delete, of one pod."""
+class _Removal:
+    """An eviction or a delete of one pod."""
 
     write: Write
-    scene: Situation
+    situation: Situation
     seen: Observation
     pod: Pod
 
     def wrong(self) -> Iterator[Wrong]:
         pod, node = self.pod, self.seen.node.get(self.pod.node or "")
-        machine = None if pod.node is None else self.scene.rig_cluster.fleet.on_node(pod.node)
+        machine = None if pod.node is None else self.situation.rig_cluster.fleet.on_node(pod.node)
         grace = self._grace()
         if machine is None or node is None:
             return  # it died with its instance
         if grace == 0:
             yield "forced-while-alive", f"{pod} of {node.name}, whose instance lives"
         if node.interruption is None:
-            yield "left-healthy-node", f"{pod} of {node.name}, which has no record of going"
+            yield (
+                "left-healthy-node",
+                f"{pod} of {node.name}, which has no record of an interruption",
+            )
         deadline = None if node.interruption is None else node.interruption.deadline
         ends = self._announced(machine)
         if ends is not None and (deadline is None or deadline > ends):
-            yield "deadline-too-late", f"{node.name} ends sooner than its record says"
+            yield "deadline-too-late", f"{node.name} ends before the deadline of its record"
         if grace is not None and deadline is not None:
             left = (deadline - self.write.now).total_seconds()
             if grace < min(pod.grace_seconds, max(1, int(left))):
@@ -139,16 +142,16 @@ class _Leaving:
             yield from self._early(node)
 
     def _announced(self, machine: Machine) -> datetime | None:
-        """Return when an instance goes, where all that decides it was heard long enough ago."""
-        heard = self.write.now - WRITTEN - self.scene.hearing.slack
-        told = all(kind in _NAMES_ITS_END and at < heard for kind, at in machine.notices)
-        known = machine.notices and self.scene.hearing.heard_all_of(machine.node)
-        put_off = sum(kind == _PUTS_OFF for kind, _ in machine.notices) > 1
-        return machine.ends if told and known and not put_off else None
+        """Return when an instance ends, if all notices that say so arrived long enough ago."""
+        arrived = self.write.now - WRITTEN - self.situation.delivery.slack
+        told = all(kind in _NAMES_ITS_END and at < arrived for kind, at in machine.notices)
+        known = machine.notices and self.situation.delivery.all_arrived(machine.node)
+        postponed = sum(kind == _POSTPONES for kind, _ in machine.notices) > 1
+        return machine.ends if told and known and not postponed else None
 
     def _observations_are_old(self) -> bool:
-        zero = self.scene.measurement.started
-        return self.scene.hearing.observations_are_old(since(zero, self.write.now))
+        zero = self.situation.measurement.started
+        return self.situation.delivery.observations_are_old(since(zero, self.write.now))
 
     def _grace(self) -> int | None:
         options = self.write.body.get("deleteOptions", self.write.body)
@@ -156,11 +159,11 @@ class _Leaving:
         return grace
 
     def _early(self, node: Node) -> Iterator[Wrong]:
-        """Before its latest safe start a pod that serves leaves only where that costs nothing."""
+        """Before its latest safe start a serving pod is removed only where that costs nothing."""
         pod, owner = self.pod, self.seen.owner(self.pod)
         metrics = None if owner is None else self._metrics(owner)
         if owner is None or metrics is None or not metrics.counted:
-            yield "early", f"{pod}, which may finish, or which nobody makes anew"
+            yield "early", f"{pod}, which may finish, or which no controller recreates"
             return
         mates = [p for p in self.seen.of_workload.get(owner, ()) if self._serves(p)]
         staying = [p for p in mates if self._stays(p)]
@@ -169,66 +172,69 @@ class _Leaving:
         if len(mates) - 1 < metrics.floor:
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
             yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {metrics.floor}"
-        if not self._has_room():
-            yield "no-room", f"{pod} of {node.name} has no place to go to"
+        if not self._has_headroom():
+            yield "no-headroom", f"no node has headroom for the replacement of {pod} of {node.name}"
 
     def _rolls_out(self, owner: Ref) -> bool:
-        """Whether its pods are of two generations: then its controller takes pods as well."""
+        """Whether its pods are of two generations: then its controller deletes pods as well."""
         pods = self.seen.of_workload.get(owner, ())
         generations = {p.labels.get(key) for p in pods for key in GENERATIONS if key in p.labels}
         return len(generations) > 1 or self.seen.workload[owner].rolling_out
 
     def _metrics(self, owner: Ref) -> WorkloadMetrics | None:
-        return self.scene.measurement.workload_metrics.get(
-            (self.scene.rig_cluster.name, owner.namespace, owner.kind, owner.name)
+        return self.situation.measurement.workload_metrics.get(
+            (self.situation.rig_cluster.name, owner.namespace, owner.kind, owner.name)
         )
 
     def _serves(self, pod: Pod) -> bool:
-        """What the API server shows, but for deaths that are on record or that a resync has seen."""
+        """Whether a pod serves as far as can be known: deaths count once recorded or found by a resync."""
         if not pod.serving or pod.node is None:
             return False
-        if self.scene.rig_cluster.fleet.on_node(pod.node) is not None:
+        if self.situation.rig_cluster.fleet.on_node(pod.node) is not None:
             return True
         node = self.seen.node.get(pod.node)
         record = None if node is None else node.interruption
         if record is not None and (record.gone is not None or self._past(record.deadline)):
             return False
-        slack = self.scene.hearing.slack
+        slack = self.situation.delivery.slack
         return any(
             machine.gone is not None and machine.gone > self.write.now - SILENT - slack
-            for machine in self.scene.rig_cluster.fleet.machine.values()
+            for machine in self.situation.rig_cluster.fleet.machine.values()
             if machine.node == pod.node
         )
 
     def _past(self, deadline: datetime | None) -> bool:
-        return deadline is not None and deadline + HEARD + self.scene.hearing.slack < self.write.now
+        return (
+            deadline is not None
+            and deadline + DETECTED + self.situation.delivery.slack < self.write.now
+        )
 
     def _stays(self, pod: Pod) -> bool:
         node = self.seen.node.get(pod.node or "")
         return node is not None and node.interruption is None and not node.unschedulable
 
-    def _has_room(self) -> bool:
-        """Whether its replacement has a place now that takes nothing from others who wait.
+    def _has_headroom(self) -> bool:
+        """Whether its replacement fits now without taking a place from pods that wait.
 
-        kube-scheduler may deal the places in another way; that it can be done is what counts.
+        kube-scheduler may place the pods in another way; what counts is that a placement exists.
         """
         nodes = [
             replace(n, unschedulable=True) if n.interruption is not None else n
             for n in self.seen.nodes
         ]
         snapshot = ClusterSnapshot(nodes, self.seen.pods, self.seen.claims)
-        promised = sorted(self._promised(), key=lambda pod: -pod.priority)
-        alone = _packed(snapshot.copy(), promised)
+        waiting = sorted(self._waiting(), key=lambda pod: -pod.priority)
+        alone = _packed(snapshot.copy(), waiting)
         snapshot.remove(self.pod)
         for node in snapshot.candidates(self.pod):
             twin = snapshot.copy()
             twin.place(self.pod, node.name)
-            if _packed(twin, promised) >= alone:
+            if _packed(twin, waiting) >= alone:
                 return True
         return False
 
-    def _promised(self) -> Iterator[Pod]:
-        """Yield who takes room before it: what is Pending, and what will be made for the leaving."""
+    def _waiting(self) -> Iterator[Pod]:
+        """Yield the pods that take headroom first: Pending pods, and replacements of terminating ones."""
         yield from (p for p in self.seen.pods if p.pending)
         for ref, workload in self.seen.workload.items():
             pods = self.seen.of_workload.get(ref, ())
@@ -238,7 +244,7 @@ class _Leaving:
 
 
 def _packed(snapshot: ClusterSnapshot, pods: Sequence[Pod]) -> int:
-    """Place as many pods as there is room for, and return how many."""
+    """Place as many pods as fit, and return how many."""
     placed = 0
     for pod in pods:
         node = snapshot.choose(pod)

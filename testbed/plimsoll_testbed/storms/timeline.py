@@ -41,7 +41,7 @@ class Notices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Something that is broken for a while."""
+    """Something that fails for a while."""
 
     at: int
     fault: str

@@ -1,35 +1,38 @@
-"""Looks over the responder's shoulder: every write it makes is judged by what was true just before.
+"""Judges every write of the responder by the state of the cluster just before it.
 
-The API of the hollow cluster is put behind one that first looks, then lets the write happen. What
-is looked at is the cluster itself, not what the responder last read of it.
+The API of the hollow cluster is replaced by one that observes the cluster, then lets the write
+happen. It observes the cluster itself, not what the responder last read of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import Final
+from typing import Any, Final, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.observation import Observation
+from plimsoll_testbed.model.hollow.api import HollowApi, Response
+from plimsoll_testbed.model.hollow.conditions import controller_of
+from plimsoll_testbed.model.hollow.routes import Target, target_of
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import Invocation
-from plimsoll_testbed.storms.hearing import Hearing, since
-from plimsoll_testbed.storms.rules import Situation, judged
+from plimsoll_testbed.storms.model import CLUSTER
+from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
+from plimsoll_testbed.storms.rules import Situation, Wrong, judged
 from plimsoll_testbed.storms.scaleins import ScaleIns
-from plimsoll_testbed.storms.watchedapi import WatchedApi, Watching
 from plimsoll_testbed.storms.writes import Write
 
 WATCHER: Final = "storms"
+_FAILED: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """Something that must not be."""
+    """A rule that was broken."""
 
     rule: str
     """Its name, short and the same in every storm."""
@@ -38,103 +41,130 @@ class Violation:
     what: str
 
 
-@dataclass(slots=True)
-class Findings:
-    """What was found wrong in one drill, each rule and object once."""
-
-    found: list[Violation] = field(default_factory=list)
-
-    def add(self, rule: str, seconds: float, what: str) -> None:
-        """Note a violation."""
-        violation = Violation(rule=rule, seconds=round(seconds, 3), what=what)
-        if violation not in self.found:
-            self.found.append(violation)
-
-
 class Watch:
-    """Watches one simulation from time 0 to its end."""
+    """Watches the one cluster of a simulation from time 0 to its end."""
 
     def __init__(
         self,
         simulation: Simulation,
         responder: str,
-        hearing: Hearing,
+        delivery: NoticeDelivery,
         *,
         lease_for_all: bool = False,
     ) -> None:
         self.simulation = simulation
-        self.hearing = hearing
-        self.findings = Findings()
-        self._eyes: dict[str, KubernetesCluster] = {}
-        self._desired: dict[tuple[str, str], int] = {}
-        self._ends: dict[str, datetime | None] = {}
-        for name, rig_cluster in simulation.rig_clusters.items():
-            self._eyes[name] = KubernetesCluster(
-                HollowTransport(rig_cluster.cluster, simulation.clock, user=WATCHER),
-                name,
-                simulation.clock,
-                workers=SerialWorkers(),
-            )
-            rig_cluster.cluster.api = WatchedApi(
-                rig_cluster.cluster.store,
-                responder,
-                Watching(
-                    before=partial(self._judge, rig_cluster),
-                    note=self.note,
-                    scale_ins=ScaleIns(rig_cluster, simulation.measurement, self.note),
-                ),
-                lease_for_all=lease_for_all,
-            )
+        self.delivery = delivery
+        self.rig_cluster = simulation.rig_clusters[CLUSTER]
+        self.violations: list[Violation] = []
+        self._observer = KubernetesCluster(
+            HollowTransport(self.rig_cluster.cluster, simulation.clock, user=WATCHER),
+            CLUSTER,
+            simulation.clock,
+            workers=SerialWorkers(),
+        )
+        self.scale_ins = ScaleIns(self.rig_cluster, simulation.measurement, self.note)
+        self._desired: dict[str, int] = {}
+        self.rig_cluster.cluster.api = _WatchedApi(self, responder, lease_for_all=lease_for_all)
 
     def note(self, rule: str, what: str) -> None:
-        """Note a violation of now."""
-        measurement = self.simulation.measurement
-        elapsed = since(measurement.started, self.simulation.clock.now())
-        self.findings.add(rule, elapsed.total_seconds(), what)
+        """Note a violation of now, each once."""
+        zero = self.simulation.measurement.started
+        seconds = since(zero, self.simulation.clock.now()).total_seconds()
+        violation = Violation(rule=rule, seconds=round(seconds, 3), what=what)
+        if violation not in self.violations:
+            self.violations.append(violation)
 
-    def seen(self, rig_cluster: HollowRigCluster) -> Observation:
-        """Return what a look at a cluster finds just now."""
-        return self._eyes[rig_cluster.name].observe()
+    def observe(self) -> Observation:
+        """Return the state of the cluster just now."""
+        return self._observer.observe()
 
     def called(self, invocation: Invocation) -> None:
         """Judge a call to AWS, right after it."""
         operation = invocation.last_call
-        for rig_cluster in self.simulation.rig_clusters.values():
-            for group in rig_cluster.fleet.groups.values():
-                key = (rig_cluster.name, group.spec.name)
-                if group.desired < self._desired.get(key, group.desired):
-                    self.note("desired-lowered", f"{group.spec.name} by {operation}")
-                self._desired[key] = group.desired
-            if operation.startswith("autoscaling:"):
-                self._judge_ends(rig_cluster, operation)
+        for name, group in self.rig_cluster.fleet.groups.items():
+            if group.desired < self._desired.get(name, group.desired):
+                self.note("desired-lowered", f"{name} by {operation}")
+            self._desired[name] = group.desired
+        if operation.startswith("autoscaling:"):
+            self._judge_terminations(operation)
 
-    def _judge_ends(self, rig_cluster: HollowRigCluster, operation: str) -> None:
-        """No instance is ended at our word before its node is empty."""
+    def _judge_terminations(self, operation: str) -> None:
+        """Plimsoll terminates no instance before its node is empty."""
         now = self.simulation.clock.now()
-        for machine in rig_cluster.fleet.alive():
+        for machine in self.rig_cluster.fleet.alive():
             if machine.ends is None or machine.ends > now:
                 continue
             row = self.simulation.measurement.nodes[machine.id]
             pods = [
                 pod["metadata"]["name"]
-                for pod in rig_cluster.cluster.store.all("pods")
+                for pod in self.rig_cluster.cluster.store.all("pods")
                 if pod["spec"].get("nodeName") == machine.node
                 and pod.get("status", {}).get("phase") == "Running"
-                and not any(
-                    owner["kind"] == "DaemonSet"
-                    for owner in pod["metadata"].get("ownerReferences", ())
-                )
+                and (controller_of(pod) or {}).get("kind") != "DaemonSet"
             ]
             if pods and row.deadline != machine.ends:
                 self.note("ended-not-empty", f"{operation} of {machine.node} with {pods}")
 
-    def _judge(self, rig_cluster: HollowRigCluster, write: Write) -> list[tuple[str, str]]:
+    def judge(self, write: Write) -> list[Wrong]:
+        """Return what is wrong with a write of the responder, before it happens."""
         if self.simulation.measurement.started is None:
             return []
-        scene = Situation(
-            rig_cluster=rig_cluster,
+        situation = Situation(
+            rig_cluster=self.rig_cluster,
             measurement=self.simulation.measurement,
-            hearing=self.hearing,
-            look=lambda: self.seen(rig_cluster),
+            delivery=self.delivery,
+            observe=self.observe,
         )
-        return judged(write, scene)
+        return judged(write, situation)
+
+
+class _WatchedApi(HollowApi):
+    """An API server that has the responder's writes judged before they happen."""
+
+    def __init__(self, watch: Watch, user: str, *, lease_for_all: bool) -> None:
+        super().__init__(watch.rig_cluster.cluster.store)
+        self._watch = watch
+        self._user = user
+        self._lease_for_all = lease_for_all
+        self._unattributable: set[str] = set()
+        """Workloads whose owner declared the count that a temporary change had set already."""
+
+    @override
+    def handle(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        *,
+        now: datetime,
+        user: str = "",
+    ) -> Response:
+        target = target_of(path)
+        ours = user == self._user
+        about_lease = ours and target is not None and target.resource.plural == "leases"
+        if about_lease and target is not None and self._lease_for_all:
+            return _lease(method, target, body)
+        if about_lease or target is None or not target.name or method == "GET":
+            return super().handle(method, path, query, body, content_type, now=now, user=user)
+        write = Write(method=method, target=target, name=target.name, body=body or {}, now=now)
+        ours = ours and path not in self._unattributable
+        with self._watch.scale_ins.during(write, ours=ours):
+            wrong = self._watch.judge(write) if ours else []
+            revision = self.store.revision
+            answer = super().handle(method, path, query, body, content_type, now=now, user=user)
+        if path.endswith("/scale") and self.store.revision == revision:
+            # A no-op write leaves no trace: the count is the owner's now, and nothing shows it.
+            self._unattributable.add(path.removesuffix("/scale"))
+        for violation in wrong if answer.status < _FAILED else ():  # what was refused did no harm
+            self._watch.note(*violation)
+        return answer
+
+
+def _lease(method: str, target: Target, body: Any) -> Response:
+    """Let everybody who asks hold the lease: several executors at once."""
+    if method == "GET":
+        metadata = {"name": target.name, "namespace": target.namespace, "resourceVersion": "1"}
+        return Response(status=200, body={"metadata": metadata, "spec": {}})
+    return Response(status=201 if method == "POST" else 200, body=body)

@@ -1,4 +1,4 @@
-"""A workload of a storm, as plain values, and the manifests that it stands for."""
+"""A workload of a storm as plain values, and its manifests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Workload:
     apart: bool = False
     """No two of its pods on a node, by pod anti-affinity."""
     soft: bool = False
-    """Whether spread and anti-affinity are mere wishes."""
+    """Whether spread and anti-affinity are preferences."""
     autoscaled: tuple[int, int] | None = None
     """The bounds of a HorizontalPodAutoscaler."""
     priority: int = 0
@@ -166,8 +166,8 @@ class Workload:
     def _apart(self, mine: Json) -> Json:
         term = {"topologyKey": HOSTNAME, "labelSelector": mine}
         if self.soft:
-            wish = {"weight": 100, "podAffinityTerm": term}
-            return {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}
+            preferred = {"weight": 100, "podAffinityTerm": term}
+            return {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
         return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
