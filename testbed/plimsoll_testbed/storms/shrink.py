@@ -18,7 +18,7 @@ from plimsoll_testbed.storms.model import Group, Storm
 from plimsoll_testbed.storms.timeline import Event, Fault, Notices, Rescale, Rollout
 from plimsoll_testbed.storms.workload import Workload
 
-TRIES: Final = 80
+TRIES: Final = 200
 _OPTIONS: Final = frozenset(
     {"budget", "volumes", "spread", "apart", "gitops", "autoscaled", "priority", "run_seconds"}
 )
