@@ -23,11 +23,11 @@ from plimsoll_testbed.measure.report import Report, as_text
 from plimsoll_testbed.output.live import view
 from plimsoll_testbed.output.screen import Other
 from plimsoll_testbed.output.tables import comparison_table
-from plimsoll_testbed.rigs.registry import RIGS, rig_of
+from plimsoll_testbed.rigs.checkout import Checkout
+from plimsoll_testbed.rigs.registry import RIGS, SIMULATED, rig_of
 from plimsoll_testbed.scenario.drill import Drill, read_drill
 
 EXAMPLE: Final = Path("examples", "all-spot-at-once.yaml")
-SIMULATED: Final = "simulated"
 PACE: Final = 0.1
 """Real seconds for each second of a simulated drill: fast, and slow enough to follow."""
 WIDTH: Final = 140
@@ -68,8 +68,8 @@ def demo(file: Path | None, rig: str, keep: Path | None) -> None:
     Without FILE every spot instance of a small shop gets its notice in the same second. The same
     drill is simulated with a common drain and with nobody who reacts.
     """
-    drill = read_drill(_file(file))
     play = rig_of(rig)
+    drill = read_drill(_file(file))
     if keep is not None:
         _make(keep)
     console = Console(stderr=True, highlight=False)
@@ -136,13 +136,12 @@ def _conclude(report: Report, simulated: dict[str, Report]) -> None:
 def _file(file: Path | None) -> Path:
     if file is not None:
         return file
-    checkout = Path(__file__).resolve().parents[2]
-    for folder in (Path(), checkout):
-        if (folder / EXAMPLE).is_file():
-            return folder / EXAMPLE
-    raise BadInput(
-        f"there is no {EXAMPLE} here: name a FILE, or run this in a checkout of Plimsoll"
-    )
+    if EXAMPLE.is_file():
+        return EXAMPLE
+    try:
+        return Checkout.find().root / EXAMPLE
+    except BadInput as error:
+        raise BadInput(f"there is no {EXAMPLE} here: name a FILE; without one {error}") from error
 
 
 def _make(folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import override
 
 import pytest
 
-import plimsoll
+import plimsoll_testbed
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report, exit_status
 from plimsoll_testbed.rigs.checkout import Checkout
@@ -147,12 +147,17 @@ def test_without_the_built_template_it_ends_with_status_2_and_leaves_nothing(tmp
     """Played from a copy of the package that stands in a checkout where nothing was built."""
     checkout, temporary = tmp_path / "checkout", tmp_path / "temporary"
     temporary.mkdir()
-    package = checkout / "layers" / "core" / "plimsoll"
-    shutil.copytree(Path(plimsoll.__file__).parent, package)
+    package = checkout / "testbed" / "plimsoll_testbed"
+    shutil.copytree(Path(plimsoll_testbed.__file__).parent, package)
+    (checkout / "template.yaml").touch()
     (checkout / ".tools").symlink_to(Checkout.find().root / ".tools")
     done = subprocess.run(
         [sys.executable, "-c", PLIMSOLL, "drill", str(DRILL), "--rig", "emulated"],
-        env=os.environ | {"PYTHONPATH": str(package.parent), "TMPDIR": str(temporary)},
+        env=os.environ
+        | {
+            "PYTHONPATH": f"{package.parent}:{os.environ.get('PYTHONPATH', '')}",
+            "TMPDIR": str(temporary),
+        },
         capture_output=True,
         text=True,
         timeout=60,

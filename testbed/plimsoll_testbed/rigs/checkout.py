@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from plimsoll.domain.errors import Refused
+from plimsoll.domain.errors import BadInput, Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +17,18 @@ class Checkout:
 
     @classmethod
     def find(cls) -> Self:
-        """Return the checkout that this package is installed from."""
-        return cls(root=Path(__file__).resolve().parents[3])
+        """Return the checkout that this package is installed from.
+
+        Raises:
+            BadInput: it was installed from elsewhere, with `pip install .` for example.
+        """
+        root = Path(__file__).resolve().parents[3]
+        if not (root / "template.yaml").is_file():
+            raise BadInput(
+                "this needs a checkout of Plimsoll, and what `make setup build` prepares in it: "
+                "clone the repository, run that there, and use its .venv/bin/plimsoll"
+            )
+        return cls(root=root)
 
     @property
     def sam(self) -> Path:

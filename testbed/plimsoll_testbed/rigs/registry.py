@@ -14,6 +14,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.measure.history import Recorder
 from plimsoll_testbed.measure.listening import Listener
 from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.scenario.drill import Drill
 
 
@@ -51,6 +52,9 @@ RIGS: Final[Mapping[str, str]] = {
 }
 """Name -> module and function."""
 
+SIMULATED: Final = "simulated"
+"""The rig that starts no program, and so needs no checkout."""
+
 RESPONDERS: Final = ("plimsoll", "drain", "none")
 
 
@@ -58,16 +62,16 @@ def rig_of(name: str) -> Rig:
     """Return a rig.
 
     Raises:
-        BadInput: there is no such rig, or its libraries are missing.
+        BadInput: there is no such rig, or it needs a checkout or libraries that are missing.
     """
     if name not in RIGS:
         raise BadInput(f"there is no rig {name}; choose one of these: {', '.join(RIGS)}")
+    if name != SIMULATED:
+        Checkout.find()
     module, _, function = RIGS[name].partition(":")
     try:
         rig: Rig = getattr(import_module(module), function)
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("plimsoll."):
-            raise BadInput(f"the rig {name} is not part of this installation") from error
         raise BadInput(
             f"the rig {name} needs the library {error.name}; install plimsoll[rigs]"
         ) from error

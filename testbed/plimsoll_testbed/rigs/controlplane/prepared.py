@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from cryptography.hazmat.primitives import serialization  # moto, of the rigs, brings it
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.rigs.controlplane.users import TRUSTED
@@ -19,6 +16,9 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 def service_account_key(file: Path) -> None:
     """Write a fresh key for service account tokens."""
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - with plimsoll[rigs]
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - with plimsoll[rigs]
+
     key = ec.generate_private_key(ec.SECP256R1())
     file.write_bytes(
         key.private_bytes(
