@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check test test-cluster test-localstack test-long localstack localstack-down demo build deploy clean
+.PHONY: help setup browser check docs test test-cluster test-localstack test-long localstack localstack-down demo build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -9,6 +9,7 @@ export __SAM_CLI_APP_DIR := $(CURDIR)/.tools/sam-home
 VENV      := .venv/.ready
 SAM       := .tools/sam/.ready
 MINISTACK := .tools/ministack/.ready
+DOCS      := .tools/docs/.ready
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
 # Without these pip first fetches this machine's wheels, and SAM the right ones without their hashes.
@@ -24,12 +25,15 @@ setup: $(VENV) $(SAM) $(MINISTACK) ## Install everything into .venv and .tools (
 browser: ## Find the browser that some tests drive, or install Debian's (as root; else it says how)
 	@infra/local/browser.sh
 
-check: $(VENV) $(SAM) ## Lint, types, order of imports, template
+check: $(VENV) $(SAM) docs ## Lint, types, order of imports, template, site
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
+
+docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhere fails
+	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
 
 test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test, with branch coverage
 	.venv/bin/pytest -m "not cluster and not long and not localstack" --cov --cov-report=term
@@ -72,13 +76,16 @@ deploy: $(BUILT) ## Deploy the built stack to your AWS account (asks before it c
 	.tools/sam/bin/sam deploy $(if $(ENV),--config-env $(ENV))
 
 clean: ## Remove what was built and cached (the environments stay: rm -r .venv .tools)
-	rm -rf .aws-sam .coverage htmlcov .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .aws-sam .site .coverage htmlcov .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV): requirements.lock pyproject.toml
 	@infra/local/environment.sh .venv requirements.lock project
 
 $(SAM): infra/local/sam.lock
 	@infra/local/environment.sh .tools/sam infra/local/sam.lock
+
+$(DOCS): infra/local/docs.lock
+	@infra/local/environment.sh .tools/docs infra/local/docs.lock
 
 $(MINISTACK): infra/local/ministack.lock
 	@infra/local/environment.sh .tools/ministack infra/local/ministack.lock
