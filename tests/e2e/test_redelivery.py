@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
+from plimsoll.domain.fields import parse_time
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
-from plimsoll.domain.objects import parse_time
 from plimsoll.services.drains import FIRST_LEASE_SECONDS
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation

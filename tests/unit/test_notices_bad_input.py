@@ -35,7 +35,7 @@ BODIES = {path.stem: json.loads(path.read_text()) for path in EVENTS.glob("*.jso
         ('{"Message": "{}"}', "neither an EventBridge event"),
         ('{"source": "aws.ec2"}', "detail-type: must be a string, and is missing"),
         ('{"detail-type": "x"}', "source: must be a string, and is missing"),
-        ('{"source": 7, "detail-type": "x"}', "source: must be a string, and is not 7"),
+        ('{"source": 7, "detail-type": "x"}', "source: must be a string, not 7"),
         ('{"Event": {}}', "Event: must be a string"),
     ],
 )
@@ -60,7 +60,7 @@ def test_a_body_nested_without_end_is_refused():
     [
         ("spot-interruption", "time", None, "time: must be a string, and is missing"),
         ("spot-interruption", "time", "soon", "time: must be a time such as"),
-        ("spot-interruption", "time", "2026-11-17T14:14:14", "time: must say its offset"),
+        ("spot-interruption", "time", "2026-11-17T14:14:14", "time: must state its offset"),
         ("spot-interruption", "time", "9999-12-31T23:59:59Z", "time: lies in the year 9999"),
         ("spot-interruption", "account", "1234", "account: must be an account id"),
         ("spot-interruption", "region", "the moon", "region: must be a region"),
@@ -90,7 +90,7 @@ def test_a_body_nested_without_end_is_refused():
             "health-scheduled-change",
             "detail.affectedEntities",
             [{"entityValue": "i-12345678"}, {"entityValue": 7}],
-            "detail.affectedEntities[1].entityValue: must be a string, and is not 7",
+            "detail.affectedEntities[1].entityValue: must be a string, not 7",
         ),
         ("health-scheduled-change", "detail.affectedEntities", [7], "affectedEntities[0]: must be"),
         (

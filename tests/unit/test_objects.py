@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import parse_time
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.objects import (
@@ -19,7 +20,6 @@ from plimsoll.domain.objects import (
     parse_replica_set,
     parse_selector,
     parse_stateful_set,
-    parse_time,
 )
 from plimsoll.domain.pods import Ref, Requirement
 from plimsoll.domain.quantities import Resources
@@ -61,7 +61,7 @@ class TestTimes:
 
     @pytest.mark.parametrize("text", ["", "yesterday", "2026-01-02T12:00:00", "2026-13-02T12:00Z"])
     def test_refuses_what_is_no_moment(self, text):
-        with pytest.raises(BadInput, match="2026-01-02T03:04:05Z"):
+        with pytest.raises(BadInput, match=r"\d\dZ"):
             parse_time(text)
 
 
@@ -379,32 +379,48 @@ class TestBadObjects:
         ("parse", "obj", "place"),
         [
             (parse_pod, pod_json(cpu="lots"), r"spec.containers\[0\].resources.requests: 'lots'"),
-            (parse_pod, pod_json(priority=HIGH), "spec.priority: found 'high'"),
-            (parse_pod, pod_json(containers={}), "spec.containers: found {}, want a list"),
-            (parse_pod, pod_json(nodeSelector={"a": 1}), "spec.nodeSelector.a: found 1"),
-            (parse_pod, pod_json(created="soon"), "metadata.creationTimestamp: 'soon' is no time"),
+            (parse_pod, pod_json(priority=HIGH), "spec.priority: must be .+, not 'high'"),
+            (parse_pod, pod_json(containers={}), "spec.containers: must be a list, not dict"),
+            (parse_pod, pod_json(nodeSelector={"a": 1}), "spec.nodeSelector.a: must be .+, not 1"),
+            (parse_pod, pod_json(created="soon"), "metadata.creationTimestamp: must be a time"),
             (parse_node, node_json(memory="1 GB"), "status.allocatable: '1 GB'"),
-            (parse_node, node_json(labels={"a": NULL}), "metadata.labels.a: found None"),
+            (
+                parse_node,
+                node_json(labels={"a": NULL}),
+                "metadata.labels.a: must be a string, and is missing",
+            ),
             (
                 parse_deployment,
                 {**deployment_json(), "spec": {"replicas": "3"}},
-                "spec.replicas: found '3'",
+                "spec.replicas: must be .+, not '3'",
             ),
-            (parse_deployment, deployment_json(paused="no"), "spec.paused: found 'no'"),
+            (parse_deployment, deployment_json(paused="no"), "spec.paused: must be .+, not 'no'"),
             (
                 parse_deployment,
                 deployment_json(strategy={"rollingUpdate": {"maxSurge": "some"}}),
-                "spec.strategy.rollingUpdate.maxSurge: found 'some'",
+                "spec.strategy.rollingUpdate.maxSurge: must be .+, not 'some'",
             ),
             (
                 parse_stateful_set,
                 stateful_set_json(template=pod_spec_json(tolerations=["all"])),
-                r"spec.tolerations\[0\]: found 'all', want a mapping",
+                r"spec.tolerations\[0\]: must be an object, not 'all'",
             ),
-            (parse_pod, pod_json(volumes=[*mounting(NULL), HIGH]), r"spec.volumes\[1\]: found"),
-            (parse_pod, pod_json(overhead={"cpu": True}), "spec.overhead.cpu: found True"),
-            (parse_pod, pod_json(nodeName=1), "spec.nodeName: found 1, want a string"),
-            (parse_budget, budget_json(minAvailable=True), "spec.minAvailable: found True"),
+            (
+                parse_pod,
+                pod_json(volumes=[*mounting(NULL), HIGH]),
+                r"spec.volumes\[1\]: must be .+",
+            ),
+            (
+                parse_pod,
+                pod_json(overhead={"cpu": True}),
+                "spec.overhead.cpu: must be .+, not True",
+            ),
+            (parse_pod, pod_json(nodeName=1), "spec.nodeName: must be a string, not 1"),
+            (
+                parse_budget,
+                budget_json(minAvailable=True),
+                "spec.minAvailable: must be .+, not True",
+            ),
         ],
     )
     def test_the_message_names_object_and_field(self, parse, obj, place):

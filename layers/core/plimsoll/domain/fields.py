@@ -1,21 +1,65 @@
-"""Reading untyped JSON field by field, so that a wrong one can be named.
+"""Reads untyped JSON field by field, so that an error names the field.
 
-A missing field is never wrong: each reader has a default. A field of the wrong type always is.
+Kubernetes objects leave out what is at its default, so their readers (`text`, `whole`, `pairs` and
+so on) take a missing field as its default. AWS events and our own records are complete, so theirs
+(`required`, `optional`, `instance` and so on) take a missing field as an error, and bound what they
+accept. A field of the wrong type is always an error.
 """
 
 from __future__ import annotations
 
+import email.utils
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from datetime import UTC, datetime
+from typing import Any, Final, Self
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.quantities import Resources
 
-_NO_PAIRS: Mapping[str, Any] = {}
+TEXT_LIMIT: Final = 256
+ARN_LIMIT: Final = 1024
+"""Characters: more than any field that we keep needs, and few enough to write on a Node."""
+
+INSTANCE: Final = re.compile(r"i-(?:[0-9a-f]{8}|[0-9a-f]{17})")
+"""Instance ids have 17 digits since 2016; older accounts still hold some with 8."""
+
+_ACCOUNT: Final = re.compile(r"[0-9]{12}")
+_REGION: Final = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}")
+_YEARS: Final = range(2000, 2101)
+_NO_PAIRS: Final[Mapping[str, Any]] = {}
+
+
+def clip(value: object, limit: int = 80) -> str:
+    """Return an untrusted value for a message, too short to fill the log."""
+    shown = repr(value) if not isinstance(value, (dict, list)) else type(value).__name__
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def parse_time(text: str) -> datetime:
+    """Read ISO 8601 (Kubernetes, EventBridge, Auto Scaling) or RFC 1123 (Health) as UTC.
+
+    The weekday of an RFC 1123 date is not compared with the date: AWS's own samples get it wrong.
+
+    Raises:
+        BadInput: it is no time, or has no offset from UTC.
+    """
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            read = email.utils.parsedate_to_datetime(text)
+        except (ValueError, TypeError, OverflowError):
+            raise BadInput(
+                f"must be a time such as 2026-11-17T14:14:14Z, not {clip(text)}"
+            ) from None
+    if read.tzinfo is None:
+        raise BadInput(f"must state its offset from UTC, as in {text[:40]}Z")
+    return read.astimezone(UTC)
 
 
 class Field:
-    """A value in a JSON document, and the way to it. The way is spelt only when it is needed."""
+    """A value in a JSON document, and its path. The path is spelt only when it is needed."""
 
     __slots__ = ("_name", "_parent", "value")
 
@@ -32,21 +76,24 @@ class Field:
 
     @property
     def path(self) -> str:
-        """The way to this field, such as `spec.containers[0].resources`."""
+        """The path of this field, such as `spec.containers[0].resources`."""
         before = self._parent.path if self._parent is not None else ""
         dot = "." if before and not self._name.startswith("[") else ""
         return f"{before}{dot}{self._name}"
 
     def wrong(self, expected: str) -> BadInput:
         """Return the error that this field is not what it should be."""
-        return BadInput(f"{self.path or 'the object'}: found {self.value!r:.80}, want {expected}")
+        found = "and is missing" if self.value is None else f"not {clip(self.value)}"
+        return BadInput(f"{self.path or 'the object'}: must be {expected}, {found}")
 
-    def each(self) -> Iterator[Self]:
+    def each(self, limit: int | None = None) -> Iterator[Self]:
         """Yield the entries of a list; a missing one has none."""
         if self.value is None:
             return
         if not isinstance(self.value, list | tuple):
             raise self.wrong("a list")
+        if limit is not None and len(self.value) > limit:
+            raise BadInput(f"{self.path}: has {len(self.value)} items, more than {limit}")
         for index, item in enumerate(self.value):
             yield type(self)(item, f"[{index}]", self)
 
@@ -57,6 +104,52 @@ class Field:
         if not isinstance(self.value, str):
             raise self.wrong("a string")
         return self.value
+
+    def required(self, *, limit: int = TEXT_LIMIT) -> str:
+        """Return a string that is there, is not empty and has at most `limit` characters."""
+        if not isinstance(self.value, str) or not self.value:
+            raise self.wrong("a string")
+        if len(self.value) > limit:
+            raise BadInput(f"{self.path}: is longer than {limit} characters")
+        return self.value
+
+    def optional(self, *, limit: int = TEXT_LIMIT) -> str | None:
+        """Return a string of at most `limit` characters; None where it is missing or empty."""
+        return None if self.value in (None, "") else self.required(limit=limit)
+
+    def matching(self, pattern: re.Pattern[str], expected: str) -> str:
+        """Return a required string that matches a pattern as a whole."""
+        value = self.required()
+        if not pattern.fullmatch(value):
+            raise self.wrong(expected)
+        return value
+
+    def instance(self) -> str:
+        """Return an instance id."""
+        return self.matching(INSTANCE, "an instance id such as i-0b662ef9931388ba0")
+
+    def account(self) -> str:
+        """Return an account id: a string of 12 digits, which may begin with zeros."""
+        return self.matching(_ACCOUNT, "an account id of 12 digits")
+
+    def region(self) -> str:
+        """Return the name of a region."""
+        return self.matching(_REGION, "a region such as us-east-1")
+
+    def time(self) -> datetime:
+        """Return a required time, as UTC."""
+        text = self.required()
+        try:
+            time = parse_time(text)
+        except BadInput as error:
+            raise BadInput(f"{self.path}: {error}") from None
+        if time.year not in _YEARS:
+            raise BadInput(f"{self.path}: lies in the year {time.year}")
+        return time
+
+    def optional_time(self) -> datetime | None:
+        """Return a time, as UTC; None where it is missing or empty."""
+        return None if self.value in (None, "") else self.time()
 
     def whole(self, default: int = 0) -> int:
         """Return a whole number."""
@@ -111,9 +204,11 @@ class Field:
         except BadInput as error:
             raise BadInput(f"{self.path}: {error}") from error
 
-    def _mapping(self) -> Mapping[str, Any]:
-        if self.value is None:
-            return _NO_PAIRS
+    def present(self) -> Self:
+        """Return the field itself, which must hold an object."""
         if not isinstance(self.value, Mapping):
-            raise self.wrong("a mapping")
-        return self.value
+            raise self.wrong("an object")
+        return self
+
+    def _mapping(self) -> Mapping[str, Any]:
+        return _NO_PAIRS if self.value is None else self.present().value

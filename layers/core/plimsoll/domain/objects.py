@@ -38,7 +38,7 @@ def _naming[T](kind: str) -> Callable[[Callable[[Field], T]], Callable[[Json], T
         def named(obj: Json) -> T:
             try:
                 if obj is None:
-                    raise Field(obj).wrong("a mapping")
+                    raise Field(obj).wrong("an object")
                 return read(Field(obj))
             except BadInput as error:
                 raise BadInput(f"{kind} {_name_of(obj)}: {error}") from error
@@ -46,21 +46,6 @@ def _naming[T](kind: str) -> Callable[[Callable[[Field], T]], Callable[[Json], T
         return named
 
     return around
-
-
-def parse_time(text: str) -> datetime:
-    """Read a Kubernetes time, such as 2026-01-02T03:04:05Z, with or without fractions.
-
-    Raises:
-        BadInput: it is no time, or has no time zone.
-    """
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise BadInput(f"{text!r} is no time; write for example 2026-01-02T03:04:05Z") from error
-    if moment.tzinfo is None:
-        raise BadInput(f"{text!r} has no time zone; write for example 2026-01-02T03:04:05Z")
-    return moment.astimezone(UTC)
 
 
 @_naming("Node")
@@ -89,7 +74,7 @@ def parse_node(obj: Field) -> Node:
         instance=instance.group(1) if instance else None,
         zone=labels.get(names.ZONE),
         capacity=capacity_of(labels),
-        created=_time(metadata["creationTimestamp"]) or _LONG_AGO,
+        created=metadata["creationTimestamp"].optional_time() or _LONG_AGO,
         interruption=interruption,
         unreadable=unreadable,
     )
@@ -113,8 +98,8 @@ def parse_pod(obj: Field) -> Pod:
         node=spec["nodeName"].text() or None,
         phase=status["phase"].text("Pending"),
         ready=_condition(status, "Ready"),
-        deleting=_time(metadata["deletionTimestamp"]),
-        created=_time(metadata["creationTimestamp"]) or _LONG_AGO,
+        deleting=metadata["deletionTimestamp"].optional_time(),
+        created=metadata["creationTimestamp"].optional_time() or _LONG_AGO,
         grace_seconds=spec["terminationGracePeriodSeconds"].whole(30),
         priority=spec["priority"].whole(),
         mirror=names.MIRROR in annotations or (owner is not None and owner.kind == OwnerKind.NODE),
@@ -296,15 +281,6 @@ def _lags(obj: Field) -> bool:
 
 def _ref(kind: str, metadata: Field) -> Ref:
     return Ref(kind, metadata["namespace"].text("default"), metadata["name"].text())
-
-
-def _time(field: Field) -> datetime | None:
-    if not field:
-        return None
-    try:
-        return parse_time(field.text())
-    except BadInput as error:
-        raise BadInput(f"{field.path}: {error}") from error
 
 
 def _name_of(obj: Any) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 from plimsoll.adapters.kubernetes.calls import CREATE_LEASE, GET_LEASE, UPDATE_LEASE
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.domain.errors import Conflict, NotFound, Refused
+from plimsoll.domain.fields import parse_time
 from plimsoll.domain.names import LEASE, NAMESPACE
-from plimsoll.domain.objects import parse_time
 
 
 def acquire(requests: Requests, holder: str, seconds: float, now: datetime) -> bool:

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from plimsoll.domain.errors import BadInput, Permanent
+from plimsoll.domain.fields import ARN_LIMIT, TEXT_LIMIT, Field, clip
 from plimsoll.domain.interruptions.model import Interruption, NoticeRecord, kept
-from plimsoll.domain.notices.fields import ARN_LIMIT, TEXT_LIMIT, Fields, clip
 
 VERSION: Final = 1
 """Raised only when an older Plimsoll must not touch the record; a new key does not need it."""
@@ -66,19 +66,19 @@ def from_record(text: str) -> Interruption:
     if not isinstance(said, Mapping):
         raise BadInput(f"the record must be a JSON object, not {clip(said)}")
     _check_version(said.get("v"))
-    fields = Fields(said)
-    notices = fields.items("notices", limit=_MAX_NOTICES)
+    fields = Field(said)
+    notices = [notice.present() for notice in fields["notices"].each(_MAX_NOTICES)]
     if not notices:
         raise BadInput("notices: must hold at least one notice")
     return Interruption(
-        instance=fields.instance("instance"),
-        launched=fields.maybe_time("launched"),
-        node=fields.text("node"),
+        instance=fields["instance"].instance(),
+        launched=fields["launched"].optional_time(),
+        node=fields["node"].required(),
         notices=kept(_read_notice(notice) for notice in notices),
-        cordoned=fields.maybe_time("cordoned"),
-        emptied=fields.maybe_time("emptied"),
-        gone=fields.maybe_time("gone"),
-        closed=fields.maybe_time("closed"),
+        cordoned=fields["cordoned"].optional_time(),
+        emptied=fields["emptied"].optional_time(),
+        gone=fields["gone"].optional_time(),
+        closed=fields["closed"].optional_time(),
     )
 
 
@@ -104,17 +104,17 @@ def _notice(notice: NoticeRecord) -> dict[str, object]:
     return {key: value for key, value in said.items() if value is not None}
 
 
-def _read_notice(fields: Fields) -> NoticeRecord:
+def _read_notice(fields: Field) -> NoticeRecord:
     return NoticeRecord(
-        kind=fields.text("kind", limit=63),
-        time=fields.time("time"),
-        id=fields.text("id", limit=_ID_LIMIT),
-        ends=fields.maybe_time("ends"),
-        about=fields.maybe("about", limit=ARN_LIMIT),
-        state=fields.maybe("state", limit=TEXT_LIMIT),
-        group=fields.maybe("group", limit=TEXT_LIMIT),
-        hook=fields.maybe("hook", limit=TEXT_LIMIT),
-        token=fields.maybe("token", limit=TEXT_LIMIT),
+        kind=fields["kind"].required(limit=63),
+        time=fields["time"].time(),
+        id=fields["id"].required(limit=_ID_LIMIT),
+        ends=fields["ends"].optional_time(),
+        about=fields["about"].optional(limit=ARN_LIMIT),
+        state=fields["state"].optional(limit=TEXT_LIMIT),
+        group=fields["group"].optional(limit=TEXT_LIMIT),
+        hook=fields["hook"].optional(limit=TEXT_LIMIT),
+        token=fields["token"].optional(limit=TEXT_LIMIT),
     )
 
 

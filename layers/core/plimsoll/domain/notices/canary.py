@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices.envelope import Envelope
-from plimsoll.domain.notices.fields import clip
 
 SOURCE: Final = "plimsoll.canary"
 DETAIL_TYPE: Final = "Plimsoll Canary"
@@ -37,8 +35,6 @@ class Canary:
 
 def parse(event: Envelope) -> tuple[Canary]:
     """Read the one notice of the event."""
-    word = event.detail.maybe("word")
-    if word is not None and not _WORD.fullmatch(word):
-        place = event.detail.place("word")
-        raise BadInput(f"{place}: must be letters, digits and -, 64 at most, not {clip(word)}")
+    field = event.detail["word"]
+    word = field.optional() and field.matching(_WORD, "letters, digits and -, 64 at most")
     return (Canary(id=event.id, time=event.time, word=word),)

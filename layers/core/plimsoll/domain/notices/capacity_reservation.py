@@ -42,8 +42,8 @@ def parse(event: Envelope) -> tuple[CapacityReservationInterruption]:
     detail = event.detail
     return (
         CapacityReservationInterruption(
-            **event.about(detail.instance("instance-id")),
-            terminates=detail.time("instance-termination-time"),
-            zone_id=detail.maybe("azId", limit=32),
+            **event.about(detail["instance-id"].instance()),
+            terminates=detail["instance-termination-time"].time(),
+            zone_id=detail["azId"].optional(limit=32),
         ),
     )

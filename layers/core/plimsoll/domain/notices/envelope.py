@@ -17,8 +17,8 @@ from datetime import datetime
 from typing import Final, Self
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import ARN_LIMIT, Field, clip
 from plimsoll.domain.notices.about import Common
-from plimsoll.domain.notices.fields import ARN_LIMIT, Fields, clip
 
 BODY_LIMIT: Final = 256 * 1024
 """Bytes. EventBridge takes no larger event, so a larger body is none."""
@@ -35,7 +35,7 @@ _ZONE: Final = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}(?:-[a-z]+-[0-9]{1,
 class Opened:
     """A body whose wrapping is off: who sent it and what it claims to be, nothing checked yet."""
 
-    fields: Fields
+    fields: Field
     source: str
     detail_type: str
     flat: bool = False
@@ -52,7 +52,7 @@ class Envelope:
     region: str | None
     time: datetime
     resources: tuple[str, ...]
-    detail: Fields
+    detail: Field
     received: datetime
 
     @classmethod
@@ -63,10 +63,10 @@ class Envelope:
             return cls(
                 source=opened.source,
                 detail_type=opened.detail_type,
-                id=fields.text("RequestId"),
-                account=fields.account("AccountId"),
+                id=fields["RequestId"].required(),
+                account=fields["AccountId"].account(),
                 region=region,
-                time=fields.time("Time"),
+                time=fields["Time"].time(),
                 resources=(),
                 detail=fields,
                 received=received,
@@ -74,12 +74,12 @@ class Envelope:
         return cls(
             source=opened.source,
             detail_type=opened.detail_type,
-            id=fields.text("id"),
-            account=fields.account("account"),
-            region=fields.region("region"),
-            time=fields.time("time"),
-            resources=_resources(fields.values.get("resources")),
-            detail=fields.inner("detail"),
+            id=fields["id"].required(),
+            account=fields["account"].account(),
+            region=fields["region"].region(),
+            time=fields["time"].time(),
+            resources=_resources(fields["resources"].value),
+            detail=fields["detail"].present(),
             received=received,
         )
 
@@ -114,13 +114,15 @@ def opened(body: object) -> Opened:
     message = values.get("Message")
     if isinstance(message, str) and "detail-type" not in values and "source" not in values:
         values = _object(message, "Message")
-    fields = Fields(values)
+    fields = Field(values)
     if "detail-type" in values or "source" in values:
         return Opened(
-            fields=fields, source=fields.text("source"), detail_type=fields.text("detail-type")
+            fields=fields,
+            source=fields["source"].required(),
+            detail_type=fields["detail-type"].required(),
         )
     if "LifecycleTransition" in values or "Event" in values:
-        said = fields.maybe("LifecycleTransition") or fields.text("Event")
+        said = fields["LifecycleTransition"].optional() or fields["Event"].required()
         return Opened(
             fields=fields, source=AUTO_SCALING, detail_type=_FLAT.get(said, said), flat=True
         )

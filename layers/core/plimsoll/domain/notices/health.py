@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final, Literal, override
 
+from plimsoll.domain.fields import ARN_LIMIT, INSTANCE
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import Envelope
-from plimsoll.domain.notices.fields import ARN_LIMIT, INSTANCE
 from plimsoll.domain.notices.unknown import Unknown
 
 MAX_ENTITIES: Final = 10_000
@@ -54,19 +54,19 @@ class HealthScheduledChange(About):
 def parse(event: Envelope) -> tuple[HealthScheduledChange | Unknown, ...]:
     """Read a notice for each affected instance; entities that are no instances are passed over."""
     detail = event.detail
-    service, category = detail.text("service"), detail.text("eventTypeCategory")
+    service, category = detail["service"].required(), detail["eventTypeCategory"].required()
     if service != "EC2" or category != "scheduledChange":
         return (_unknown(event, f"it is a {category} of {service}, not a scheduledChange of EC2"),)
-    owner = detail.account("affectedAccount") if detail.maybe("affectedAccount") else event.account
-    region = detail.region("eventRegion") if detail.maybe("eventRegion") else event.region
-    communication = detail.maybe("communicationId") or event.id
-    code = detail.text("eventTypeCode")
-    arn = detail.text("eventArn", limit=ARN_LIMIT)
-    starts = detail.maybe_time("startTime")
-    closed = detail.maybe("statusCode") == "closed"
+    owner = detail["affectedAccount"].account() if detail["affectedAccount"] else event.account
+    region = detail["eventRegion"].region() if detail["eventRegion"] else event.region
+    communication = detail["communicationId"].optional() or event.id
+    code = detail["eventTypeCode"].required()
+    arn = detail["eventArn"].required(limit=ARN_LIMIT)
+    starts = detail["startTime"].optional_time()
+    closed = detail["statusCode"].optional() == "closed"
     found: dict[str, HealthScheduledChange] = {}
-    for entity in detail.items("affectedEntities", limit=MAX_ENTITIES):
-        instance = _instance(entity.text("entityValue", limit=ARN_LIMIT))
+    for entity in detail["affectedEntities"].each(MAX_ENTITIES):
+        instance = _instance(entity["entityValue"].required(limit=ARN_LIMIT))
         if instance is None:
             continue
         about = event.about(instance)
@@ -78,7 +78,7 @@ def parse(event: Envelope) -> tuple[HealthScheduledChange | Unknown, ...]:
             code=code,
             arn=arn,
             starts=starts,
-            closed=closed or entity.maybe("status") == "RESOLVED",
+            closed=closed or entity["status"].optional() == "RESOLVED",
         )
     return tuple(found.values()) or (_unknown(event, "it names no instance"),)
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices.about import About, Common
 from plimsoll.domain.notices.envelope import Envelope
-from plimsoll.domain.notices.fields import clip
 
 METADATA_LIMIT: Final = 4096
 WARM_POOL: Final = "WarmPool"
@@ -48,19 +46,17 @@ class LifecycleNotice(About):
 def read(event: Envelope, *, transition: str) -> LifecycleFields:
     """Read the action, which must be of the kind that the event declares."""
     detail = event.detail
-    said = detail.maybe("LifecycleTransition")
-    if said not in (None, transition):
-        place = detail.place("LifecycleTransition")
-        raise BadInput(f"{place}: must be {transition} in this event, not {clip(said)}")
-    about = event.about(detail.instance("EC2InstanceId"))
-    token = detail.maybe("LifecycleActionToken")
+    if detail["LifecycleTransition"].optional() not in (None, transition):
+        raise detail["LifecycleTransition"].wrong(f"{transition} in this event")
+    about = event.about(detail["EC2InstanceId"].instance())
+    token = detail["LifecycleActionToken"].optional()
     about["id"] = token or event.id
     return {
         **about,
-        "group": detail.text("AutoScalingGroupName"),
-        "hook": detail.text("LifecycleHookName"),
+        "group": detail["AutoScalingGroupName"].required(),
+        "hook": detail["LifecycleHookName"].required(),
         "token": token,
-        "metadata": detail.maybe("NotificationMetadata", limit=METADATA_LIMIT),
-        "origin": detail.maybe("Origin"),
-        "destination": detail.maybe("Destination"),
+        "metadata": detail["NotificationMetadata"].optional(limit=METADATA_LIMIT),
+        "origin": detail["Origin"].optional(),
+        "destination": detail["Destination"].optional(),
     }

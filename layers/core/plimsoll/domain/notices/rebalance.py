@@ -22,4 +22,4 @@ class RebalanceRecommendation(About):
 
 def parse(event: Envelope) -> tuple[RebalanceRecommendation]:
     """Read the one notice of the event."""
-    return (RebalanceRecommendation(**event.about(event.detail.instance("instance-id"))),)
+    return (RebalanceRecommendation(**event.about(event.detail["instance-id"].instance())),)

@@ -84,7 +84,7 @@ def parse(
             return (test,)
     parser, why = _parser(found, drills=drills)
     if parser is None:
-        identity = found.fields.values.get("id")
+        identity = found.fields["id"].value
         return (
             Unknown(
                 source=found.source,

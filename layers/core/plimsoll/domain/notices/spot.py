@@ -34,5 +34,5 @@ class SpotInterruption(About):
 
 def parse(event: Envelope) -> tuple[SpotInterruption]:
     """Read the one notice of the event."""
-    about = event.about(event.detail.instance("instance-id"))
-    return (SpotInterruption(**about, action=event.detail.text("instance-action", limit=64)),)
+    about = event.about(event.detail["instance-id"].instance())
+    return (SpotInterruption(**about, action=event.detail["instance-action"].required(limit=64)),)

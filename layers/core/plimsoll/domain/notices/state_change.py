@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final, override
 
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import Envelope
-from plimsoll.domain.notices.fields import clip
 
 LEAVING: Final = frozenset({"stopping", "shutting-down"})
 GONE: Final = frozenset({"stopped", "terminated"})
@@ -36,8 +34,8 @@ class StateChange(About):
 
 def parse(event: Envelope) -> tuple[StateChange]:
     """Read the one notice of the event."""
-    state = event.detail.text("state")
+    state = event.detail["state"].required()
     if state not in STATES:
         known = ", ".join(sorted(STATES))
-        raise BadInput(f"{event.detail.place('state')}: must be one of {known}, not {clip(state)}")
-    return (StateChange(**event.about(event.detail.instance("instance-id")), state=state),)
+        raise event.detail["state"].wrong(f"one of {known}")
+    return (StateChange(**event.about(event.detail["instance-id"].instance()), state=state),)

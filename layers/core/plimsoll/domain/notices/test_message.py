@@ -31,8 +31,8 @@ class TestNotification:
 
 def recognised(opened: Opened, *, received: datetime) -> TestNotification | None:
     """Tell a test from a lifecycle action, wherever it says that it is one."""
-    detail = opened.fields.values.get("detail")
-    for body in (opened.fields.values, detail):
+    detail = opened.fields["detail"].value
+    for body in (opened.fields.value, detail):
         if isinstance(body, Mapping) and _SAID in (
             body.get("Event"),
             body.get("LifecycleTransition"),

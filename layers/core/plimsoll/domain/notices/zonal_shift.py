@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final, Literal
 
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices.envelope import Envelope
 
 type Cause = Literal["autoshift", "experiment", "practice", "manual"]
@@ -53,11 +52,10 @@ class ZonalShift:
 def parse(event: Envelope) -> tuple[ZonalShift]:
     """Read the one notice of the event."""
     cause, active = DETAIL_TYPES[event.detail_type]
-    zone_id = None
-    if "metadata" in event.detail.values:
-        zone_id = event.detail.inner("metadata").maybe("awayFrom", limit=32)
+    away = event.detail["metadata"]["awayFrom"]
+    zone_id = away.optional(limit=32)
     if zone_id is None and cause == "autoshift":
-        raise BadInput("detail.metadata.awayFrom: must be the id of a zone, and is missing")
+        raise away.wrong("the id of a zone")
     return (
         ZonalShift(
             zone_id=zone_id,
