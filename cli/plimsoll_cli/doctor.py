@@ -14,7 +14,7 @@ from uuid import uuid4
 import click
 from rich.table import Table
 
-from plimsoll.domain.checkup import Finding, State
+from plimsoll.domain.doctor import Finding, State
 from plimsoll.services.doctor import Doctor
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import console, json_option, print_json, registered, stack_option
@@ -26,20 +26,13 @@ Examples:
 
 \b
 Exit status:
-  0  nothing must be mended
-  1  something must be mended; the cure is beside it
-  2  the stack cannot be asked, or something that matters could not be read
+  0  nothing must be fixed
+  1  something must be fixed; the cure is beside it
+  2  the stack cannot be read, or a check was skipped because its facts could not be read
 """
 
 MUST_FIX: Final = 1
-NOT_ASKED: Final = 2
-
-MARKS: Final[Mapping[State, str]] = {
-    State.FINE: "ok",
-    State.NOTE: "note",
-    State.MEND: "MEND",
-    State.UNASKED: "?",
-}
+SKIPPED: Final = 2
 
 
 @click.command(epilog=EXAMPLES, short_help="Say what is wrong with an installation, and the cure.")
@@ -62,7 +55,7 @@ def doctor(
     as_json: bool,  # noqa: FBT001 - click hands it over by name
     stack: str,
 ) -> None:
-    """Look a cluster and its stack over: what is wrong, and what to do about it.
+    """Check a cluster and its stack: what is wrong, and what to do about it.
 
     A canary is put on the event bus, which touches nothing: it shows that notices reach the
     function. Changes to the cluster are tried in a dry run, and none is kept. All else is only
@@ -85,10 +78,10 @@ def doctor(
     else:
         _show(found)
     states = {finding.state for finding in found}
-    if State.MEND in states:
+    if State.FAIL in states:
         ctx.exit(MUST_FIX)
-    if State.UNASKED in states:
-        ctx.exit(NOT_ASKED)
+    if State.SKIPPED in states:
+        ctx.exit(SKIPPED)
 
 
 def _show(found: Sequence[Finding]) -> None:
@@ -96,7 +89,7 @@ def _show(found: Sequence[Finding]) -> None:
     for _ in range(3):
         shown.add_column(overflow="fold")
     for finding in found:
-        shown.add_row(MARKS[finding.state], finding.check, finding.says)
+        shown.add_row(finding.state.value, finding.check, finding.says)
         if finding.cure is not None:
             shown.add_row("", "", f"-> {finding.cure}")
     console().print(shown)

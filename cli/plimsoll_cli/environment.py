@@ -14,8 +14,8 @@ from typing import Protocol
 
 import click
 
-from plimsoll.domain.checkup import StackFacts
 from plimsoll.domain.clusters import Cluster
+from plimsoll.domain.doctor.facts import StackFacts
 from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import (
     Clock,

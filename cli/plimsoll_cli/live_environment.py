@@ -21,7 +21,7 @@ from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.nodegroups.group_settings import AwsGroupSettings
 from plimsoll.adapters.quotas import AwsQuotas
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.checkup import StackFacts
+from plimsoll.domain.doctor.facts import StackFacts
 from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Deployed, warn

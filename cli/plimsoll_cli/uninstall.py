@@ -42,7 +42,7 @@ def put_back(
         found = service.look(cluster)
     except PlimsollError as error:
         raise BadInput(
-            f"whether something is open in {cluster.name} cannot be read ({error}): mend that, "
+            f"whether something is open in {cluster.name} cannot be read ({error}): fix that, "
             "or remove it with --force"
         ) from error
     would = "would " if dry_run else ""

@@ -18,8 +18,8 @@ from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
 from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.checkup import Queue, TrialResult
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.doctor.facts import Queue, TrialResult
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, SURGE
 from plimsoll_testbed.rigs.controlplane import ControlPlane

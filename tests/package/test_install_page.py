@@ -137,7 +137,7 @@ def test_the_commands_of_the_page_lead_from_nothing_to_acting_and_out_again(chec
         words = " ".join(command.words[1:])
         what_happens_meanwhile(environment, words)
         result = run(environment, *command.words[1:], input=ANSWERS.get(words))
-        doctor = words.startswith("doctor")  # may find something to mend in a cluster of two nodes
+        doctor = words.startswith("doctor")  # may find something to fix in a cluster of two nodes
         assert result.exit_code in ({0, 1} if doctor else {0}), f"{command.text}\n{result.output}"
         if doctor:
             assert "a canary came through" in result.stdout

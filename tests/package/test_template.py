@@ -14,7 +14,7 @@ from functions import notices
 from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.adapters.stack import CLUSTER_ROLES
 from plimsoll.config import Config
-from plimsoll.domain.checkup.groups import GROW_TAG
+from plimsoll.domain.doctor.groups import GROW_TAG
 from plimsoll.domain.notices import canary
 from plimsoll.observability import NAMESPACE, Metric
 from tests.package.template import ROOT, functions, listed, resources, statements, template

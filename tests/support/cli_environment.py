@@ -17,8 +17,8 @@ from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
 from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.canaries import echo_of
-from plimsoll.domain.checkup import GroupSettings, Quota, StackFacts
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance, Mode
+from plimsoll.domain.doctor.facts import GroupSettings, Quota, StackFacts
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import CALLS, Response, Transport
-from plimsoll.domain.checkup import GroupSettings, Quota
-from plimsoll.domain.checkup.groups import GROW_TAG
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.doctor.facts import GroupSettings, Quota
+from plimsoll.domain.doctor.groups import GROW_TAG
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
@@ -183,7 +183,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "node groups",
             "quota",
         ),
-        "fine",
+        "ok",
     )
 
 
@@ -193,14 +193,14 @@ def test_people_see_each_finding_with_its_cure_below():
     result = run(environment, "doctor", "--cluster", "harbor")
     assert result.exit_code == 1
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    at = next(n for n, line in enumerate(lines) if line.startswith("MEND kill switch it is on"))
+    at = next(n for n, line in enumerate(lines) if line.startswith("fail kill switch it is on"))
     assert lines[at + 1].startswith("-> when its reason is over")
 
 
 def test_observing_is_right_for_some_and_said_in_words():
     status, found = look(healthy(Mode.OBSERVE))
     assert status == 0
-    assert found["mode"]["state"] == "note"
+    assert found["mode"]["state"] == "info"
     assert "nothing is written to harbor" in found["mode"]["says"]
     assert "--mode act" in found["mode"]["cure"]
 
@@ -208,10 +208,10 @@ def test_observing_is_right_for_some_and_said_in_words():
 @pytest.mark.parametrize(
     ("stack_status", "state", "exit_status"),
     [
-        ("UPDATE_ROLLBACK_FAILED", "mend", 1),
-        ("UPDATE_ROLLBACK_COMPLETE", "note", 0),
-        ("UPDATE_IN_PROGRESS", "note", 0),
-        ("CREATE_COMPLETE", "fine", 0),
+        ("UPDATE_ROLLBACK_FAILED", "fail", 1),
+        ("UPDATE_ROLLBACK_COMPLETE", "info", 0),
+        ("UPDATE_IN_PROGRESS", "info", 0),
+        ("CREATE_COMPLETE", "ok", 0),
     ],
 )
 def test_a_stack_is_judged_by_its_last_deployment(stack_status, state, exit_status):
@@ -226,14 +226,14 @@ def test_a_stack_of_another_version_is_noted(version):
     environment = healthy()
     environment.stack_version = version
     _, found = look(environment)
-    assert found["stack"]["state"] == "note"
+    assert found["stack"]["state"] == "info"
 
 
 def test_accepted_drills_are_noted():
     environment = healthy()
     environment.parameters["AcceptDrills"] = "true"
     status, found = look(environment)
-    assert (status, found["drills"]["state"]) == (0, "note")
+    assert (status, found["drills"]["state"]) == (0, "info")
 
 
 def test_a_canary_that_does_not_arrive_is_waited_for_and_then_said():
@@ -241,7 +241,7 @@ def test_a_canary_that_does_not_arrive_is_waited_for_and_then_said():
     environment.canary_seconds = None
     before = environment.clock.now()
     status, found = look(environment, "--wait", "5")
-    assert (status, found["notices"]["state"]) == (1, "mend")
+    assert (status, found["notices"]["state"]) == (1, "fail")
     assert "CanaryMissing" in found["notices"]["cure"]
     assert environment.clock.now() - before == timedelta(seconds=5)
 
@@ -250,7 +250,7 @@ def test_a_slow_canary_is_noted():
     environment = healthy()
     environment.canary_seconds = 21.0
     _, found = look(environment)
-    assert found["notices"]["state"] == "note"
+    assert found["notices"]["state"] == "info"
     assert "21.0 s" in found["notices"]["says"]
 
 
@@ -267,16 +267,16 @@ def test_an_api_server_that_does_not_answer_here_leaves_the_question_open():
     status, found = look(environment)
     assert status == 2
     for check in ("cluster", "rights", "fields", "queue", "node index"):
-        assert found[check]["state"] == "not asked"
-    assert found["notices"]["state"] == "fine"
+        assert found[check]["state"] == "skipped"
+    assert found["notices"]["state"] == "ok"
 
 
-def test_a_token_that_the_cluster_does_not_take_must_be_mended():
+def test_a_token_that_the_cluster_does_not_take_must_be_fixed():
     environment = healthy()
     by_endpoint(environment)
     environment.transports["harbor"] = Failing()
     status, found = look(environment)
-    assert (status, found["cluster"]["state"]) == (1, "mend")
+    assert (status, found["cluster"]["state"]) == (1, "fail")
     assert "plimsoll/harbor" in found["cluster"]["cure"]
 
 
@@ -284,18 +284,18 @@ def test_that_an_eks_cluster_does_not_know_whoever_asks_says_nothing_of_the_func
     environment = healthy()
     environment.transports["harbor"] = Failing()
     status, found = look(environment)
-    assert (status, found["cluster"]["state"]) == (2, "not asked")
+    assert (status, found["cluster"]["state"]) == (2, "skipped")
 
 
 def test_a_cluster_that_is_no_more_should_not_be_registered():
     environment = healthy()
     environment.transports["harbor"] = Failing(NotFound("there is no EKS cluster harbor"))
     status, found = look(environment)
-    assert (status, found["cluster"]["state"]) == (1, "mend")
+    assert (status, found["cluster"]["state"]) == (1, "fail")
     assert "plimsoll clusters remove harbor" in found["cluster"]["cure"]
 
 
-def test_what_must_be_mended_counts_more_than_what_could_not_be_asked():
+def test_what_must_be_fixed_counts_more_than_what_could_not_be_asked():
     environment = healthy()
     environment.transports["harbor"] = Away()
     environment.parameters["KillSwitch"] = "true"
@@ -306,7 +306,7 @@ def test_missing_rights_are_named():
     environment = healthy()
     deny(environment, "patch")
     status, found = look(environment)
-    assert (status, found["rights"]["state"]) == (1, "mend")
+    assert (status, found["rights"]["state"]) == (1, "fail")
     assert "patch nodes" in found["rights"]["says"]
     assert "patch apps/deployments" in found["rights"]["says"]
     assert "list" not in found["rights"]["says"]
@@ -317,7 +317,7 @@ def test_rights_to_write_are_not_needed_to_observe():
     environment = healthy(Mode.OBSERVE)
     deny(environment, "patch", "create", "update", "delete")
     status, found = look(environment)
-    assert (status, found["rights"]["state"]) == (0, "note")
+    assert (status, found["rights"]["state"]) == (0, "info")
     assert "delete pods" in found["rights"]["says"]
 
 
@@ -353,15 +353,15 @@ def test_who_may_not_ask_about_a_group_is_told_who_may():
     environment = healthy()
     deny(environment, open_=False)
     status, found = look(environment)
-    assert (status, found["rights"]["state"]) == (2, "not asked")
+    assert (status, found["rights"]["state"]) == (2, "skipped")
     assert "as an administrator" in found["rights"]["says"]
 
 
-def test_fields_that_nobody_holds_us_to_must_be_mended():
+def test_fields_that_nobody_holds_us_to_must_be_fixed():
     environment = healthy()
     guarding(environment).foreign = None
     status, found = look(environment)
-    assert (status, found["fields"]["state"]) == (1, "mend")
+    assert (status, found["fields"]["state"]) == (1, "fail")
     for about in ("Node base-1", "Deployment default/web", "Pod default/web-"):
         assert about in found["fields"]["says"]
     assert found["fields"]["cure"].startswith("kubectl apply -k infra/cluster")
@@ -371,14 +371,14 @@ def test_what_something_else_refuses_proves_nothing_of_our_policies():
     environment = healthy()
     guarding(environment).foreign = refused('admission webhook "w" denied the request: no', 400)
     status, found = look(environment)
-    assert (status, found["fields"]["state"]) == (0, "note")
+    assert (status, found["fields"]["state"]) == (0, "info")
     assert 'Node base-1: admission webhook "w"' in found["fields"]["says"]
 
 
 def test_another_policy_is_not_ours():
     environment = healthy()
     guarding(environment).foreign = refused(BY_POLICY.replace("'plimsoll-nodes'", "'house-rules'"))
-    assert look(environment)[1]["fields"]["state"] == "note"
+    assert look(environment)[1]["fields"]["state"] == "info"
 
 
 def test_without_any_right_to_write_no_field_can_be_changed():
@@ -386,7 +386,7 @@ def test_without_any_right_to_write_no_field_can_be_changed():
     no_right = refused('nodes "a" is forbidden: User "x" cannot patch resource "nodes"')
     guarding(environment).foreign = guarding(environment).ours = no_right
     status, found = look(environment)
-    assert (status, found["fields"]["state"]) == (0, "fine")
+    assert (status, found["fields"]["state"]) == (0, "ok")
     assert "no right to write at all" in found["fields"]["says"]
     assert "our fields" not in found
 
@@ -395,9 +395,9 @@ def test_a_webhook_that_spoils_our_own_writes_is_found_before_a_drain_finds_it()
     environment = healthy()
     guarding(environment).ours = refused(f"{BY_POLICY}, spec.template.spec")
     status, found = look(environment)
-    assert (status, found["our fields"]["state"]) == (1, "mend")
+    assert (status, found["our fields"]["state"]) == (1, "fail")
     assert "exempt the group" in found["our fields"]["cure"]
-    assert found["fields"]["state"] == "fine"
+    assert found["fields"]["state"] == "ok"
 
 
 def test_a_cluster_that_has_nothing_yet_cannot_be_tried():
@@ -405,27 +405,27 @@ def test_a_cluster_that_has_nothing_yet_cannot_be_tried():
     empty = HollowTransport(HollowCluster(now=NOON), environment.clock)
     guarding(environment).inner = empty
     _, found = look(environment)
-    assert found["fields"]["state"] == "note"
+    assert found["fields"]["state"] == "info"
 
 
 def test_no_trial_is_kept():
     environment, _ = an_environment(mode=Mode.ACT)
     before = [n.resource_version for n in environment.open(a_cluster()).nodes()]
     _, found = look(environment)
-    assert found["fields"]["state"] == "mend"  # a hollow cluster has no policies, so both passed
+    assert found["fields"]["state"] == "fail"  # a hollow cluster has no policies, so both passed
     assert [n.resource_version for n in environment.open(a_cluster()).nodes()] == before
 
 
 @pytest.mark.parametrize(
     ("version", "fields", "queue"),
     [
-        ("v1.28.5-eks-1", "note", "note"),
-        ("v1.29.0", "note", "mend"),
-        ("v1.30.0", "mend", "mend"),
-        ("a fork of its own", "mend", "mend"),
+        ("v1.28.5-eks-1", "info", "info"),
+        ("v1.29.0", "info", "fail"),
+        ("v1.30.0", "fail", "fail"),
+        ("a fork of its own", "fail", "fail"),
     ],
 )
-def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_mended(version, fields, queue):
+def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_fixed(version, fields, queue):
     environment = healthy()
     guard = guarding(environment)
     guard.version, guard.foreign = version, None
@@ -437,11 +437,11 @@ def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_mended(version, f
 @pytest.mark.parametrize(
     ("answer", "state", "said"),
     [
-        (Response(status=404, body={}, headers=USED), "mend", "no FlowSchema plimsoll"),
-        (Response(status=200, body=SCHEMA), "note", "does not say"),
+        (Response(status=404, body={}, headers=USED), "fail", "no FlowSchema plimsoll"),
+        (Response(status=200, body=SCHEMA), "info", "does not say"),
         (
             Response(status=200, body=SCHEMA, headers={"x-kubernetes-pf-flowschema-uid": "8"}),
-            "mend",
+            "fail",
             "do not go through",
         ),
         (
@@ -450,10 +450,10 @@ def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_mended(version, f
                 body={**SCHEMA, "status": {"conditions": [{"type": "Dangling", "status": "True"}]}},
                 headers=USED,
             ),
-            "mend",
+            "fail",
             "priority level that is not there",
         ),
-        (refused("no"), "not asked", "get flowcontrol.apiserver.k8s.io/flowschemas"),
+        (refused("no"), "skipped", "get flowcontrol.apiserver.k8s.io/flowschemas"),
     ],
     ids=["missing", "no queues", "another's", "dangling", "may not read"],
 )
@@ -478,7 +478,7 @@ def test_an_index_that_no_sweep_renews_is_stale():
     environment = healthy()
     environment.clock.time += timedelta(minutes=6)
     status, found = look(environment)
-    assert (status, found["node index"]["state"]) == (1, "mend")
+    assert (status, found["node index"]["state"]) == (1, "fail")
     assert found["node index"]["says"].startswith("0 of 2 nodes")
     assert "2026-01-02T12:00:00Z" in found["node index"]["says"]
 
@@ -486,16 +486,16 @@ def test_an_index_that_no_sweep_renews_is_stale():
 def test_a_node_that_joined_just_now_may_be_missing_from_the_index():
     environment = healthy()
     environment.index = type(environment.index)()
-    assert look(environment)[1]["node index"]["state"] == "mend"
+    assert look(environment)[1]["node index"]["state"] == "fail"
     environment.clock = StillClock(environment.clock.now() - timedelta(minutes=10))
-    assert look(environment)[1]["node index"]["state"] == "note"
+    assert look(environment)[1]["node index"]["state"] == "info"
 
 
 def test_without_node_groups_there_is_nothing_to_ask_for_room():
     environment = healthy()
     environment.groups = []
     status, found = look(environment)
-    assert (status, found["node groups"]["state"]) == (1, "mend")
+    assert (status, found["node groups"]["state"]) == (1, "fail")
     assert "kubernetes.io/cluster/harbor" in found["node groups"]["cure"]
 
 
@@ -516,7 +516,7 @@ def test_what_keeps_a_group_from_growing_is_said(group: NodeGroup, mark: GroupSe
     environment = healthy()
     environment.groups, environment.marks = [group], {"base": mark}
     status, found = look(environment)
-    assert (status, found["node groups"]["state"]) == (1, "mend")
+    assert (status, found["node groups"]["state"]) == (1, "fail")
     assert said in found["node group base"]["says"]
     assert found["node group base"]["cure"]
 
@@ -526,9 +526,9 @@ def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
     environment.groups = [a_group("base"), a_group("full", desired=10)]
     environment.marks["full"] = TAGGED
     status, found = look(environment)
-    assert (status, found["node groups"]["state"]) == (0, "fine")
+    assert (status, found["node groups"]["state"]) == (0, "ok")
     assert "base (on-demand) by 10" in found["node groups"]["says"]
-    assert found["node group full"]["state"] == "note"
+    assert found["node group full"]["state"] == "info"
 
 
 def test_a_group_of_eks_needs_no_tag():
@@ -540,14 +540,14 @@ def test_a_group_of_eks_needs_no_tag():
 def test_spot_alone_is_no_place_to_go():
     environment = healthy()
     environment.groups = [a_group("base", capacity="spot")]
-    assert look(environment)[1]["node groups"]["state"] == "mend"
+    assert look(environment)[1]["node groups"]["state"] == "fail"
 
 
 def test_a_quota_below_what_runs_on_spot_must_be_raised():
     environment = healthy()
     environment.quota = Quota(limit=10, used=9)
     status, found = look(environment)
-    assert (status, found["quota"]["state"]) == (1, "mend")
+    assert (status, found["quota"]["state"]) == (1, "fail")
     assert "request-service-quota-increase" in found["quota"]["cure"]
 
 
@@ -555,7 +555,7 @@ def test_a_quota_that_cannot_be_read_is_said_and_no_more():
     environment = healthy()
     environment.quota = Refused("read the quota: AccessDenied")
     status, found = look(environment)
-    assert (status, found["quota"]["state"]) == (0, "note")
+    assert (status, found["quota"]["state"]) == (0, "info")
     assert "AccessDenied" in found["quota"]["says"]
 
 

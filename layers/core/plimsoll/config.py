@@ -30,7 +30,7 @@ class Config:
     notices_queue: str
     """URL."""
     notices_dead_queue: str
-    """URL; notices that nothing can mend lie here with their reasons."""
+    """URL; notices that no further attempt can help lie here with their reasons."""
     wake_ups_queue: str
     """URL."""
     kill_switch: bool

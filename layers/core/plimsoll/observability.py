@@ -31,7 +31,7 @@ class Metric(StrEnum):
     CANARIES_SEEN = "CanariesSeen"
     """Canaries that went the whole way of a notice."""
     NOTICES_DEAD_LETTERED = "NoticesDeadLettered"
-    """Notices set aside because no further attempt could mend them."""
+    """Notices set aside because no further attempt could help."""
     NOTICES_IGNORED = "NoticesIgnored"
     """Notices that ask for nothing."""
     NOTICES_FOUND_BY_RESYNC = "NoticesFoundByResync"

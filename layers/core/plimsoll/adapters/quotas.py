@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
-from plimsoll.domain.checkup import Quota
+from plimsoll.domain.doctor.facts import Quota
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws

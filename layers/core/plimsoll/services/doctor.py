@@ -12,20 +12,19 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from plimsoll.domain.canaries import CANARIES, seen_in
-from plimsoll.domain.checkup import (
+from plimsoll.domain.clusters import Cluster, ClusterKind
+from plimsoll.domain.doctor import Finding, findings_of
+from plimsoll.domain.doctor.facts import (
     Arrival,
+    Asked,
     Facts,
-    Finding,
     GroupSettings,
     Queue,
     Quota,
     Right,
     StackFacts,
     Trial,
-    findings_of,
 )
-from plimsoll.domain.checkup.facts import Asked
-from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.services.ports import Clock, Clusters, NodeGroups, NodeIndex, Reports

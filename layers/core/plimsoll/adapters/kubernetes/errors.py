@@ -84,7 +84,7 @@ def _forbidden(text: str, cluster: str, call: Call, answer: Response) -> Plimsol
     if "NamespaceTerminating" in _causes(answer, "reason"):
         return NotFound(f"{text}: its namespace is being deleted, and takes it along")
     if policy_of(answer) is not None:
-        return Refused(text)  # a policy says itself what would mend it
+        return Refused(text)  # a policy says itself how to fix it
     if _IMPERSONATE.search(said_of(answer)):
         return Refused(f"{text}: only an administrator of the cluster may come as one of a group")
     return Refused(

@@ -22,7 +22,7 @@ from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.kubernetes.trials import trials
-from plimsoll.domain.checkup import Queue, Right, Trial
+from plimsoll.domain.doctor.facts import Queue, Right, Trial
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.services.ports import Workers
 

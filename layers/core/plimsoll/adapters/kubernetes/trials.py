@@ -18,7 +18,7 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.errors import policy_of, refusal, said_of
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Json
 from plimsoll.adapters.kubernetes.transport import Response, Transport
-from plimsoll.domain.checkup import Trial, TrialResult
+from plimsoll.domain.doctor.facts import Trial, TrialResult
 from plimsoll.domain.names import PREFIX
 
 _REFUSED: Final = 400

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.adapters.nodegroups import asg
 from plimsoll.adapters.nodegroups.account import Account
-from plimsoll.domain.checkup import GroupSettings
+from plimsoll.domain.doctor.facts import GroupSettings
 from plimsoll.domain.groups import NodeGroup
 
 if TYPE_CHECKING:

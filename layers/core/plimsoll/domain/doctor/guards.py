@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from plimsoll.domain.checkup.facts import Facts, Trial, TrialResult
-from plimsoll.domain.checkup.findings import APPLY, Finding, fine, mend, note, unasked
+from plimsoll.domain.doctor.facts import Facts, Trial, TrialResult
+from plimsoll.domain.doctor.findings import APPLY, Finding, fail, info, ok, skipped
 from plimsoll.domain.errors import PlimsollError
 
 POLICIES_SINCE: Final = (1, 30)
@@ -20,7 +20,7 @@ _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 def fields(facts: Facts) -> Iterator[Finding]:
     """Say whether the cluster lets us change only the fields that we name, and those it does."""
     if _older(facts, POLICIES_SINCE):
-        yield note(
+        yield info(
             "fields",
             "Kubernetes before 1.30 has no policies for fields: the right to patch a workload is "
             "also the right to change what runs there",
@@ -29,12 +29,12 @@ def fields(facts: Facts) -> Iterator[Finding]:
         return
     found = facts.trials
     if isinstance(found, PlimsollError):
-        yield unasked("fields", found)
+        yield skipped("fields", found)
         return
     yield _foreign([t for t in found if not t.ours])
     for trial in found:
         if trial.ours and trial.verdict in {TrialResult.BY_OUR_POLICY, TrialResult.BY_ANOTHER}:
-            yield mend(
+            yield fail(
                 "our fields",
                 f"what Plimsoll writes on {trial.about} would be refused: {trial.said}",
                 f"where a policy says so: {APPLY}, of this version; where a webhook changes or "
@@ -48,56 +48,56 @@ def _foreign(tried: Sequence[Trial]) -> Finding:
     others = [t for t in tried if t.verdict is TrialResult.BY_ANOTHER]
     held = [t for t in tried if t.verdict is TrialResult.BY_OUR_POLICY]
     if free:
-        return mend(
+        return fail(
             "fields",
             f"fields that are not Plimsoll's could be changed, as tried on {_listed(free)}: the "
             "policies of infra/cluster/fields are not applied, or do not name us",
             f'{APPLY}, and see that the identity is in the group "plimsoll"',
         )
     if others:
-        return note(
+        return info(
             "fields",
             f"whether our policies hold cannot be seen, because something else refuses: "
             f"{others[0].about}: {others[0].said}",
         )
     if held:
-        return fine("fields", f"only Plimsoll's own can be changed, as tried on {_listed(held)}")
+        return ok("fields", f"only Plimsoll's own can be changed, as tried on {_listed(held)}")
     if tried:
-        return fine("fields", "there is no right to write at all, so nothing that could be changed")
-    return note("fields", "the cluster has nothing yet to try it on", "ask again when it has nodes")
+        return ok("fields", "there is no right to write at all, so nothing that could be changed")
+    return info("fields", "the cluster has nothing yet to try it on", "ask again when it has nodes")
 
 
 def queue(facts: Facts) -> Iterator[Finding]:
     """Say whether requests of a drain have a queue of their own in the API server."""
     if _older(facts, QUEUES_SINCE):
         says = "Kubernetes before 1.29 does not know the manifest of our queue"
-        yield note("queue", says, "upgrade the cluster, then " + APPLY)
+        yield info("queue", says, "upgrade the cluster, then " + APPLY)
         return
     found = facts.queue
     if isinstance(found, PlimsollError):
-        yield unasked("queue", found)
+        yield skipped("queue", found)
     elif found.used is None:
-        yield note("queue", "the API server does not say which it uses: it may have none")
+        yield info("queue", "the API server does not say which it uses: it may have none")
     elif found.uid is None:
-        yield mend(
+        yield fail(
             "queue",
             "a drain waits in the API server behind every other client: there is no FlowSchema "
             "plimsoll",
             APPLY,
         )
     elif found.dangling:
-        yield mend(
+        yield fail(
             "queue", "the FlowSchema plimsoll names a priority level that is not there", APPLY
         )
     elif found.uid != found.used:
-        yield mend(
+        yield fail(
             "queue",
             "our requests do not go through the FlowSchema plimsoll, though it is there",
             'see that the identity is in the group "plimsoll", and that no FlowSchema for everybody '
             "has a lower matchingPrecedence: kubectl get flowschemas",
         )
     else:
-        yield fine("queue", "requests go through a queue of their own, the FlowSchema plimsoll")
+        yield ok("queue", "requests go through a queue of their own, the FlowSchema plimsoll")
 
 
 def _older(facts: Facts, than: tuple[int, int]) -> bool:

@@ -1,4 +1,4 @@
-"""Node groups and quota: is there room for what must move when spot goes?"""
+"""Node groups and quota: is there capacity for what must move when spot instances are reclaimed?"""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from plimsoll.domain.checkup.facts import Facts, GroupSettings
-from plimsoll.domain.checkup.findings import Finding, fine, mend, note, unasked
+from plimsoll.domain.doctor.facts import Facts, GroupSettings
+from plimsoll.domain.doctor.findings import Finding, fail, info, ok, skipped
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
 
@@ -25,33 +25,33 @@ def groups(facts: Facts) -> Iterator[Finding]:
     found, marks = facts.groups, facts.marks
     name = facts.cluster.name
     if isinstance(found, PlimsollError):
-        yield unasked("node groups", found)
+        yield skipped("node groups", found)
         return
     if not found:
-        yield mend(
+        yield fail(
             "node groups",
-            "none was found: nothing can be asked for room",
+            "none was found: nothing can be asked for capacity",
             f"tag the Auto Scaling groups kubernetes.io/cluster/{name}: owned and {GROW_TAG}: true; "
             "EKS managed node groups are found without",
         )
         return
     if isinstance(marks, PlimsollError):
-        yield unasked("node groups", marks)
+        yield skipped("node groups", marks)
         return
     judged = [(group, tuple(_hindrances(group, marks))) for group in found]
     growing = [group for group, hindered in judged if not hindered]
     if any(group.capacity == "on-demand" for group in growing):
         said = ", ".join(f"{g.name} ({g.capacity}) by {g.headroom}" for g in growing)
-        yield fine("node groups", f"{len(growing)} of {len(found)} can grow: {said}")
+        yield ok("node groups", f"{len(growing)} of {len(found)} can grow: {said}")
     else:
-        yield mend(
+        yield fail(
             "node groups",
             "no group of on-demand nodes can grow: what spot takes has nowhere to go",
-            "add one, or mend what keeps those below from growing",
+            "add one, or fix what keeps those below from growing",
         )
     for group, hindered in judged:
         for says, cure in hindered:
-            yield note(f"node group {group.name}", says, cure)
+            yield info(f"node group {group.name}", says, cure)
 
 
 def quota(facts: Facts) -> Iterator[Finding]:
@@ -59,18 +59,18 @@ def quota(facts: Facts) -> Iterator[Finding]:
     found = facts.quota
     if isinstance(found, PlimsollError):
         # Many may not read quotas, and everything else can be fine without.
-        yield note("quota", f"not read: {found}", "look at Service Quotas, EC2, L-1216C47A")
+        yield info("quota", f"not read: {found}", "look at Service Quotas, EC2, L-1216C47A")
         return
     free = max(0, found.limit - found.used)
     says = f"{free} of {found.limit} on-demand vCPUs (standard families) are free"
     if isinstance(facts.nodes, PlimsollError):
-        yield note("quota", says)
+        yield info("quota", says)
         return
     spot = sum(math.ceil(n.allocatable.cpu / 1000) for n in facts.nodes if n.capacity == "spot")
     if free >= spot:
-        yield fine("quota", f"{says}, and the cluster's spot nodes have {spot}")
+        yield ok("quota", f"{says}, and the cluster's spot nodes have {spot}")
     else:
-        yield mend(
+        yield fail(
             "quota",
             f"{says}: fewer than the {spot} of the cluster's spot nodes, if all went at once",
             "aws service-quotas request-service-quota-increase --service-code ec2 "

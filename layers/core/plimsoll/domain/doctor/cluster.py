@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.checkup.facts import Facts, Right
-from plimsoll.domain.checkup.findings import APPLY, Finding, fine, mend, note, unasked
 from plimsoll.domain.clusters import ClusterKind, Mode
+from plimsoll.domain.doctor.facts import Facts, Right
+from plimsoll.domain.doctor.findings import APPLY, Finding, fail, info, ok, skipped
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 
 STALE: Final = timedelta(minutes=5)
@@ -23,16 +23,16 @@ def answers(facts: Facts) -> Iterator[Finding]:
     found = facts.answer
     if isinstance(found, NotFound) and not endpoint:
         cure = f"if it is no more: plimsoll clusters remove {facts.cluster.name} --force"
-        yield mend("cluster", str(found), cure)
+        yield fail("cluster", str(found), cure)
     elif isinstance(found, NotFound | BadInput) and endpoint:
         cure = f"put a token that the cluster takes into {facts.cluster.secret}"
-        yield mend("cluster", str(found), cure)
+        yield fail("cluster", str(found), cure)
     elif isinstance(found, PlimsollError):
         cure = "ask as somebody whom the cluster knows, from where it can be reached"
-        yield unasked("cluster", found, f"{cure}; if the node index is fresh, the functions do")
+        yield skipped("cluster", found, f"{cure}; if the node index is fresh, the functions do")
     else:
         whose = "the token that the functions use" if endpoint else "your own identity"
-        yield fine("cluster", f"its API server answers to {whose}: {found}")
+        yield ok("cluster", f"its API server answers to {whose}: {found}")
 
 
 def access(facts: Facts) -> Iterator[Finding]:
@@ -41,67 +41,67 @@ def access(facts: Facts) -> Iterator[Finding]:
         return
     found = facts.strangers
     if isinstance(found, PlimsollError):
-        yield unasked("access entries", found)
+        yield skipped("access entries", found)
     elif found:
-        yield mend(
+        yield fail(
             "access entries",
             f'not in the group "plimsoll": {", ".join(found)}',
             f"for each: aws eks create-access-entry --cluster-name {facts.cluster.name} "
             "--kubernetes-groups plimsoll --principal-arn ARN",
         )
     else:
-        yield fine("access entries", 'every role of the stack is in the group "plimsoll"')
+        yield ok("access entries", 'every role of the stack is in the group "plimsoll"')
 
 
 def rights(facts: Facts) -> Iterator[Finding]:
     """Say which verbs are held and which are missing, and so whether our manifests are applied."""
     found = facts.rights
     if isinstance(found, PlimsollError):
-        yield unasked("rights", found)
+        yield skipped("rights", found)
         return
     missing = [right for right in found if not right.held]
     said = _listed(missing)
     if not missing:
-        yield fine("rights", f"all {len(found)} are held, as infra/cluster grants them")
+        yield ok("rights", f"all {len(found)} are held, as infra/cluster grants them")
     elif len(missing) == len(found):
-        yield mend(
+        yield fail(
             "rights",
             "none is held: infra/cluster is not applied, or its bindings do not name us",
             f'{APPLY}, and put the identity into the group "plimsoll"',
         )
     elif facts.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
-        yield note(
+        yield info(
             "rights",
             f"enough to observe, and not to act: missing {said}",
             f"before --mode act: {APPLY}",
         )
     else:
-        yield mend("rights", f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
+        yield fail("rights", f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
 
 
 def index(facts: Facts) -> Iterator[Finding]:
     """Say whether the node index is fresh, which shows that the resync reaches the cluster."""
     if isinstance(facts.nodes, PlimsollError):
-        yield unasked("node index", facts.nodes)
+        yield skipped("node index", facts.nodes)
         return
     if isinstance(facts.index, PlimsollError):
-        yield unasked("node index", facts.index)
+        yield skipped("node index", facts.index)
         return
     entries = facts.index
     wanted = [n.instance for n in facts.nodes if n.instance and n.created + NEW <= facts.now]
     if not wanted:
-        yield note("node index", "no node of the cluster is an EC2 instance of some minutes")
+        yield info("node index", "no node of the cluster is an EC2 instance of some minutes")
         return
     known = [entries[i] for i in wanted if i in entries]
     fresh = [e for e in known if e.cluster == facts.cluster.name and facts.now - e.seen <= STALE]
     says = f"{len(fresh)} of {len(wanted)} nodes were seen by the resync within 5 minutes"
     if len(fresh) == len(wanted):
-        yield fine("node index", f"{says}: the functions reach the cluster")
+        yield ok("node index", f"{says}: the functions reach the cluster")
         return
     if known:
         oldest = min(e.seen for e in known)
         says = f"{says}; the oldest entry is of {oldest:%Y-%m-%dT%H:%M:%SZ}"
-    yield mend(
+    yield fail(
         "node index",
         says,
         'in the log group of resync: filter message = "cluster not swept" | fields because; see '

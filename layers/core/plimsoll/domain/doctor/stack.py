@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from plimsoll.domain.checkup.facts import Facts
-from plimsoll.domain.checkup.findings import Finding, fine, mend, note, unasked
 from plimsoll.domain.clusters import Mode
+from plimsoll.domain.doctor.facts import Facts
+from plimsoll.domain.doctor.findings import Finding, fail, info, ok, skipped
 from plimsoll.domain.errors import PlimsollError
 
 SLOW_SECONDS: Final = 15.0
@@ -20,43 +20,43 @@ def stack(facts: Facts) -> Iterator[Finding]:
     who = f"{found.name} in {found.region}, version {found.version or 'not known'}"
     if found.status.endswith("_FAILED"):
         cure = f"`aws cloudformation describe-stack-events --stack-name {found.name}` says why"
-        yield mend("stack", f"{who}, is {found.status}", f"{cure}; then deploy again")
+        yield fail("stack", f"{who}, is {found.status}", f"{cure}; then deploy again")
     elif found.status.endswith("_IN_PROGRESS"):
-        yield note("stack", f"{who}, is {found.status}", "ask again when it is done")
+        yield info("stack", f"{who}, is {found.status}", "ask again when it is done")
     elif "ROLLBACK" in found.status:
-        yield note("stack", f"{who}: its last deployment was taken back", "deploy again")
+        yield info("stack", f"{who}: its last deployment was taken back", "deploy again")
     elif found.version != facts.version:
-        yield note(
+        yield info(
             "stack",
             f"{who}, and this command is of version {facts.version}",
             "deploy the stack again, or use the command of its version",
         )
     else:
-        yield fine("stack", who)
+        yield ok("stack", who)
 
 
 def kill_switch(facts: Facts) -> Iterator[Finding]:
     """Say whether every write is stopped."""
     if facts.stack.parameters.get("KillSwitch") == "true":
-        yield mend(
+        yield fail(
             "kill switch",
             "it is on: nothing is written to any cluster or node group, whatever the mode",
             "when its reason is over, deploy with KillSwitch=false",
         )
     else:
-        yield fine("kill switch", "it is off")
+        yield ok("kill switch", "it is off")
 
 
 def drills(facts: Facts) -> Iterator[Finding]:
     """Say whether notices of drills are taken as real."""
     if facts.stack.parameters.get("AcceptDrills") == "true":
-        yield note(
+        yield info(
             "drills",
             "notices of drills are taken as real: whoever may put events can empty nodes",
             "in production, deploy with AcceptDrills=false",
         )
     else:
-        yield fine("drills", "only AWS's own notices are taken")
+        yield ok("drills", "only AWS's own notices are taken")
 
 
 def mode(facts: Facts) -> Iterator[Finding]:
@@ -64,9 +64,9 @@ def mode(facts: Facts) -> Iterator[Finding]:
     name = facts.cluster.name
     match facts.cluster.mode:
         case Mode.ACT:
-            yield fine("mode", f"act: Plimsoll writes to {name} when an instance is going")
+            yield ok("mode", f"act: Plimsoll writes to {name} when an instance is going")
         case Mode.OBSERVE:
-            yield note(
+            yield info(
                 "mode",
                 f"observe: everything is planned and reported, and nothing is written to {name}",
                 f"when the reports are what you want: plimsoll clusters set {name} --mode act",
@@ -79,10 +79,10 @@ def canary(facts: Facts) -> Iterator[Finding]:
     """Say whether an event came through bus, rule, queue and function."""
     found = facts.canary
     if isinstance(found, PlimsollError):
-        yield unasked("notices", found, "the command needs the right to events:PutEvents")
+        yield skipped("notices", found, "the command needs the right to events:PutEvents")
         return
     if found.seen is None:
-        yield mend(
+        yield fail(
             "notices",
             f"a canary was put on the bus, and in {found.waited_seconds:.0f} s the function wrote "
             "nothing about it",
@@ -93,6 +93,6 @@ def canary(facts: Facts) -> Iterator[Finding]:
     says = f"a canary came through bus, rule, queue and function in {seconds:.1f} s"
     if seconds > SLOW_SECONDS:
         cure = "ask again; if it stays slow, see NoticesWaiting in docs/operations.md"
-        yield note("notices", says, cure)
+        yield info("notices", says, cure)
     else:
-        yield fine("notices", says)
+        yield ok("notices", says)

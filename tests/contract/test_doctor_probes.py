@@ -19,7 +19,7 @@ from plimsoll.adapters.eks_access import EksAccessEntries
 from plimsoll.adapters.nodegroups.group_settings import AwsGroupSettings
 from plimsoll.adapters.quotas import CODE, AwsQuotas
 from plimsoll.adapters.stack import describe, roles
-from plimsoll.domain.checkup import Quota
+from plimsoll.domain.doctor.facts import Quota
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
 from tests.support.builders import a_group
