@@ -10,7 +10,6 @@ import pytest
 from plimsoll_testbed.scenario.defaults import POD_DEFAULTS
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.kinds import KINDS
-from plimsoll_testbed.scenario.labels import selects
 from plimsoll_testbed.scenario.manifests import Manifest, read_manifests
 from plimsoll_testbed.scenario.problems import BadScenario, Problems
 
@@ -224,24 +223,6 @@ def test_every_kind_has_a_definition(kind, tmp_path):
     text = complaint(tmp_path, f"apiVersion: {KINDS[kind]}\nkind: {kind}\nbogus: 1\n")
     assert "metadata" in text
     assert "bogus" in text
-
-
-@pytest.mark.parametrize(
-    ("selector", "labels", "taken"),
-    [
-        (None, {"a": "1"}, False),
-        ({}, {"a": "1"}, True),
-        ({"matchLabels": {"a": "1"}}, {"a": "1", "b": "2"}, True),
-        ({"matchLabels": {"a": "1"}}, {"a": "2"}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}, {"a": "1"}, True),
-        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}, {}, False),
-        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, {}, True),
-        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": ""}, True),
-        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, {"a": ""}, False),
-    ],
-)
-def test_label_selectors_take_what_kubernetes_says(selector, labels, taken):
-    assert selects(selector, labels) is taken
 
 
 SCENARIO = """\

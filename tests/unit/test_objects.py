@@ -351,6 +351,12 @@ class TestSelectors:
         assert matches(parse_selector({}), {})
         assert not matches(parse_selector(None), {"": ""})
 
+    def test_labels_must_all_be_there(self):
+        selector = parse_selector({"matchLabels": {"a": "1"}})
+        assert matches(selector, {"a": "1", "b": "2"})
+        assert not matches(selector, {"a": "2"})
+        assert not matches(selector, {"b": "2"})
+
     @pytest.mark.parametrize(
         ("operator", "values", "labels", "holds"),
         [

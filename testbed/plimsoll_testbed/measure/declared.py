@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.domain.names import MIRROR
+from plimsoll.domain.objects import parse_selector
 from plimsoll_testbed.measure.workload_metrics import Budget, WorkloadId, WorkloadMetrics
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 from plimsoll_testbed.scenario.scenario import ScaleEntry
@@ -113,7 +114,7 @@ def metrics_of(cluster: str, body: Mapping[str, Any]) -> WorkloadMetrics | None:
     replicas = _parallel(spec) if kind == "Job" else spec.get("replicas", 1)
     return WorkloadMetrics(
         id=(cluster, metadata.get("namespace", "default"), kind, metadata["name"]),
-        selector=spec.get("selector", {}),
+        selector=parse_selector(spec.get("selector", {})),
         labels=template.get("metadata", {}).get("labels", {}),
         declared=replicas,
         replicas=replicas,
@@ -138,7 +139,7 @@ def budget_of(cluster: str, body: Mapping[str, Any]) -> Budget | None:
         cluster=cluster,
         namespace=body["metadata"].get("namespace", "default"),
         name=body["metadata"]["name"],
-        selector=spec.get("selector"),
+        selector=parse_selector(spec.get("selector")),
         min_available=spec.get("minAvailable"),
         max_unavailable=spec.get("maxUnavailable"),
     )

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.domain import names
+from plimsoll.domain.selectors import matches
 from plimsoll_testbed.measure.declared import Declared
 from plimsoll_testbed.measure.figures import Figures, figures
 from plimsoll_testbed.measure.history import Recorder
@@ -29,7 +30,6 @@ from plimsoll_testbed.measure.workload_metrics import (
     left_by_eviction,
 )
 from plimsoll_testbed.model.durations import parse_duration
-from plimsoll_testbed.scenario.labels import selects
 from plimsoll_testbed.scenario.manifestchecks import STOP
 from plimsoll_testbed.scenario.scenario import ScaleEntry
 
@@ -178,7 +178,7 @@ class Measurement:
                 metrics
                 for metrics in self.workload_metrics.values()
                 if metrics.id[:3] == (cluster, namespace, "Deployment")
-                and selects(metrics.selector, metadata.get("labels") or {})
+                and matches(metrics.selector, metadata.get("labels") or {})
             ),
             None,
         )

@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.domain.floors import budget_keeps, ready_floor, runs_twice
+from plimsoll.domain.pods import Selector
+from plimsoll.domain.selectors import matches
 from plimsoll_testbed.scenario.kinds import COUNTED
-from plimsoll_testbed.scenario.labels import selects
 
 type WorkloadId = tuple[str, str, str, str]
 """Cluster, namespace, kind and name."""
@@ -27,7 +28,7 @@ class Budget:
     cluster: str
     namespace: str
     name: str
-    selector: Mapping[str, Any] | None
+    selector: Selector
     min_available: int | str | None
     max_unavailable: int | str | None
 
@@ -36,7 +37,7 @@ class Budget:
         return (
             metrics.counted
             and metrics.id[:2] == (self.cluster, self.namespace)
-            and selects(self.selector, metrics.labels)
+            and matches(self.selector, metrics.labels)
         )
 
     def keeps(self, replicas: int, expected: int) -> int:
@@ -119,7 +120,7 @@ class WorkloadMetrics:
     """What is known of one workload."""
 
     id: WorkloadId
-    selector: Mapping[str, Any]
+    selector: Selector
     labels: Mapping[str, str]
     """Of its pods."""
     declared: int

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.floors import resolve
+from plimsoll.domain.objects import parse_selector
+from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.declared import FieldPath
 from plimsoll_testbed.model.durations import EXAMPLES, parse_duration
-from plimsoll_testbed.scenario.labels import selects
 from plimsoll_testbed.scenario.problems import Problems, listed, rename, shown
 from plimsoll_testbed.scenario.yamlfiles import Document
 
@@ -48,7 +49,7 @@ def _selector(kind: str, document: Document, problems: Problems) -> None:
             allowed="a selector that names labels of the template",
             cure="Add matchLabels",
         )
-    elif not selects(selector, labels):
+    elif not matches(parse_selector(selector), labels):
         problems.add(
             document.place("spec", "selector"),
             found=f"a selector that does not match the labels of the template, {shown(labels)}",
