@@ -53,7 +53,11 @@ class LiveEnvironment:
             instances=Ec2Instances(aws, self.clock),
             clusters=clusters,
             groups=lambda cluster: AwsNodeGroups(
-                aws.in_region(cluster.region), cluster.name, self.clock, warn=warn
+                aws.in_region(cluster.region),
+                cluster.name,
+                self.clock,
+                api=lambda: clusters.open(cluster).requests,
+                warn=warn,
             ),
             facts=StackFacts(
                 name=stack,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
 from plimsoll.adapters.nodegroups.account import KEPT
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
@@ -39,7 +40,11 @@ def groups(moto_aws: Aws, clock: FakeClock, warnings: list[str]) -> AwsNodeGroup
     # moto stumbles over a cluster that it does not know; EKS says so.
     unknown = refused("ResourceNotFoundException", "No cluster found for name: shop.", 404)
     Answers(moto_aws, "eks", "ListNodegroups", unknown)
-    return AwsNodeGroups(moto_aws, "shop", clock, warn=warnings.append)
+    return AwsNodeGroups(moto_aws, "shop", clock, api=not_asked, warn=warnings.append)
+
+
+def not_asked() -> Requests:
+    raise AssertionError("both kinds are asked through AWS alone")
 
 
 def template(aws: Aws, name: str = "machines", **data: Any) -> dict[str, str]:

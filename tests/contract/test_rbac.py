@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.adapters.kubernetes import CALLS
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
 from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA
 from plimsoll.adapters.kubernetes.probe import KubernetesProbe
+from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain import names
 from plimsoll.domain.errors import Refused

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.adapters.kubernetes import CALLS, Response, Transport
+from plimsoll.adapters.kubernetes import Response, Transport
+from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.doctor.facts import GroupSettings, Quota
 from plimsoll.domain.doctor.groups import GROW_TAG

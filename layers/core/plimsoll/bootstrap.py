@@ -117,13 +117,15 @@ def notices_queue() -> NoticesQueue:
 
 
 @cache
-def _groups(name: str, region: str) -> AwsNodeGroups:
-    return AwsNodeGroups(aws().in_region(region), name, SystemClock(), warn=_warn)
-
-
 def groups(cluster: Cluster) -> NodeGroups:
     """Return the node groups of a cluster, always the same object: it remembers."""
-    return _groups(cluster.name, cluster.region)
+    return AwsNodeGroups(
+        aws().in_region(cluster.region),
+        cluster.name,
+        SystemClock(),
+        api=lambda: clusters().open(cluster).requests,
+        warn=_warn,
+    )
 
 
 @cache

@@ -20,7 +20,7 @@ from plimsoll.domain.errors import BadInput, Refused
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.adapters.kubernetes.probe import KubernetesProbe
-    from plimsoll.services.ports import Clock, ClusterApi, Workers
+    from plimsoll.services.ports import Clock, Workers
 
 
 class OpenClusters:
@@ -41,7 +41,7 @@ class OpenClusters:
         self._open: dict[Cluster, KubernetesCluster] = {}
         self._lock = Lock()
 
-    def open(self, cluster: Cluster) -> ClusterApi:
+    def open(self, cluster: Cluster) -> KubernetesCluster:
         """Return the API of a cluster; connects on first use.
 
         Raises:

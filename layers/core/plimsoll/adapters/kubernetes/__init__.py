@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from plimsoll.adapters.kubernetes.api import KubernetesCluster
-from plimsoll.adapters.kubernetes.calls import CALLS, Call
+from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 
-__all__ = ["CALLS", "Call", "KubernetesCluster", "Response", "Transport"]
+__all__ = ["Call", "KubernetesCluster", "Response", "Transport"]

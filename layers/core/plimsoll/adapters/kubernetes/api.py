@@ -56,6 +56,11 @@ class KubernetesCluster:
         self._reader = Reader(self._requests, workers, warn)
         self._clock = clock
 
+    @property
+    def requests(self) -> Requests:
+        """What makes other calls to the cluster."""
+        return self._requests
+
     def find_node(self, instance: str, name: str | None = None) -> Node | None:
         """Return the Node of an instance; `name` is where the index last saw it, tried first.
 

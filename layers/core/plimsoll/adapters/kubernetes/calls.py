@@ -1,7 +1,7 @@
-"""Every call that is made to a cluster. Requests are built from this table only.
+"""Every call that is made to a cluster, but for those of a kind of node group.
 
-So it is also the list of rights: `infra/cluster/rbac.yaml` grants these and no more, and a test
-compares the two.
+Requests are built from such calls only. So they are also the list of rights:
+`infra/cluster/rbac.yaml` grants these and no more, and a test compares the two.
 """
 
 from __future__ import annotations

@@ -16,12 +16,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from plimsoll.adapters.kubernetes.calls import CALLS, GET_FLOW_SCHEMA, Call
+from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, Call
 from plimsoll.adapters.kubernetes.client import PLAYED
 from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.kubernetes.trials import trials
+from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.doctor.facts import Queue, Right, Trial
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.services.ports import Workers

@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from plimsoll.adapters.nodegroups.groups import KINDS, AwsNodeGroups
+from plimsoll.adapters.nodegroups.groups import CALLS, KINDS, AwsNodeGroups
 
-__all__ = ["KINDS", "AwsNodeGroups"]
+__all__ = ["CALLS", "KINDS", "AwsNodeGroups"]

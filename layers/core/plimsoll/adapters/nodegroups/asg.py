@@ -7,18 +7,19 @@ belong to EKS managed node groups are left to their own kind.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from zlib import crc32
 
 from plimsoll.adapters.aws_errors import UNKNOWN_OPERATION, code_of, translate, translated
 from plimsoll.adapters.nodegroups import templates
-from plimsoll.adapters.nodegroups.kind import Warn, target_of
+from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused, Throttled
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.names import CAPACITY_LABELS, RENEW
 from plimsoll.domain.nodes import Node
 
 if TYPE_CHECKING:
+    from plimsoll.adapters.kubernetes.calls import Call
     from plimsoll.adapters.nodegroups.account import Account
 
 NAME: Final = "asg"
@@ -32,10 +33,12 @@ _FALL_BACK: Final = UNKNOWN_OPERATION | {"ValidationError", "ValidationException
 class AutoScalingGroups:
     """The kind `asg`."""
 
-    def __init__(self, account: Account, cluster: str, warn: Warn) -> None:
-        self._account = account
-        self._cluster = cluster
-        self._warn = warn
+    calls: ClassVar[tuple[Call, ...]] = ()
+
+    def __init__(self, access: Access) -> None:
+        self._account = access.account
+        self._cluster = access.cluster
+        self._warn = access.warn
         self._launches = True
         """False once the endpoint said that it does not know LaunchInstances."""
 

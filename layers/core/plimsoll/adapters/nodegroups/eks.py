@@ -7,19 +7,19 @@ have changed it behind EKS's back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.nodegroups import templates
 from plimsoll.adapters.nodegroups.asg import instances_of, tags_of
-from plimsoll.adapters.nodegroups.kind import Warn, target_of
+from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.names import RENEW
 from plimsoll.domain.nodes import Node, Taint
 
 if TYPE_CHECKING:
-    from plimsoll.adapters.nodegroups.account import Account
+    from plimsoll.adapters.kubernetes.calls import Call
 
 NAME: Final = "eks-nodegroup"
 LABEL: Final = "eks.amazonaws.com/nodegroup"
@@ -34,10 +34,12 @@ _EFFECTS: Final = {
 class ManagedNodeGroups:
     """The kind `eks-nodegroup`."""
 
-    def __init__(self, account: Account, cluster: str, warn: Warn) -> None:
-        self._account = account
-        self._cluster = cluster
-        self._warn = warn
+    calls: ClassVar[tuple[Call, ...]] = ()
+
+    def __init__(self, access: Access) -> None:
+        self._account = access.account
+        self._cluster = access.cluster
+        self._warn = access.warn
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
         """Return the groups; a cluster that is not an EKS cluster has none."""

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.nodegroups import asg, eks
 from plimsoll.adapters.nodegroups.account import Account
-from plimsoll.adapters.nodegroups.kind import Kind, Warn
+from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
+    from plimsoll.adapters.kubernetes.calls import Call
+    from plimsoll.adapters.kubernetes.requests import Requests
     from plimsoll.services.ports import Clock
 
 KINDS: Final[Mapping[str, type[Kind]]] = {
     asg.NAME: asg.AutoScalingGroups,
     eks.NAME: eks.ManagedNodeGroups,
 }
-"""The table of kinds of node groups."""
+"""The kinds of node groups, by name."""
+
+CALLS: Final[tuple[Call, ...]] = (
+    *calls.CALLS,
+    *(call for kind in KINDS.values() for call in kind.calls),
+)
+"""Every call to a cluster: Plimsoll's own, and those of its kinds of node groups."""
 
 
 class AwsNodeGroups:
@@ -30,14 +39,22 @@ class AwsNodeGroups:
         aws: The clients of the cluster's region.
         cluster: The name in tags, and in EKS.
         clock: Tells when what is remembered is old.
-        warn: Told of what went another way than it should.
+        api: Returns the cluster's API, for the kinds that are asked through it.
+        warn: Called with what went another way than it should.
     """
 
     def __init__(
-        self, aws: Aws, cluster: str, clock: Clock, *, warn: Warn = lambda _: None
+        self,
+        aws: Aws,
+        cluster: str,
+        clock: Clock,
+        *,
+        api: Callable[[], Requests],
+        warn: Warn = lambda _: None,
     ) -> None:
         self._account = Account(aws, clock)
-        self._kinds = {name: kind(self._account, cluster, warn) for name, kind in KINDS.items()}
+        access = Access(account=self._account, api=api, cluster=cluster, warn=warn)
+        self._kinds = {name: kind(access) for name, kind in KINDS.items()}
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
         """Return the groups of the cluster; existing nodes tell what a new one will be like."""
