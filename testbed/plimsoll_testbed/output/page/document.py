@@ -3,24 +3,29 @@
 It needs no network and no script to be read: what a mark means is told by style alone on hover and
 on focus. The script only closes what was opened with Escape, and unfolds all before printing. The
 same reports and histories give the same page, byte for byte.
+
+Python computes what is shown; the templates beside it hold all HTML, and escape whatever a name or
+a reason contains.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Final
-from xml.etree import ElementTree as ET
 
-from plimsoll_testbed.output.page import charts, rows, sections
-from plimsoll_testbed.output.page.elements import Child, as_html, el
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from plimsoll_testbed.output.page import charts, rows
+from plimsoll_testbed.output.page.marks import SIGNS
 from plimsoll_testbed.output.page.runs import Run
 from plimsoll_testbed.output.page.scales import Scale
+from plimsoll_testbed.output.page.totals import totals
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The browser itself holds the page to it: nothing is loaded from anywhere."""
-SECTIONS: Final[Mapping[str, str]] = {
+HEADINGS: Final[Mapping[str, str]] = {
     "verdict": "Verdict",
     "workloads": "Workloads",
     "nodes": "Nodes",
@@ -28,7 +33,15 @@ SECTIONS: Final[Mapping[str, str]] = {
     "done": "What was done",
     "capacity": "Capacity",
 }
-"""The parts of the page, in order, with their headings."""
+"""The parts of the page, in order."""
+LAYOUT: Final[Mapping[str, int]] = {
+    "shown": 40,  # nodes that are drawn openly; more are folded away at first
+    "open_rows": 40,  # rows up to which a list is open at first
+    "told": 14,  # lines of one mark; all of them stand in the list of what was done
+    "reasons_shown": 12,  # reasons beside a node; all of them stand in the list of reasons
+}
+_BETWEEN_TAGS: Final = re.compile(r">\s*\n\s*<")
+"""The line breaks of a template. What names and reasons contain is escaped, so it never matches."""
 
 
 def page(runs: Sequence[Run], *, description: str = "") -> str:
@@ -38,73 +51,35 @@ def page(runs: Sequence[Run], *, description: str = "") -> str:
         runs: of the same scenario, one for each responder; they stand side by side.
         description: the scenario's own.
     """
-    first = runs[0].report
-    who = " beside ".join(run.report["responder"] for run in runs)
+    responders = [str(run.report["responder"]) for run in runs]
     scale = Scale(seconds=max(run.report["seconds"] for run in runs))
-    head = el(
-        "head",
-        {},
-        el("meta", {"charset": "utf-8"}),
-        el("meta", {"http-equiv": "Content-Security-Policy", "content": POLICY}),
-        el("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
-        el("meta", {"name": "color-scheme", "content": "light dark"}),
-        el("title", {}, f"{first['drill']}: {who}"),
-        el("style", {}, _resource("page.css")),
+    text = _template().render(
+        policy=POLICY,
+        headings=HEADINGS,
+        **LAYOUT,
+        drill=runs[0].report,
+        who=" beside ".join(responders),
+        description=description,
+        runs=runs,
+        responders=responders,
+        totals=totals([run.report["totals"] for run in runs]),
+        groups=["group", "capacity", "first asked", "nodes added", "peak", "node hours"],
+        signs=SIGNS,
+        moments=charts.moments(scale),
+        events=rows.events(runs, scale),
+        workloads=rows.workloads(runs, scale),
+        nodes=rows.nodes(runs, scale),
     )
-    header = el(
-        "header",
-        {},
-        el("h1", {}, str(first["drill"])),
-        el("p", {}, description) if description else None,
-        el("p", {"class": "facts"}, f"{who} · rig {first['rig']} · seed {first['seed']}"),
-        _navigation(),
-    )
-    columns = el(
-        "div",
-        {"class": "cells columns", "aria-hidden": "true"},
-        *(el("div", {}, run.report["responder"]) for run in runs),
-    )
-    main = el(
-        "main",
-        {},
-        _section("verdict", sections.verdicts(runs), sections.totals(runs)),
-        el(
-            "div",  # the names of the columns stay in view as long as there are columns
-            {},
-            columns if len(runs) > 1 else None,
-            _section(
-                "workloads",
-                charts.legend(),
-                rows.events(runs, scale),
-                *rows.workloads(runs, scale),
-            ),
-            _section("nodes", *rows.nodes(runs, scale)),
-        ),
-        _section("reasons", *map(sections.reasons, runs)),
-        _section("done", *map(sections.done, runs)),
-        _section("capacity", *map(sections.capacity, runs)),
-    )
-    body = el(
-        "body",
-        {"style": f"--runs:{len(runs)}", "class": "several" if len(runs) > 1 else None},
-        charts.patterns(),
-        header,
-        main,
-        el("script", {}, _resource("page.js")),
-    )
-    return as_html(el("html", {"lang": "en"}, head, body))
+    return _BETWEEN_TAGS.sub("><", text).strip() + "\n"
 
 
 @cache
-def _resource(name: str) -> str:
-    return files("plimsoll_testbed.output.page").joinpath(name).read_text(encoding="utf-8")
-
-
-def _navigation() -> ET.Element:
-    links = (el("a", {"href": f"#{name}"}, heading) for name, heading in SECTIONS.items())
-    return el("nav", {"aria-label": "Parts of this page"}, *links)
-
-
-def _section(name: str, *parts: Child) -> ET.Element:
-    title = el("h2", {"id": f"{name}-title"}, SECTIONS[name])
-    return el("section", {"id": name, "aria-labelledby": f"{name}-title"}, title, *parts)
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("plimsoll_testbed.output.page", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2")

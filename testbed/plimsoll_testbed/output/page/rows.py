@@ -2,52 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
-from xml.etree import ElementTree as ET
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from plimsoll_testbed.measure.history import NodeTrack
 from plimsoll_testbed.measure.workload_metrics import WorkloadId
 from plimsoll_testbed.output.page import charts
-from plimsoll_testbed.output.page.elements import Child, add, el
+from plimsoll_testbed.output.page.charts import Lane, Plot
 from plimsoll_testbed.output.page.marks import NodeId
 from plimsoll_testbed.output.page.runs import Run
 from plimsoll_testbed.output.page.scales import Scale
 from plimsoll_testbed.output.tables import badness
 
-WHY: Final = 12
-"""Reasons that are shown with a node; all of them stand in the list of reasons."""
-SHOWN: Final = 40
-"""Nodes that are drawn openly; more are folded away at first."""
+
+class Words(NamedTuple):
+    """A part of a caption; what is bad stands out."""
+
+    text: str
+    bad: bool = False
 
 
-def _row(heading: ET.Element, cells: Iterable[ET.Element]) -> ET.Element:
-    return el("article", {"class": "row"}, heading, el("div", {"class": "cells"}, *cells))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What one responder's run has in a row."""
+
+    responder: str
+    caption: Sequence[Words]
+    plot: Plot | None = None
+    lane: Lane | None = None
+    reasons: Sequence[str] = ()
 
 
-def _cell(run: Run, caption: Child, *parts: Child) -> ET.Element:
-    who = el("span", {"class": "who"}, f"{run.report['responder']}: ")
-    return el("figure", {}, el("figcaption", {}, who, caption), *parts)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row. Several instances of one run may have had the same node name."""
+
+    title: str
+    note: str = ""
+    cells: Sequence[Sequence[Cell]]
 
 
-def events(runs: Sequence[Run], scale: Scale) -> ET.Element:
+def events(runs: Sequence[Run], scale: Scale) -> Row:
     """Return the marks of what is about no single workload."""
-    return _row(
-        el("h3", {}, "Notices, capacity, faults"),
-        (
-            _cell(
-                run,
-                f"{run.report['totals']['nodes_noticed']} nodes had notice",
-                charts.lane(run.marks.elsewhere, scale, runs=len(runs)),
-                charts.axis(scale),
-            )
-            for run in runs
-        ),
-    )
+    cells = [
+        Cell(
+            responder=run.report["responder"],
+            caption=[Words(f"{run.report['totals']['nodes_noticed']} nodes had notice")],
+            lane=charts.lane(run.marks.elsewhere, scale, runs=len(runs)),
+        )
+        for run in runs
+    ]
+    return Row(title="Notices, capacity, faults", cells=[[cell] for cell in cells])
 
 
-def workloads(runs: Sequence[Run], scale: Scale) -> Iterable[ET.Element]:
-    """Return the workloads, the worst of all runs first."""
+def workloads(runs: Sequence[Run], scale: Scale) -> Iterator[Row]:
+    """Yield the workloads, the worst of all runs first."""
     found = dict.fromkeys(who for run in runs for who in run.workloads)
 
     def worst(who: WorkloadId) -> tuple[float, ...]:
@@ -58,137 +68,94 @@ def workloads(runs: Sequence[Run], scale: Scale) -> Iterable[ET.Element]:
         cluster, namespace, kind, name = who
         title = f"{kind} {namespace}/{name}"
         row = next(run.workloads[who] for run in runs if who in run.workloads)
-        heading = el(
-            "h3",
-            {},
-            f"{cluster} {title}" if len(clusters) > 1 else title,
-            el("small", {}, _size(row)),
+        replicas = "1 replica" if row["replicas"] == 1 else f"{row['replicas']} replicas"
+        yield Row(
+            title=f"{cluster} {title}" if len(clusters) > 1 else title,
+            note=f"{replicas}, floor {row['ready_floor']}",
+            cells=[[_workload(run, who, title, scale, runs)] for run in runs],
         )
-        yield _row(heading, [_workload(run, who, title, scale, runs) for run in runs])
 
 
-def _size(row: dict[str, Any]) -> str:
-    replicas = "1 replica" if row["replicas"] == 1 else f"{row['replicas']} replicas"
-    return f"{replicas}, floor {row['ready_floor']}"
-
-
-def _workload(
-    run: Run, who: WorkloadId, title: str, scale: Scale, runs: Sequence[Run]
-) -> ET.Element:
-    row = run.workloads.get(who)
+def _workload(run: Run, who: WorkloadId, title: str, scale: Scale, runs: Sequence[Run]) -> Cell:
+    row, responder = run.workloads.get(who), run.report["responder"]
     if row is None:
-        return _cell(run, "was not there")
-    most = max(
-        max(level.ready, level.replicas)
-        for other in runs
-        for level in other.history.levels.get(who, [])
+        return Cell(responder=responder, caption=[Words("was not there")])
+    levels = [level for other in runs for level in other.history.levels.get(who, [])]
+    return Cell(
+        responder=responder,
+        caption=_felt(row),
+        plot=charts.workload_plot(
+            run.history.levels[who],
+            row,
+            scale,
+            end=run.report["seconds"],
+            most=max(max(level.ready, level.replicas) for level in levels),
+            who=f"{title} with {responder}",
+        ),
+        lane=charts.lane(run.marks.workloads.get(who, ()), scale, runs=len(runs)),
     )
-    plot = charts.workload_plot(
-        run.history.levels[who],
-        row,
-        scale,
-        end=run.report["seconds"],
-        most=most,
-        who=f"{title} with {run.report['responder']}",
-    )
-    marks = charts.lane(run.marks.workloads.get(who, ()), scale, runs=len(runs))
-    return _cell(run, _felt(row), plot, charts.axis(scale), marks)
 
 
-def _felt(row: dict[str, Any]) -> ET.Element:
-    low = row["min_ready"] < row["ready_floor"]
-    told = el(
-        "span",
-        {},
-        el("span", {"class": "bad" if low else None}, f"lowest {row['min_ready']}"),
-    )
-    lost = row["ready_replica_seconds_lost"]
-    figures = (
-        (lost, f"{lost:,.1f} ready-s lost"),
-        (row["seconds_at_zero"], f"{row['seconds_at_zero']:,.1f} s at zero"),
-        (row["pods_killed"], f"{row['pods_killed']} killed"),
-        (row["pods_cut_short"], f"{row['pods_cut_short']} cut short"),
-    )
-    for value, words in figures[:3] if not row["pods_cut_short"] else figures:
-        add(told, " · ", el("span", {"class": "bad" if value else None}, words))
+def _felt(row: dict[str, Any]) -> list[Words]:
+    lost, dark = row["ready_replica_seconds_lost"], row["seconds_at_zero"]
+    words = [
+        Words(f"lowest {row['min_ready']}", row["min_ready"] < row["ready_floor"]),
+        Words(f"{lost:,.1f} ready-s lost", bool(lost)),
+        Words(f"{dark:,.1f} s at zero", bool(dark)),
+        Words(f"{row['pods_killed']} killed", bool(row["pods_killed"])),
+    ]
+    if row["pods_cut_short"]:
+        words.append(Words(f"{row['pods_cut_short']} cut short", bad=True))
     if row["replaced_first"]:
-        add(told, f" · {row['replaced_first']} replaced first")
-    return told
+        words.append(Words(f"{row['replaced_first']} replaced first"))
+    return words
 
 
-def nodes(runs: Sequence[Run], scale: Scale) -> Iterable[ET.Element]:
+def nodes(runs: Sequence[Run], scale: Scale) -> Sequence[Row]:
     """Return the nodes: those with notice first, then those that joined or took pods."""
-    found = dict.fromkeys(node for run in runs for node in run.nodes)
-    rows = [_node(node, runs, scale) for node in found]
-    yield from rows[:SHOWN]
-    if len(rows) > SHOWN:
-        summary = el("summary", {}, f"{len(rows) - SHOWN} more nodes")
-        yield el("details", {}, summary, *rows[SHOWN:])
+    return [
+        _node(node, runs, scale) for node in dict.fromkeys(n for run in runs for n in run.nodes)
+    ]
 
 
-def _node(node: NodeId, runs: Sequence[Run], scale: Scale) -> ET.Element:
+def _node(node: NodeId, runs: Sequence[Run], scale: Scale) -> Row:
     tracks = [track for run in runs for track in run.nodes.get(node, [])]
     most = max((load.pods for track in tracks for load in track.loads), default=1)
-    heading = el(
-        "h3",
-        {},
-        f"Node {node[1]}",
-        el("small", {}, f"{tracks[0].group} of {node[0]}"),
+    return Row(
+        title=f"Node {node[1]}",
+        note=f"{tracks[0].group} of {node[0]}",
+        cells=[
+            [
+                _track(run, track, scale, max(1, most), len(runs))
+                for track in run.nodes.get(node, [])
+            ]
+            or [Cell(responder=run.report["responder"], caption=[Words("nothing to show")])]
+            for run in runs
+        ],
     )
-    return _row(heading, [_tracks(run, node, scale, max(1, most), len(runs)) for run in runs])
 
 
-def _tracks(run: Run, node: NodeId, scale: Scale, most: int, runs: int) -> ET.Element:
-    """Return all instances that had the name of a node in a run; almost always it is one."""
-    match [_track(run, track, scale, most, runs) for track in run.nodes.get(node, [])]:
-        case []:
-            return _cell(run, "nothing to show")
-        case [one]:
-            return one
-        case several:
-            return el("div", {}, *several)
-
-
-def _track(run: Run, track: NodeTrack, scale: Scale, most: int, runs: int) -> ET.Element:
+def _track(run: Run, track: NodeTrack, scale: Scale, most: int, runs: int) -> Cell:
     row = run.rows.get(track.instance)
     marks = run.marks.nodes.get((track.cluster, track.name), [])
-    return _cell(
-        run,
-        el("span", {}, _fared(track, row), _why(run.reasons.get(track.instance, ()))),
-        charts.node_plot(track, row, scale, end=run.report["seconds"], most=most),
-        charts.axis(scale),
-        charts.lane(marks, scale, runs=runs),
+    return Cell(
+        responder=run.report["responder"],
+        caption=_fared(track, row),
+        plot=charts.node_plot(track, row, scale, end=run.report["seconds"], most=most),
+        lane=charts.lane(marks, scale, runs=runs),
+        reasons=run.reasons.get(track.instance, ()),
     )
 
 
-def _fared(track: NodeTrack, row: dict[str, Any] | None) -> ET.Element:
+def _fared(track: NodeTrack, row: dict[str, Any] | None) -> list[Words]:
     if row is None:
-        told = "no notice"
-        if track.launched:
-            ready = "no node yet" if track.joined is None else f"a node at {track.joined:g} s"
-            told = f"new: launched at {track.launched:g} s, {ready}"
-        return el("span", {}, told)
-    words = [
-        f"{row['notice']} at {row['noticed']:g} s" if row["noticed"] is not None else "no notice"
-    ]
+        if not track.launched:
+            return [Words("no notice")]
+        ready = "no node yet" if track.joined is None else f"a node at {track.joined:g} s"
+        return [Words(f"new: launched at {track.launched:g} s, {ready}")]
+    noticed = row["noticed"]
+    words = [Words("no notice" if noticed is None else f"{row['notice']} at {noticed:g} s")]
     for name in ("cordoned", "empty", "gone"):
         moment = row[name]
-        words.append(f"{name} never" if moment is None else f"{name} {moment:g} s")
-    killed = row["pods_killed"]
-    bad = el("span", {"class": "bad" if killed else None}, f"{killed} killed")
-    return el("span", {}, " · ".join(words), " · ", bad)
-
-
-def _why(reasons: Sequence[str]) -> ET.Element | None:
-    """Return a button that tells what was reported of a node."""
-    if not reasons:
-        return None
-    lines = [*reasons[:WHY]]
-    if len(reasons) > WHY:
-        lines.append(f"and {len(reasons) - WHY} more, in the list of reasons")
-    return el(
-        "button",
-        {"type": "button", "class": "why"},
-        f"{len(reasons)} reasons",
-        el("span", {"class": "tip"}, *(el("span", {"class": "line"}, line) for line in lines)),
-    )
+        words.append(Words(f"{name} never" if moment is None else f"{name} {moment:g} s"))
+    return [*words, Words(f"{row['pods_killed']} killed", bool(row["pods_killed"]))]

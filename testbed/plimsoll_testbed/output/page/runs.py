@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from plimsoll_testbed.measure.history import History, NodeTrack
 from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.measure.sentences import routine
 from plimsoll_testbed.measure.workload_metrics import WorkloadId
 from plimsoll_testbed.output.page.marks import Marks, NodeId, marks_of
 from plimsoll_testbed.scenario.kinds import COUNTED
+from plimsoll_testbed.scenario.problems import listed
+
+LINES: Final = 3000
+"""Of what was said in one drill; a page with more would be slow to read in every sense."""
+
+type TableRows = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,3 +69,42 @@ class Run:
         for track in tracks:
             found.setdefault((track.cluster, track.name), []).append(track)
         return found
+
+    @cached_property
+    def reasons_told(self) -> TableRows:
+        """Every reason that was reported, once, with the interruptions that it is about."""
+        names = {track.instance: track.name for track in self.history.nodes.values()}
+        about: dict[str, list[str]] = {}
+        for report in self.report["reports"]:
+            instance = report["interruption"].partition("@")[0]
+            for reason in report["reasons"]:
+                about.setdefault(reason, []).append(names.get(instance, report["interruption"]))
+        whole = len(self.report["reports"])
+        return [
+            [reason, f"all {whole}" if len(who) == whole > 1 else listed(sorted(who))]
+            for reason, who in about.items()
+        ]
+
+    @property
+    def done(self) -> TableRows:
+        """All that was said, in order."""
+        lines = [line for line in self.history.lines if not routine(line.what)]
+        rows = [[f"{line.seconds:.1f} s", line.what] for line in lines[:LINES]]
+        if len(lines) > LINES:
+            rows.append(["later", f"and {len(lines) - LINES} more lines"])
+        return rows
+
+    @property
+    def capacity(self) -> TableRows:
+        """What the node groups did."""
+        return [
+            [
+                f"{row['cluster']} {row['group']}",
+                row["capacity"],
+                "never" if row["first_asked"] is None else f"{row['first_asked']:g} s",
+                str(row["nodes_added"]),
+                str(row["peak"]),
+                f"{row['node_hours']:g}",
+            ]
+            for row in self.report["capacity"]
+        ]
