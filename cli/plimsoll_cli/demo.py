@@ -20,7 +20,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll_cli import INTERRUPTED
 from plimsoll_testbed.measure.findings import findings
 from plimsoll_testbed.measure.report import Report, as_text
-from plimsoll_testbed.output.live import view
+from plimsoll_testbed.output.live import LiveView
 from plimsoll_testbed.output.screen import Other
 from plimsoll_testbed.output.tables import comparison_table
 from plimsoll_testbed.rigs.checkout import Checkout
@@ -77,7 +77,8 @@ def demo(file: Path | None, rig: str, keep: Path | None) -> None:
     try:
         simulated = _simulate(drill, rig, console)
         others = [_other(simulated["drain"]), _other(simulated["none"])]
-        with view(console, title, others=others, pace=PACE if rig == SIMULATED else 0) as shown:
+        pace = PACE if rig == SIMULATED else 0
+        with LiveView(console, title, others=others, pace=pace) as shown:
             shown.step(f"setting up the rig {rig}")
             report = play(drill, responder="plimsoll", seed=drill.scenario.seed, listener=shown)
     except KeyboardInterrupt:
@@ -93,7 +94,7 @@ def _simulate(drill: Drill, rig: str, console: Console) -> dict[str, Report]:
     play = rig_of(SIMULATED)
     began = time.monotonic()
     reports = {}
-    with view(console, drill.scenario.name) as shown:
+    with LiveView(console, drill.scenario.name) as shown:
         for responder in ("drain", "none", *(["plimsoll"] if rig != SIMULATED else [])):
             shown.step(f"simulating {responder}")
             at = time.monotonic()

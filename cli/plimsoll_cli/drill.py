@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 from rich.text import Text
 
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll_cli import Failure
 from plimsoll_cli.targets import check_target, write_target
 from plimsoll_testbed.measure.history import History, Recorder, RecordingListener
-from plimsoll_testbed.measure.listening import Listener, Progress, Quiet
+from plimsoll_testbed.measure.listening import Listener
 from plimsoll_testbed.measure.report import Report, as_text, as_texts, exit_status
-from plimsoll_testbed.measure.snapshot import Snapshot
+from plimsoll_testbed.output.live import LiveView
 from plimsoll_testbed.output.page.document import page
 from plimsoll_testbed.output.page.runs import Run
 from plimsoll_testbed.output.tables import comparison_table, workloads_table
@@ -125,7 +123,9 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     play = rig_of(rig)
     drill = read_drill(file)
     chosen = drill.scenario.seed if seed is None else seed
-    with _listening(verbose=verbose) as listener:
+    lines: Literal["none", "all"] = "all" if verbose else "none"
+    title = f"{drill.scenario.name} · {rig}"
+    with LiveView(_console(stderr=True), title, kept=False, lines=lines) as listener:
         runs = [
             _played(
                 play, rig, drill, responder=who, seed=chosen, listener=listener, keep=bool(html)
@@ -215,45 +215,6 @@ def _spread(what: str, middle: float | None, most: float | None) -> str:
     if middle is None or most is None:
         return ""
     return f"{what} {middle:g} s" if middle == most else f"{what} {middle:g} s (p99 {most:g} s)"
-
-
-class _Bar:
-    """A bar on a terminal; the log of `--verbose` scrolls above it."""
-
-    def __init__(self, console: Console, bar: Bar | None, *, verbose: bool) -> None:
-        self._console = console
-        self._bar = bar
-        self._task = None if bar is None else bar.add_task("warming up", total=None)
-        self._verbose = verbose
-
-    def progress(self, progress: Progress) -> None:
-        """Show how far it is."""
-        if self._bar is not None and self._task is not None:
-            self._bar.update(
-                self._task,
-                description=f"{progress.seconds:.0f} s of the drill",
-                completed=progress.seconds,
-                total=progress.of_seconds,
-            )
-
-    def say(self, seconds: float, what: str) -> None:
-        """Log a line."""
-        if self._verbose:
-            self._console.print(Text(f"{seconds:9.3f}  {what}"), soft_wrap=True)
-
-    def show(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Pass it over: a bar is all there is."""
-
-
-@contextmanager
-def _listening(*, verbose: bool) -> Iterator[Listener]:
-    console = _console(stderr=True)
-    if console.is_terminal:
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        with Bar(*columns, console=console, transient=True) as bar:
-            yield _Bar(console, bar, verbose=verbose)
-    else:
-        yield _Bar(console, None, verbose=True) if verbose else Quiet()
 
 
 def _console(*, stderr: bool) -> Console:

@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from plimsoll_testbed.measure.lines import Line
 from plimsoll_testbed.measure.listening import Progress
 from plimsoll_testbed.measure.sentences import sentence
 from plimsoll_testbed.measure.snapshot import NodeSnapshot, PodsSnapshot, Snapshot, WorkloadSnapshot
-from plimsoll_testbed.output.live import LiveView, PlainView, view
-from plimsoll_testbed.output.screen import Line, Other, Screen, Signs, pods_bar, ready_bar
+from plimsoll_testbed.output.live import LiveView
+from plimsoll_testbed.output.screen import Other, Screen, Signs, pods_bar, ready_bar
 
 NODE = NodeSnapshot(
     cluster="harbor", name="spot-1", group="spot", zone="us-east-1a", capacity="spot",
@@ -189,17 +190,44 @@ def taken(*pictures: Snapshot) -> tuple[Callable[[], Snapshot], list[Snapshot]]:
     return lambda: left.pop(0), left
 
 
-def test_a_terminal_is_drawn_on_and_anything_else_gets_lines():
-    terminal = Console(file=io.StringIO(), force_terminal=True)
-    assert isinstance(view(terminal, "storm"), LiveView)
-    assert isinstance(view(Console(file=io.StringIO()), "storm"), PlainView)
+def test_an_action_is_drawn_at_once_and_its_reason_is_added_to_its_line_later():
+    take, _ = taken(SNAPSHOT)
+    paper = Console(width=80, height=24, file=io.StringIO(), record=True)
+    with LiveView(Console(file=io.StringIO(), force_terminal=True), "storm") as shown:
+        shown.show(take)
+        shown.say(31.0, "evict Pod shop/web-1")
+        paper.print(shown)
+        assert "31.0  evict Pod shop/web-1\n" in paper.export_text()
+        shown.say(31.2, "evict Pod shop/web-1: its place is ready")
+        paper.print(shown)
+    text = paper.export_text()
+    assert text.count("evict Pod") == 1
+    assert "31.0  evict Pod shop/web-1: its place is ready" in text
+
+
+def test_a_drill_that_is_not_to_be_told_prints_nothing_and_leaves_nothing():
+    out = io.StringIO()
+    take, left = taken(SNAPSHOT)
+    with LiveView(Console(file=out), "storm", lines="none") as shown:
+        shown.step("setting up")
+        shown.show(take)
+        shown.say(31.0, "evict Pod shop/web-1")
+    assert out.getvalue() == ""
+    assert left
+
+
+def test_all_lines_are_printed_with_their_milliseconds_where_all_are_wanted():
+    out = io.StringIO()
+    with LiveView(Console(file=out), "storm", lines="all") as shown:
+        shown.say(31.0, "another reconcile is at work: cluster=harbor")
+    assert out.getvalue() == "   31.000  another reconcile is at work: cluster=harbor\n"
 
 
 def test_set_up_steps_stay_on_the_terminal_and_the_log_begins_with_the_drill():
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=80, height=24)
     take, left = taken(SNAPSHOT, SNAPSHOT)
-    with view(console, "storm") as shown:
+    with LiveView(console, "storm") as shown:
         shown.step("setting up")
         shown.say(3.2, "started the emulator")
         shown.show(take)
@@ -220,7 +248,7 @@ def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_secon
     out = io.StringIO()
     console = Console(file=out, width=80)
     take, left = taken(*(replace(SNAPSHOT, seconds=float(i)) for i in range(25)))
-    with view(console, "storm") as shown:
+    with LiveView(console, "storm") as shown:
         shown.step("setting up")
         for second in range(25):
             shown.progress(Progress(seconds=float(second), of_seconds=60.0))

@@ -1,56 +1,38 @@
-"""Shows a drill while it runs: drawn anew on a terminal, and as lines of a log anywhere else.
+"""The live view of a drill: drawn anew on a terminal, and as lines of a log anywhere else.
 
-Both write to standard error. The rig calls them while it holds its world still, so they only take
-a picture; a thread of `rich` draws it.
+Both go to standard error. A rig calls the view while it holds its clusters still, so the view only
+takes a snapshot; a thread of `rich` draws it.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Final, Protocol, Self, override
+from typing import Final, Literal, Self, override
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from plimsoll_testbed.measure.listening import Listener, Progress
+from plimsoll_testbed.measure.lines import Line, Log
+from plimsoll_testbed.measure.listening import Progress
 from plimsoll_testbed.measure.sentences import routine
 from plimsoll_testbed.measure.snapshot import Snapshot
-from plimsoll_testbed.output.screen import Line, Other, Screen, workload_name
+from plimsoll_testbed.output.screen import Other, Screen, workload_name
 
 LOOK: Final = 0.2
-"""Seconds between two pictures on a terminal."""
+"""Seconds between two snapshots on a terminal."""
 STATUS: Final = 10.0
-"""Seconds of the drill between two lines that say how things stand, where there is no terminal."""
+"""Seconds of the drill between two status lines, where there is no terminal."""
 _RECENT: Final = 40
-"""What was said within so many lines is not said again: events come more than once."""
+"""What is among so many newest lines is not said again: events come more than once."""
 
 
-class View(Listener, Protocol):
-    """A listener that shows what it hears, from entering it to leaving it."""
-
-    def step(self, what: str) -> None:
-        """Say what is being set up from now on."""
-
-    def __enter__(self) -> Self:
-        """Start to show."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop; what was shown last stays."""
-
-
-def view(console: Console, title: str, *, others: Sequence[Other] = (), pace: float = 0) -> View:
-    """Return what suits a console: a drawing on a terminal, and lines of text anywhere else.
+class LiveView(AbstractContextManager["LiveView"]):
+    """A listener that shows what it is told, from entering it to leaving it.
 
     Args:
         console: where to show it.
@@ -58,33 +40,42 @@ def view(console: Console, title: str, *, others: Sequence[Other] = (), pace: fl
         others: how other responders fared.
         pace: real seconds that each call of `show` takes on a terminal; for a rig that is too fast
             to watch.
+        kept: whether what was shown last stays on a terminal.
+        lines: what is printed in lines: nothing, what a watcher wants to know, or all, which on a
+            terminal scrolls above the drawing.
     """
-    if console.is_terminal and not console.is_dumb_terminal:
-        return LiveView(console, title, others=others, pace=pace)
-    return PlainView(console)
 
-
-class LiveView(AbstractContextManager["LiveView"]):
-    """Draws on a terminal."""
-
-    def __init__(
-        self, console: Console, title: str, *, others: Sequence[Other] = (), pace: float = 0
+    def __init__(  # noqa: PLR0913 - what a command may choose
+        self,
+        console: Console,
+        title: str,
+        *,
+        others: Sequence[Other] = (),
+        pace: float = 0,
+        kept: bool = True,
+        lines: Literal["none", "news", "all"] = "news",
     ) -> None:
         self._console = console
         self._title = title
         self._others = others
         self._pace = pace
-        self._lines: deque[Line] = deque(maxlen=_RECENT)
+        self._kept = kept
+        self._lines = lines
+        self._log = Log()
         self._snapshot: Snapshot | None = None
-        self._taken = 0.0
+        self._progress = Progress(seconds=0.0, of_seconds=0.0)
+        self._taken = self._told = float("-inf")
         self._began = time.monotonic()
         self._doing = "setting up"
         self._spinner = Spinner("dots")
-        self._live = Live(self, console=console, refresh_per_second=4, vertical_overflow="crop")
+        self._live: Live | None = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            self._live = Live(self, console=console, refresh_per_second=4, vertical_overflow="crop")
 
     @override
     def __enter__(self) -> Self:
-        self._live.__enter__()
+        if self._live is not None:
+            self._live.__enter__()
         return self
 
     @override
@@ -94,33 +85,49 @@ class LiveView(AbstractContextManager["LiveView"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._live.transient = self._snapshot is None
-        self._live.__exit__(kind, error, trace)
+        if self._live is not None:
+            self._live.transient = self._snapshot is None or not self._kept
+            self._live.__exit__(kind, error, trace)
 
     def step(self, what: str) -> None:
-        """Show what is being set up."""
+        """Say what is being set up from now on."""
         self._doing = what
+        if self._live is None and self._lines == "news":
+            self._print(f"{'':10}{what}")
 
     def progress(self, progress: Progress) -> None:
-        """Pass it over: pictures know the time."""
+        """Keep the time of the drill."""
+        self._progress = progress
 
     def say(self, seconds: float, what: str) -> None:
-        """Take a line into the log; while things are set up, print it for good."""
-        if self._snapshot is None:
-            self._console.print(Text(f"{seconds:6.1f} s  {what}"))
-        elif not routine(what) and all(line.what != what for line in self._lines):
-            self._lines.append(Line(seconds=seconds, what=what))
+        """Take a line into the log. While things are set up, a terminal gets it for good."""
+        if self._lines == "all":
+            self._print(f"{seconds:9.3f}  {what}")
+        elif self._live is not None and self._snapshot is None:
+            if self._lines == "news":
+                self._print(f"{seconds:6.1f} s  {what}")
+            return
+        if routine(what) or any(line.what == what for line in self._log.lines[-_RECENT:]):
+            return
+        self._log.take(Line(seconds, what))
+        if self._live is None and self._lines == "news":
+            self._print(f"{seconds:8.1f}  {what}")
 
     def show(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Take a picture if the last one is old enough."""
-        if self._pace:
-            time.sleep(self._pace)
+        """Take a snapshot if the last one is old enough."""
+        if self._live is None:
+            seconds = self._progress.seconds
+            if self._lines == "news" and seconds - self._told >= STATUS:
+                self._told = seconds
+                self._print(_status(snapshot()))
+            return
+        time.sleep(self._pace)
         if self._pace or self._snapshot is None or time.monotonic() - self._taken >= LOOK:
             self._snapshot = snapshot()
             self._taken = time.monotonic()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the newest picture, or that there is none yet."""
+        """Draw the newest snapshot, or that there is none yet."""
         if self._snapshot is None:
             self._spinner.update(text=f"{self._doing}, {time.monotonic() - self._began:.0f} s")
             yield self._spinner
@@ -128,55 +135,16 @@ class LiveView(AbstractContextManager["LiveView"]):
         yield Screen(
             title=self._title,
             snapshot=self._snapshot,
-            lines=tuple(self._lines),
+            of_seconds=self._progress.of_seconds,
+            lines=tuple(self._log.lines[-_RECENT:]),
             others=self._others,
         )
-
-
-class PlainView(AbstractContextManager["PlainView"]):
-    """Prints lines."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._seconds = 0.0
-        self._told = -STATUS
-        self._recent: deque[str] = deque(maxlen=_RECENT)
-
-    @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Nothing is left to do."""
-
-    def step(self, what: str) -> None:
-        """Say what is being set up."""
-        self._print(f"{'':10}{what}")
-
-    def progress(self, progress: Progress) -> None:
-        """Keep the time of the drill."""
-        self._seconds = progress.seconds
-
-    def say(self, seconds: float, what: str) -> None:
-        """Print it, unless it says nothing new."""
-        if not routine(what) and what not in self._recent:
-            self._recent.append(what)
-            self._print(f"{seconds:8.1f}  {what}")
-
-    def show(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Say from time to time how things stand."""
-        if self._seconds - self._told >= STATUS:
-            self._told = self._seconds
-            self._print(status_line(snapshot()))
 
     def _print(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
 
 
-def status_line(snapshot: Snapshot) -> str:
-    """Return in one line how things stand."""
+def _status(snapshot: Snapshot) -> str:
     ready = ", ".join(
         f"{workload_name(w, snapshot)} {w.ready}/{w.replicas}" for w in snapshot.workloads
     )

@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll_testbed.measure.lines import Line
 from plimsoll_testbed.measure.snapshot import NodeSnapshot, Snapshot, WorkloadSnapshot
 
 WIDE: Final = 110
@@ -51,14 +52,6 @@ _ASCII: Final = Signs(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of the log."""
-
-    seconds: float
-    what: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
     """How another responder fared in the same drill, which is over."""
 
@@ -74,6 +67,8 @@ class Screen:
 
     title: str
     snapshot: Snapshot
+    of_seconds: float = 0.0
+    """When the drill ends at the latest; 0 if that is not known."""
     lines: Sequence[Line] = ()
     others: Sequence[Other] = ()
 
@@ -91,7 +86,8 @@ class Screen:
         body.add_column(width=_GAP)
         body.add_column(width=right_width)
         body.add_row(Group(*left), "", right)
-        yield _headline(self.title, f"{self.snapshot.seconds:.0f} s")
+        end = f" of {self.of_seconds:.0f} s" if self.of_seconds else " s"
+        yield _headline(self.title, f"{self.snapshot.seconds:.0f}{end}")
         yield Text(self.snapshot.phase, no_wrap=True, overflow="ellipsis")
         drawn = console.render_lines(body, options.update(height=None), pad=False)[:headroom]
         for row in drawn:
@@ -196,7 +192,7 @@ def _grid(*widths: int, right: Sequence[int] = ()) -> Table:
 
 
 def _most_telling(nodes: Sequence[NodeSnapshot], headroom: int) -> frozenset[NodeSnapshot]:
-    """Return the nodes that there is room for; one line more is needed if it is not all."""
+    """Return the nodes that fit into so many lines; one line is kept to count the others."""
     if len(nodes) <= headroom:
         return frozenset(nodes)
     ranked = sorted(
