@@ -49,6 +49,7 @@ def shrink(storm: Storm, fails: Callable[[Storm], bool], *, tries: int = TRIES) 
     options = settings(
         max_examples=tries,
         database=None,
+        deadline=None,
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
