@@ -1,7 +1,7 @@
 """SQS `wake-ups` -> one reconcile of a cluster's drain.
 
-A wake-up says only which cluster may have work. Wake-ups come in series and in doubles, so one that
-fails is left to its queue: others are on the way.
+A wake-up says only which cluster may have work. One that fails is left to its queue, whatever it
+failed with: see `plimsoll.services.delivery.WAKE_UPS`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
 from plimsoll.observability import logger, metrics
+from plimsoll.services.delivery import RECONCILE_SECONDS, WAKE_UPS
 
-RECONCILE_SECONDS: Final = 19.0
-"""Short, so that killing a reconcile loses little."""
 END_SECONDS: Final = 4.0
-"""Kept back from the function's time for handing back the lease and writing the report."""
+"""Kept back from the function's time for releasing the Lease and writing the report."""
 
 
 bootstrap.make_ready()
@@ -26,14 +25,17 @@ bootstrap.make_ready()
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Work a reconcile for each wake-up, and name those that must come back."""
+    """Reconcile for each wake-up, and name those that must come back."""
     failed = []
     for record in event["Records"]:
         try:
             _work(record["body"], context)
-        except Exception:  # noqa: BLE001 - whatever it is, the wake-up comes back
+        except Exception as error:  # noqa: BLE001 - whatever it is, the wake-up is its queue's again
             # A partial failure is no error of the function, so it must be said here.
-            logger.exception("reconcile failed", extra={"sqs_message": record["messageId"]})
+            attempts = int(record["attributes"]["ApproximateReceiveCount"])
+            pause = WAKE_UPS.pause_seconds(error, attempts=attempts)
+            facts = {"sqs_message": record["messageId"], "comes_back_in_seconds": pause}
+            logger.exception("reconcile failed", extra=facts)
             failed.append(record)
     return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
 

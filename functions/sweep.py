@@ -1,4 +1,4 @@
-"""Every minute: instances that go without an event, the node index, clusters to wake.
+"""Every minute: interrupted instances of which no event told, the node index, clusters to wake.
 
 A resync that fails is not tried again: the next one is a minute away, and an alarm counts those
 that end well.
@@ -11,7 +11,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
-from plimsoll.observability import Metric, logger, metrics
+from plimsoll.domain.metrics import Metric
+from plimsoll.observability import CloudWatch, logger, metrics
 
 bootstrap.make_ready()
 
@@ -21,4 +22,4 @@ bootstrap.make_ready()
 def handler(event: dict[str, Any], context: LambdaContext) -> None:  # noqa: ARG001 - Lambda's own signature
     """Run one resync over every registered cluster."""
     bootstrap.resync().run()
-    metrics.add_metric(name=Metric.RESYNC_FINISHED, unit="Count", value=1)
+    CloudWatch().count(Metric.RESYNC_FINISHED)

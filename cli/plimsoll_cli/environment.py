@@ -16,6 +16,7 @@ import click
 
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.doctor.facts import StackFacts
+from plimsoll.domain.metrics import Metric
 from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import (
     Clock,
@@ -72,7 +73,7 @@ class Said:
         said = ", ".join(f"{key} {value}" for key, value in facts.items())
         warn(f"{message}: {said}" if said else message)
 
-    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:
+    def count(self, metric: Metric, value: float = 1) -> None:
         """Count nothing."""
 
 

@@ -13,19 +13,15 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from plimsoll.adapters.memory import MemoryReports
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
-from plimsoll.domain.errors import BadInput, PlimsollError, Refused
-from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import BODY_LIMIT
 from plimsoll.domain.plan import Plan
+from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome
 from plimsoll.services.locator import InstanceLocator, Owner
-from plimsoll.services.ports import ClusterApi, NodeGroups
-from plimsoll.services.preview import DryRunResult, NoticeOutcome, Preview
-from plimsoll.services.rehearsal import Rehearsal
+from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (
     Choice,
@@ -78,7 +74,7 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
 
     The instance is looked for in the cluster that is named; else in the node index of the stack,
     and by its tags. With --kubeconfig or --context no stack and no AWS account are needed, and
-    node groups are not known: the plan then uses the room that there is.
+    node groups are not known: the plan then uses the headroom that there is.
     """
     environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
@@ -92,11 +88,11 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
     notices = [
         replace(n, **changes) if isinstance(n, About) else n for n in _notices(file, environment)
     ]
-    foresight = _preview(environment, choice).of(notices)
+    result = _dry_run(environment, choice, notices)
     if as_json:
-        print_json(_as_json(file, foresight))
+        print_json(_as_json(file, result))
     else:
-        _show(console(), foresight)
+        _show(console(), result)
 
 
 def _notices(file: str, environment: Environment) -> tuple[Notice, ...]:
@@ -124,35 +120,34 @@ def _body(file: str) -> bytes:
         raise BadInput(f"it cannot be read: {error.strerror or error}") from error
 
 
-def _preview(environment: Environment, choice: Choice) -> Preview:
+def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]) -> DryRunResult:
     if choice.by_kubeconfig:
         cluster, api = unregistered(environment, choice)
-        return Preview(
-            rehearsal=_rehearsal(environment, None),
-            clock=environment.clock,
-            locate=partial(_all_in, environment, None, cluster),
-            open=lambda _: (cluster, api),
-        )
+        dry_run = DryRun(groups=lambda *_: (), clock=environment.clock, telemetry=Said())
+        in_named = partial(_all_in, environment, None, cluster)
+        return dry_run.of(notices, in_named, lambda _: (cluster, api))
     deployed = environment.deployed(choice.stack)
     named = None if choice.cluster is None else registered(deployed, choice.cluster)
 
-    def opened(name: str) -> tuple[Cluster, ClusterApi] | None:
+    def connect(name: str) -> tuple[Cluster, ClusterApi] | None:
         cluster = deployed.registry.get(name)
         return None if cluster is None else (cluster, deployed.clusters.open(cluster))
 
-    ownership = InstanceLocator(
+    locator = InstanceLocator(
         registry=deployed.registry,
         index=deployed.index,
         instances=deployed.instances,
         clock=environment.clock,
         telemetry=Said(),
     )
-    return Preview(
-        rehearsal=_rehearsal(environment, deployed),
+    dry_run = DryRun(
+        groups=lambda cluster, nodes: deployed.groups(cluster).list(nodes),
         clock=environment.clock,
-        locate=ownership.of if named is None else partial(_all_in, environment, deployed, named),
-        open=opened,
+        telemetry=Said(),
     )
+    if named is None:
+        return dry_run.of(notices, locator.of, connect)
+    return dry_run.of(notices, partial(_all_in, environment, deployed, named), connect)
 
 
 def _all_in(
@@ -180,56 +175,23 @@ def _indexed(
     return {i: entry for i, entry in found.items() if entry.cluster == cluster.name}
 
 
-def _rehearsal(environment: Environment, deployed: Deployed | None) -> Rehearsal:
-    return Rehearsal(
-        groups=_no_groups if deployed is None else deployed.groups,
-        reports=MemoryReports(),  # a preview is no interruption: it leaves no report
-        clock=environment.clock,
-        telemetry=Said(),
-    )
-
-
-class _NoGroups:
-    """The node groups of a cluster of which only the API is known."""
-
-    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:  # noqa: ARG002 - the port's
-        """Return none."""
-        return ()
-
-    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:  # noqa: ARG002 - the port's
-        """Refuse: a preview writes nothing."""
-        raise Refused("a preview writes nothing")
-
-    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:  # noqa: ARG002 - the port's
-        """Refuse: a preview writes nothing."""
-        raise Refused("a preview writes nothing")
-
-    def terminate(self, instance: str) -> None:  # noqa: ARG002 - the port's
-        """Refuse: a preview writes nothing."""
-        raise Refused("a preview writes nothing")
-
-
-def _no_groups(_cluster: Cluster) -> NodeGroups:
-    return _NoGroups()
-
-
-def _show(out: Console, foresight: DryRunResult) -> None:
-    for answer in foresight.answers:
-        out.print(f"{_subject(answer)}: {answer.reason}", soft_wrap=True)
-    for cluster, plan in foresight.plans:
+def _show(out: Console, result: DryRunResult) -> None:
+    for outcome in result.outcomes:
+        out.print(f"{_subject(outcome)}: {outcome.reason}", soft_wrap=True)
+    for cluster, plan in result.plans:
         out.print()
         _show_plan(out, cluster, plan)
-    if not foresight.plans:
+    if not result.plans:
         out.print("Nothing would be done.")
 
 
-def _subject(answer: NoticeOutcome) -> str:
-    subject = f"{answer.notice.kind}, {clock_text(answer.notice.time)}"
-    instance = getattr(answer.notice, "instance", None)
+def _subject(outcome: NoticeOutcome) -> str:
+    subject = f"{outcome.notice.kind}, {clock_text(outcome.notice.time)}"
+    instance = getattr(outcome.notice, "instance", None)
     if instance is not None:
         subject += f", {instance}"
-    if answer.node is not None:
-        subject += f" (node {answer.node} of {answer.cluster})"
+    if outcome.node is not None:
+        subject += f" (node {outcome.node} of {outcome.cluster})"
     return subject
 
 
@@ -252,7 +214,7 @@ def _show_plan(out: Console, cluster: Cluster, plan: Plan) -> None:
         out.print(f"\nNode {report.node} must be empty by {clock_text(report.deadline)}.")
 
 
-def _as_json(file: str, foresight: DryRunResult) -> Mapping[str, Any]:
+def _as_json(file: str, result: DryRunResult) -> Mapping[str, Any]:
     return {
         "event": file,
         "notices": [
@@ -265,9 +227,9 @@ def _as_json(file: str, foresight: DryRunResult) -> Mapping[str, Any]:
                 "cluster": a.cluster,
                 "node": a.node,
             }
-            for a in foresight.answers
+            for a in result.outcomes
         ],
-        "plans": [_plan_as_json(cluster, plan) for cluster, plan in foresight.plans],
+        "plans": [_plan_as_json(cluster, plan) for cluster, plan in result.plans],
     }
 
 

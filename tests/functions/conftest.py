@@ -29,14 +29,14 @@ class Context:
 
 @dataclass
 class FakeService:
-    """Stands for a service: answers by body, or does what it was told to."""
+    """Stands for a service: fails as it was told to."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
 
     def receive(self, bodies):
         self.asked.append(list(bodies))
-        answers = [self.answers.get(body, "handled") for body in bodies]
+        answers = [self.answers.get(body) for body in bodies]
         crash = next((a for a in answers if isinstance(a, Crash)), None)
         if crash:
             raise crash
@@ -90,7 +90,7 @@ def context():
 @pytest.fixture
 def service(monkeypatch):
     service = FakeService()
-    for name in ("notices", "drains", "sweep"):
+    for name in ("notices", "drains", "resync"):
         monkeypatch.setattr(bootstrap, name, lambda: service)
     return service
 
@@ -110,7 +110,7 @@ def log(monkeypatch):
     return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def batch(*bodies, attempts=1):
+def batch(*bodies: str, attempts: int = 1) -> dict[str, Any]:
     """A batch as Lambda's event source mapping makes it."""
     return {
         "Records": [

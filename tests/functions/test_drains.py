@@ -6,6 +6,7 @@ import json
 
 from functions import drains
 from plimsoll.domain.errors import Temporary
+from plimsoll.services.delivery import RECONCILE_SECONDS, WAKE_UPS
 from tests.functions.conftest import batch
 
 WAKE_UP = json.dumps({"cluster": "harbor"})
@@ -15,28 +16,29 @@ def failed(answer):
     return [f["itemIdentifier"] for f in answer["batchItemFailures"]]
 
 
-def test_a_tick_works_one_slice_under_the_name_of_the_invocation(service, context):
+def test_a_wake_up_reconciles_its_cluster_under_the_name_of_the_invocation(service, context):
     context.milliseconds_left = 30_000
     assert failed(drains.handler(batch(WAKE_UP), context)) == []
-    assert service.asked == [("harbor", context.aws_request_id, drains.RECONCILE_SECONDS)]
+    assert service.asked == [("harbor", context.aws_request_id, RECONCILE_SECONDS)]
 
 
-def test_a_slice_never_outlasts_its_invocation(service, context):
+def test_a_reconcile_never_outlasts_its_invocation(service, context):
     context.milliseconds_left = 10_000
     drains.handler(batch(WAKE_UP), context)
     [(_, _, seconds)] = service.asked
     assert seconds == 10 - drains.END_SECONDS
 
 
-def test_a_tick_that_fails_is_left_to_its_queue_and_says_why(service, context, log):
+def test_a_wake_up_that_fails_is_left_to_its_queue_with_its_reason_logged(service, context, log):
     service.answers = {"harbor": Temporary("the cluster does not answer")}
     assert failed(drains.handler(batch(WAKE_UP), context)) == ["message-0"]
     [line] = log()
     assert line["message"] == "reconcile failed"
     assert "the cluster does not answer" in line["exception"]
+    assert line["comes_back_in_seconds"] == WAKE_UPS.visibility_seconds
 
 
-def test_a_tick_that_is_no_tick_fails_alone(service, context):
+def test_a_message_that_is_no_wake_up_fails_alone(service, context):
     answer = drains.handler(batch("no JSON", "{}", "[]", WAKE_UP), context)
     assert failed(answer) == ["message-0", "message-1", "message-2"]
     assert len(service.asked) == 1

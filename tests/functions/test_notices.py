@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from functions import notices
-from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
+from plimsoll.domain.errors import BadInput, MissingRights, Refused, Temporary
+from plimsoll.services.delivery import NOTICES
 from tests.functions.conftest import Crash, batch, embedded_metrics
 
 
@@ -33,37 +32,16 @@ def test_what_may_work_later_comes_back_alone_and_soon(service, queue, context):
 def test_what_is_refused_comes_back_since_an_api_server_that_starts_knows_no_rights_yet(
     service, queue, context
 ):
-    service.answers = {"a": Refused("403 nodes is forbidden: User plimsoll cannot get nodes")}
+    service.answers = {"a": MissingRights("403 nodes is forbidden: User plimsoll cannot get nodes")}
     assert failed(notices.handler(batch("a"), context)) == ["message-0"]
     assert queue.back == {"receipt-0": 1}
     assert queue.aside == []
 
 
 def test_what_is_still_refused_at_its_last_attempt_is_set_aside(service, queue, context):
-    service.answers = {"a": Refused("403")}
-    assert failed(notices.handler(batch("a", attempts=notices.LAST_ATTEMPT), context)) == []
-    assert queue.aside == [("a", "Refused: 403", "message-0", notices.LAST_ATTEMPT)]
-
-
-@pytest.mark.parametrize(("attempts", "seconds"), [(1, 1), (2, 2), (5, 8), (6, 15), (13, 15)])
-def test_each_attempt_waits_a_little_longer(service, queue, context, attempts, seconds):
-    service.answers = {"a": Temporary("no")}
-    notices.handler(batch("a", attempts=attempts), context)
-    assert queue.back == {"receipt-0": seconds}
-
-
-def test_all_attempts_together_outlast_a_notice():
-    pauses = [
-        notices._pause(Temporary("no"), attempt) for attempt in range(1, notices.LAST_ATTEMPT)
-    ]
-    assert sum(pauses) > 120
-
-
-@pytest.mark.parametrize(("asked", "granted"), [(4.0, 4), (0.2, 1), (600.0, 30)])
-def test_patience_asked_for_is_granted_within_reason(service, queue, context, asked, granted):
-    service.answers = {"a": Throttled("slow down", retry_after=asked)}
-    notices.handler(batch("a"), context)
-    assert queue.back == {"receipt-0": granted}
+    service.answers = {"a": MissingRights("403")}
+    assert failed(notices.handler(batch("a", attempts=NOTICES.attempts), context)) == []
+    assert queue.aside == [("a", "MissingRights: 403", "message-0", NOTICES.attempts)]
 
 
 def test_poison_is_set_aside_with_its_reason_and_counted(service, queue, context, capsys, log):
@@ -79,9 +57,9 @@ def test_what_fails_at_its_last_attempt_is_set_aside_rather_than_moved_without_a
     service, queue, context
 ):
     service.answers = {"a": Temporary("still no answer")}
-    event = batch("a", attempts=notices.LAST_ATTEMPT)
+    event = batch("a", attempts=NOTICES.attempts)
     assert failed(notices.handler(event, context)) == []
-    assert queue.aside == [("a", "Temporary: still no answer", "message-0", notices.LAST_ATTEMPT)]
+    assert queue.aside == [("a", "Temporary: still no answer", "message-0", NOTICES.attempts)]
 
 
 def test_a_bug_met_by_one_notice_does_not_take_its_neighbours_along(service, queue, context):

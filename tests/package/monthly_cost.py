@@ -17,8 +17,8 @@ from typing import Final
 import click
 
 from plimsoll.adapters.secrets import KEPT
-from plimsoll.observability import Metric
-from plimsoll.services.notices import URGENT_WAKE_UPS
+from plimsoll.domain.metrics import Metric
+from plimsoll.services.delivery import URGENT_WAKE_UPS
 from plimsoll.services.resync import REFRESH
 from tests.package.template import ROOT, functions, resources
 

@@ -19,7 +19,7 @@ import yaml
 from plimsoll.adapters.kubernetes.probe import GROUP
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.reports import Report
-from plimsoll.services.notices import URGENT_WAKE_UPS
+from plimsoll.services.delivery import URGENT_WAKE_UPS
 from tests.package import monthly_cost
 from tests.package.install_page import (
     PAGE,

@@ -10,13 +10,14 @@ from importlib.metadata import version
 
 import pytest
 
-from functions import notices
 from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.adapters.stack import CLUSTER_ROLES
 from plimsoll.config import Config
 from plimsoll.domain.doctor.groups import GROW_TAG
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import canary
-from plimsoll.observability import NAMESPACE, Metric
+from plimsoll.observability import NAMESPACE
+from plimsoll.services import delivery
 from tests.package.template import ROOT, functions, listed, resources, statements, template
 
 READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
@@ -93,9 +94,13 @@ def test_what_is_reserved_covers_what_queues_may_start():
         assert event["Properties"]["ScalingConfig"]["MaximumConcurrency"] == reserved, name
 
 
-def test_the_last_attempt_is_the_same_for_the_handler_and_for_the_queue():
-    notices_queue = resources("AWS::SQS::Queue")["NoticesQueue"]["Properties"]
-    assert notices_queue["RedrivePolicy"]["maxReceiveCount"] == notices.LAST_ATTEMPT
+@pytest.mark.parametrize(
+    ("name", "policy"), [("NoticesQueue", delivery.NOTICES), ("WakeUpsQueue", delivery.WAKE_UPS)]
+)
+def test_queues_deliver_as_the_delivery_policy_says(name, policy):
+    queue = resources("AWS::SQS::Queue")[name]["Properties"]
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == policy.attempts
+    assert queue["VisibilityTimeout"] == policy.visibility_seconds
 
 
 # --- Rules ---------------------------------------------------------------------------------------
@@ -268,10 +273,3 @@ def test_alarms_on_our_metrics_name_metrics_that_exist():
         if not properties["Namespace"].startswith("AWS/"):
             assert properties["Namespace"] == NAMESPACE, name
             assert properties["MetricName"] in set(Metric), name
-
-
-def test_every_metric_that_the_code_counts_is_named_once():
-    counted = set()
-    for path in (ROOT / "layers/core/plimsoll/services").rglob("*.py"):
-        counted |= set(re.findall(r"telemetry\.count\(\s*\"(\w+)\"", path.read_text()))
-    assert counted <= set(Metric)

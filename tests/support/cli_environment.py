@@ -24,7 +24,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import Canary, Notice
+from plimsoll.domain.notices import Canary, InstanceNotice
 from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
@@ -104,7 +104,7 @@ class NoInstances:
     def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
         return {}
 
-    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
+    def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
         return []
 
 

@@ -1,4 +1,4 @@
-"""A whole small world for tests of services: a hollow cluster, stores in memory, a clock to move.
+"""The services over a hollow cluster, stores in memory and a clock to move.
 
 Everything is the real thing but AWS, whose node groups and instances are told what to say.
 """
@@ -17,14 +17,11 @@ from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryRepo
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Instance, Mode
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import Notice
-from plimsoll.services.drains import DrainService
-from plimsoll.services.locator import InstanceLocator
-from plimsoll.services.notices import NoticeService
+from plimsoll.domain.notices import InstanceNotice
 from plimsoll.services.ports import NodeGroups
-from plimsoll.services.rehearsal import Rehearsal
-from plimsoll.services.resync import ResyncService
+from plimsoll.services.wiring import Ports, wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.transport import HollowTransport
@@ -47,7 +44,7 @@ class Telemetry:
     def warn(self, message: str, **facts: object) -> None:
         self.warned.append(message)
 
-    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:
+    def count(self, metric: Metric, value: float = 1) -> None:
         self.metrics[metric] += value  # type: ignore[assignment]  # Counter adds floats as well
 
 
@@ -57,8 +54,8 @@ class Aws:
 
     groups: list[NodeGroup] = field(default_factory=list)
     known: dict[str, Instance] = field(default_factory=dict)
-    silent: list[Notice] = field(default_factory=list)
-    """What `going` finds."""
+    silent: list[InstanceNotice] = field(default_factory=list)
+    """What `interrupted` finds."""
     asked: list[tuple[str, int]] = field(default_factory=list)
     completed: list[str] = field(default_factory=list)
     renewed: list[str] = field(default_factory=list)
@@ -88,7 +85,7 @@ class Aws:
         self.described += ids
         return {i: self.known[i] for i in ids if i in self.known}
 
-    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
+    def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
         self._fail()
         return self.silent
 
@@ -122,50 +119,23 @@ class WiredServices:
         self.api = KubernetesCluster(
             HollowTransport(self.hollow, self), "harbor", self, workers=self.workers
         )
-        rehearsal = Rehearsal(
-            groups=self.node_groups, reports=self.reports, clock=self, telemetry=self.telemetry
-        )
-        self.notices = NoticeService(
-            ownership=InstanceLocator(
-                registry=self.registry,
-                index=self.index,
-                instances=self.aws,
-                clock=self,
-                telemetry=self.telemetry,
-            ),
-            clusters=self,
-            rehearsal=rehearsal,
-            reports=self.reports,
-            wake_ups=self.wake_ups,
-            clock=self,
-            workers=self.workers,
-            telemetry=self.telemetry,
-            kill_switch=kill_switch,
-        )
-        self.drains = DrainService(
-            registry=self.registry,
-            clusters=self,
-            groups=self.node_groups,
-            instances=self.aws,
-            reports=self.reports,
-            clock=self,
-            workers=self.workers,
-            telemetry=self.telemetry,
-            kill_switch=kill_switch,
-        )
-        self.resync = ResyncService(
+        ports = Ports(
             registry=self.registry,
             index=self.index,
             instances=self.aws,
             clusters=self,
+            groups=self.node_groups,
             reports=self.reports,
-            notices=self.notices,
             wake_ups=self.wake_ups,
             clock=self,
             workers=self.workers,
+            cluster_workers=self.workers,
             telemetry=self.telemetry,
-            kill_switch=kill_switch,
         )
+        self.services = wire(ports, kill_switch=kill_switch)
+        self.notices = self.services.notices
+        self.drains = self.services.drains
+        self.resync = self.services.resync
 
     # The ports `Clock`, `Clusters` and the factory of node groups.
 
@@ -182,7 +152,7 @@ class WiredServices:
     def node_groups(self, cluster: Cluster) -> NodeGroups:
         return self.aws
 
-    # What tests do to the world, and what they look at.
+    # What tests do, and what they read.
 
     def join(self, name: str, *, capacity: str = "on-demand", **how: Any) -> str:
         """Let a node join; EC2 knows its instance, whose id is returned."""

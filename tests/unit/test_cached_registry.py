@@ -8,6 +8,7 @@ from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.memory import MemoryRegistry
 from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import Temporary
+from plimsoll.domain.metrics import Metric
 from tests.support.builders import NOON
 
 HARBOR = Cluster(name="harbor", kind=ClusterKind.EKS, region="us-east-1", added=NOON)
@@ -24,7 +25,7 @@ class Telemetry:
     def warn(self, message: str, **facts: object) -> None:
         self.warnings.append(message)
 
-    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None: ...
+    def count(self, metric: Metric, value: float = 1) -> None: ...
 
 
 class Flaky(MemoryRegistry):

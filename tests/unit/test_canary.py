@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,6 @@ from plimsoll.domain.canaries import CANARIES, seen_in
 from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.notices import Canary, parse
 from plimsoll.domain.reports import Report
-from plimsoll.services.notices import Handled, NoticeService
 from tests.support.workload_sets import WiredServices
 
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
@@ -63,8 +62,7 @@ def test_a_word_that_could_be_anything_else_is_refused(word):
 
 def test_a_word_is_written_down_apart_from_the_reports_of_any_cluster():
     world = WiredServices()
-    (answer,) = world.notices.receive([event(word="ask-1")])
-    assert isinstance(answer, Handled)
+    assert world.notices.receive([event(word="ask-1")]) == [None]
     assert seen_in(world.reports.list(CANARIES), "ask-1") == world.time
     assert seen_in(world.reports.list(CANARIES), "ask-2") is None
     assert world.reports.list("harbor") == []
@@ -84,17 +82,8 @@ def test_a_table_that_does_not_answer_neither_brings_a_canary_back_nor_hurts_its
     world = WiredServices()
     instance = world.join("spot", capacity="spot")
     reports = DeadReports()
-    service = NoticeService(
-        ownership=world.notices.ownership,
-        clusters=world,
-        rehearsal=world.notices.rehearsal,
-        reports=reports,
-        wake_ups=world.wake_ups,
-        clock=world,
-        workers=world.workers,
-        telemetry=world.telemetry,
-    )
-    answers = service.receive([event(word="ask-1"), world.spot_event(instance)])
-    assert [type(answer) for answer in answers] == [Handled, Handled]
+    service = replace(world.notices, reports=reports)
+    errors = service.receive([event(word="ask-1"), world.spot_event(instance)])
+    assert errors == [None, None]
     assert reports.asked == ["canary@ask-1"]
     assert world.node("spot").unschedulable

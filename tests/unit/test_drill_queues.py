@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from plimsoll.domain.errors import BadInput, Temporary
+from plimsoll.domain.errors import BadInput, MissingRights, Temporary
 from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, WakeUpsQueue
 from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation, VirtualClock
 
@@ -64,6 +64,15 @@ def test_what_no_attempt_can_mend_is_set_aside_with_its_reason():
     assert queue.in_flight == 0
 
 
+def test_a_refused_notice_comes_back_for_an_api_server_that_has_just_started_refuses_everybody():
+    answers = iter([MissingRights("403"), None])
+    clock, queue, function = notices(lambda _: next(answers))
+    queue.send("one")
+    clock.sleep(60)
+    assert [at for at, _ in function.calls] == [0.5, 1.7]
+    assert queue.set_aside == []
+
+
 def test_a_notice_that_always_fails_is_set_aside_after_its_last_attempt():
     clock, queue, function = notices(lambda _: Temporary("never"))
     queue.send("one")
@@ -96,7 +105,7 @@ def test_a_batch_whose_run_was_killed_comes_back_after_the_visibility_timeout():
     assert queue.in_flight == 0
 
 
-def test_a_tick_comes_after_its_delay_and_with_a_holder_of_its_own():
+def test_a_wake_up_comes_after_its_delay_and_with_a_holder_of_its_own():
     clock = VirtualClock()
     worked: list[tuple[float, str, str]] = []
 
@@ -112,7 +121,7 @@ def test_a_tick_comes_after_its_delay_and_with_a_holder_of_its_own():
     assert queue.running == 0
 
 
-def test_a_slice_that_fails_comes_back_twice_and_then_no_more():
+def test_a_wake_up_that_fails_comes_back_twice_and_then_no_more():
     clock = VirtualClock()
     worked: list[float] = []
 

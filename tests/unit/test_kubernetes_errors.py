@@ -22,6 +22,7 @@ from plimsoll.domain.errors import (
     BadInput,
     Blocked,
     Conflict,
+    MissingRights,
     NotFound,
     Permanent,
     PlimsollError,
@@ -57,7 +58,7 @@ BUDGET = [
     [
         (answer(400), BadInput),
         (answer(401), Temporary),
-        (answer(403), Refused),
+        (answer(403), MissingRights),
         (answer(404), NotFound),
         (answer(405), BadInput),
         (answer(408), Temporary),
@@ -111,7 +112,7 @@ def test_a_missing_right_names_verb_resource_and_cure() -> None:
 @pytest.mark.parametrize("verb", ["impersonate", "impersonate-on:user-info:list"])
 def test_who_may_not_come_as_one_of_a_group_is_told_who_may(verb: str) -> None:
     error = meaning(answer(403, message=f'User "bob" cannot {verb} resource "users"'))
-    assert type(error) is Refused
+    assert type(error) is MissingRights
     assert "only an administrator" in str(error)
 
 

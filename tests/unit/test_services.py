@@ -14,8 +14,8 @@ from plimsoll.domain.names import INTERRUPTION, SURGE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.services import executor
-from plimsoll.services.drains import LEASE_SECONDS
-from plimsoll.services.notices import CALM_WAKE_UPS, URGENT_WAKE_UPS, Handled
+from plimsoll.services.delivery import CALM_WAKE_UPS, URGENT_WAKE_UPS
+from plimsoll.services.lease import LEASE_SECONDS
 from tests.support.builders import a_group
 from tests.support.workload_sets import WiredServices, deployment
 
@@ -27,12 +27,8 @@ def world():
     return WiredServices()
 
 
-def handled(world: WiredServices, *bodies: str) -> list[str]:
-    effects: list[str] = []
-    for outcome in world.notices.receive(bodies):
-        assert isinstance(outcome, Handled), outcome
-        effects += outcome.effects
-    return effects
+def handled(world: WiredServices, *bodies: str) -> None:
+    assert world.notices.receive(bodies) == [None] * len(bodies)
 
 
 def test_a_notice_cordons_taints_and_records_in_one_patch(world):
@@ -84,9 +80,9 @@ def test_an_indexed_instance_costs_no_call_to_ec2(world):
 
 
 def test_an_instance_that_is_not_ours_is_acknowledged_and_counted(world):
-    (said,) = handled(world, world.spot_event("i-0aaaaaaaaaaaaaaaa"))
+    handled(world, world.spot_event("i-0aaaaaaaaaaaaaaaa"))
 
-    assert "not ours" in said
+    assert [message for message, _ in world.telemetry.said] == ["notice not ours"]
     assert world.telemetry.metrics["NoticesNotOurs"] == 1
     assert world.wake_ups.sent == []
 
@@ -117,16 +113,17 @@ def test_poison_is_permanent_and_does_not_hurt_its_neighbours(world, body):
     bad, good = world.notices.receive([body, world.spot_event(instance)])
 
     assert isinstance(bad, Permanent)
-    assert isinstance(good, Handled)
+    assert good is None
     assert world.node("spot").unschedulable
 
 
 def test_an_unknown_event_is_acknowledged_and_counted(world):
-    (said,) = handled(
+    handled(
         world, '{"source": "aws.ec2", "detail-type": "EBS Snapshot Notification", "detail": {}}'
     )
 
-    assert "no kind of event that we know" in said
+    ((_, facts),) = world.telemetry.said
+    assert "no kind of event that we know" in str(facts["because"])
     assert world.telemetry.metrics["NoticesIgnored"] == 1
 
 
@@ -432,7 +429,7 @@ def test_a_registry_that_is_away_makes_only_its_own_notices_come_back(world):
         [world.spot_event(instance), '{"source": "aws.ec2", "detail-type": "Other", "detail": {}}']
     )
     assert isinstance(ours, Temporary)
-    assert isinstance(unknown, Handled)
+    assert unknown is None
 
 
 def test_an_api_that_asks_for_patience_is_left_alone_that_long(world):

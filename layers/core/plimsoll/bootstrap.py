@@ -1,7 +1,8 @@
-"""Wires the services to the world: the only module that names adapters.
+"""Wires the services to AWS and to Kubernetes: of the layer the only module that names adapters.
 
-Each factory runs on first use and is kept for the life of the process. What a function does not
-use is not imported; what it will surely use `make_ready` brings before its first event.
+Each factory runs on first use, and what it makes is kept for the life of the process. All functions
+import the same modules; heavy clients (boto3, kubernetes) are imported at their first call, or by
+`make_ready` before the first event.
 """
 
 from __future__ import annotations
@@ -24,11 +25,9 @@ from plimsoll.config import Config, in_lambda
 from plimsoll.domain.clusters import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
-from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.notices import NoticeService
-from plimsoll.services.ports import NodeGroups
-from plimsoll.services.rehearsal import Rehearsal
 from plimsoll.services.resync import ResyncService
+from plimsoll.services.wiring import Ports, Services, wire
 
 
 @cache
@@ -60,54 +59,12 @@ def make_ready() -> None:
 
 
 @cache
-def workers() -> ThreadWorkers:
-    """Return the threads for calls that do not themselves need threads."""
+def _workers() -> ThreadWorkers:
     return ThreadWorkers()
 
 
 def _warn(what: str) -> None:
     CloudWatch().warn("adapter warning", because=what)
-
-
-@cache
-def clusters() -> OpenClusters:
-    """Return the opener of registered clusters."""
-    return OpenClusters(
-        aws(),
-        SystemClock(),
-        workers(),
-        warn=_warn,
-    )
-
-
-@cache
-def registry() -> CachedRegistry:
-    """Return the registry of clusters."""
-    return CachedRegistry(DynamoRegistry(aws(), config().clusters_table), CloudWatch())
-
-
-@cache
-def reports() -> DynamoReports:
-    """Return the store of reports."""
-    return DynamoReports(aws(), config().reports_table)
-
-
-@cache
-def index() -> DynamoNodeIndex:
-    """Return the node index."""
-    return DynamoNodeIndex(aws(), config().nodes_table)
-
-
-@cache
-def instances() -> Ec2Instances:
-    """Return EC2."""
-    return Ec2Instances(aws(), SystemClock())
-
-
-@cache
-def wake_ups() -> SqsWakeUps:
-    """Return the queue of wake-ups."""
-    return SqsWakeUps(aws(), config().wake_ups_queue)
 
 
 @cache
@@ -117,76 +74,55 @@ def notices_queue() -> NoticesQueue:
 
 
 @cache
-def groups(cluster: Cluster) -> NodeGroups:
-    """Return the node groups of a cluster, always the same object: it remembers."""
+def _clusters() -> OpenClusters:
+    return OpenClusters(aws(), SystemClock(), _workers(), warn=_warn)
+
+
+@cache
+def _groups(cluster: Cluster) -> AwsNodeGroups:
     return AwsNodeGroups(
         aws().in_region(cluster.region),
         cluster.name,
         SystemClock(),
-        api=lambda: clusters().open(cluster).requests,
+        api=lambda: _clusters().open(cluster).requests,
         warn=_warn,
     )
 
 
 @cache
-def rehearsal() -> Rehearsal:
-    """Return the planner of what would be done."""
-    return Rehearsal(groups=groups, reports=reports(), clock=SystemClock(), telemetry=CloudWatch())
-
-
-@cache
-def notices() -> NoticeService:
-    """Return the handling of notices."""
-    return NoticeService(
-        ownership=InstanceLocator(
-            registry=registry(),
-            index=index(),
-            instances=instances(),
-            clock=SystemClock(),
-            telemetry=CloudWatch(),
-        ),
-        clusters=clusters(),
-        rehearsal=rehearsal(),
-        reports=reports(),
-        wake_ups=wake_ups(),
-        clock=SystemClock(),
-        workers=workers(),
-        telemetry=CloudWatch(),
+def _services() -> Services:
+    clock, telemetry = SystemClock(), CloudWatch()
+    ports = Ports(
+        registry=CachedRegistry(DynamoRegistry(aws(), config().clusters_table), telemetry),
+        index=DynamoNodeIndex(aws(), config().nodes_table),
+        instances=Ec2Instances(aws(), clock),
+        clusters=_clusters(),
+        groups=_groups,
+        reports=DynamoReports(aws(), config().reports_table),
+        wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
+        clock=clock,
+        workers=_workers(),
+        cluster_workers=ThreadWorkers(8),
+        telemetry=telemetry,
+    )
+    return wire(
+        ports,
         kill_switch=config().kill_switch,
         drills=config().accept_drills,
         region=config().aws_region,
     )
 
 
-@cache
+def notices() -> NoticeService:
+    """Return the handling of notices."""
+    return _services().notices
+
+
 def drains() -> DrainService:
     """Return the drain."""
-    return DrainService(
-        registry=registry(),
-        clusters=clusters(),
-        groups=groups,
-        instances=instances(),
-        reports=reports(),
-        clock=SystemClock(),
-        workers=workers(),
-        telemetry=CloudWatch(),
-        kill_switch=config().kill_switch,
-    )
+    return _services().drains
 
 
-@cache
 def resync() -> ResyncService:
-    """Return the resync. Its threads are its own: each cluster's resync needs the others."""
-    return ResyncService(
-        registry=registry(),
-        index=index(),
-        instances=instances(),
-        clusters=clusters(),
-        reports=reports(),
-        notices=notices(),
-        wake_ups=wake_ups(),
-        clock=SystemClock(),
-        workers=ThreadWorkers(8),
-        telemetry=CloudWatch(),
-        kill_switch=config().kill_switch,
-    )
+    """Return the resync."""
+    return _services().resync

@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-URGENCY = (
-    "spot-interruption",
-    "capacity-reservation-interruption",
-    "state-change",
-    "lifecycle-terminate",
-    "health-scheduled-change",
-    "rebalance-recommendation",
-    "none",
-)
-"""Notices, the most urgent first, for those of one instance whose deadlines do not tell."""
+from plimsoll.domain.interruptions import urgency
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,8 +45,7 @@ class NodeMetrics:
 
     @staticmethod
     def _rank(kind: str, deadline: datetime | None) -> tuple[bool, float, int]:
-        place = URGENCY.index(kind) if kind in URGENCY else len(URGENCY)
-        return deadline is None, deadline.timestamp() if deadline else 0.0, place
+        return deadline is None, deadline.timestamp() if deadline else 0.0, urgency(kind)
 
     def cordon(self, now: datetime) -> None:
         """Take in that it is unschedulable; the first time counts."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from plimsoll.domain.errors import NotFound, Refused
+from plimsoll.domain.errors import LimitReached, NoCapacity, NotFound, Refused
 from plimsoll_testbed.model.machines import Machine, instance_id, startup_share
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 
@@ -127,12 +127,12 @@ class Fleet:
             for side in self._sides:
                 side.asked(group, now)
             if group.desired + count > spec.max:
-                raise Refused(
+                raise LimitReached(
                     f"ValidationError: New SetDesiredCapacity value {group.desired + count} is "
                     f"above max value {spec.max} for the AutoScalingGroup."
                 )
         if group.refused_until is not None and now < group.refused_until:
-            raise Refused(
+            raise NoCapacity(
                 f"InsufficientInstanceCapacity: We currently do not have sufficient "
                 f"{spec.instance_type} capacity in the Availability Zone you requested "
                 f"({zone or spec.zones[0]})."
@@ -161,9 +161,7 @@ class Fleet:
             return []
         try:
             return self.launch(name, desired - group.desired, None, now)
-        except Refused:
-            if group.spec.kind == "static" or desired > group.spec.max:
-                raise
+        except NoCapacity:
             group.desired = desired
             self._push(now + RETRY, group)
             return []

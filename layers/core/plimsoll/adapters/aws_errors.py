@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.domain.errors import (
     BadInput,
     Conflict,
+    LimitReached,
+    MissingRights,
+    NoCapacity,
     NotFound,
     PlimsollError,
     Refused,
@@ -79,24 +82,27 @@ _DENIED: Final = frozenset(
     }
 )
 _SERVER_ERROR: Final = 500
-CAPACITY: Final = frozenset(
+_NO_CAPACITY: Final = frozenset(
     {
         "InsufficientCapacity",
         "InsufficientFreeAddressesInSubnet",
         "InsufficientHostCapacity",
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",
+        "SpotMaxPriceTooLow",
+        "UnfulfillableCapacity",
+        "Unsupported",
+    }
+)
+_LIMIT_REACHED: Final = frozenset(
+    {
         "InstanceLimitExceeded",
         "LimitExceeded",
         "MaxSpotInstanceCountExceeded",
         "ResourceLimitExceededException",
-        "SpotMaxPriceTooLow",
-        "UnfulfillableCapacity",
-        "Unsupported",
         "VcpuLimitExceeded",
     }
 )
-"""EC2 has none, or the account may not have more: another capacity pool may do."""
 
 UNKNOWN_OPERATION: Final = frozenset(
     {"InvalidAction", "UnknownOperationException", "NotImplemented", "UnsupportedOperation"}
@@ -117,21 +123,28 @@ def message_of(error: ClientError) -> str:
 _KINDS: Final[tuple[tuple[frozenset[str], type[PlimsollError]], ...]] = (
     (_THROTTLED, Throttled),
     (_CONFLICT, Conflict),
-    (CAPACITY, Refused),
+    (_NO_CAPACITY, NoCapacity),
+    (_LIMIT_REACHED, LimitReached),
     (_TEMPORARY, Temporary),
+    (_DENIED, MissingRights),
     (frozenset({"ValidationError", "ValidationException"}), BadInput),
 )
+
+
+def kind_of(code: str) -> type[PlimsollError] | None:
+    """Return what an error code means to us; None where it is in no table."""
+    return next((kind for codes, kind in _KINDS if code in codes), None)
 
 
 def translate(error: ClientError, what: str) -> PlimsollError:
     """Return a botocore error as one of ours; `what` is what was being done, in words."""
     code = code_of(error)
     text = f"{what}: {code}: {message_of(error)}"
-    if code in _DENIED:
-        return Refused(f"{text}. Give the role that ran this the right to {error.operation_name}.")
-    for codes, kind in _KINDS:
-        if code in codes:
-            return kind(text)
+    kind = kind_of(code)
+    if kind is MissingRights:
+        text += f". Give the role that ran this the right to {error.operation_name}."
+    if kind is not None:
+        return kind(text)
     if "NotFound" in code or code.endswith("NonExistentQueue"):
         return NotFound(text)
     if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= _SERVER_ERROR:
@@ -153,7 +166,7 @@ def translated(what: str) -> Iterator[None]:
     except exceptions.ClientError as error:
         raise translate(error, what) from error
     except (exceptions.NoCredentialsError, exceptions.NoRegionError) as error:
-        raise Refused(f"{what}: {error}") from error
+        raise MissingRights(f"{what}: {error}") from error
     except exceptions.ParamValidationError as error:
         raise BadInput(f"{what}: {error}") from error
     except exceptions.BotoCoreError as error:  # no connection, no answer in time, a broken answer

@@ -18,7 +18,6 @@ from plimsoll.domain.clusters import Instance
 from plimsoll.domain.notices import (
     HealthScheduledChange,
     InstanceNotice,
-    Notice,
     SpotInterruption,
     StateChange,
 )
@@ -59,7 +58,7 @@ class Ec2Instances:
         """
         return {i["InstanceId"]: _instance(i) for _, i in self._described(ids)}
 
-    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
+    def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
         """Return notices for those instances that are going, as events would have told.
 
         An instance that EC2 does not know is no notice: it may be too new as well as long gone.

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.adapters.aws_errors import translated
-from plimsoll.domain.errors import Refused, Temporary
+from plimsoll.domain.errors import MissingRights, Refused, Temporary
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
@@ -77,7 +77,7 @@ class EksToken:
         """Return a token that is good for at least a minute.
 
         Raises:
-            Refused: there are no credentials.
+            MissingRights: there are no credentials.
         """
         with self._lock:
             now = self._clock.now()
@@ -98,7 +98,7 @@ class EksToken:
             session = self._aws.session
             credentials = session.get_credentials()
             if credentials is None:
-                raise Refused("there are no AWS credentials to make a token for EKS from")
+                raise MissingRights("there are no AWS credentials to make a token for EKS from")
             region = session.region_name
             # The regional host: the global one's signature is for us-east-1 only.
             suffix = _SUFFIXES.get(session.get_partition_for_region(region), "amazonaws.com")

@@ -1,14 +1,17 @@
 """Errors named for what the caller does next.
 
 PlimsollError
-├── Temporary          let the message come back; try again later
-│   ├── Conflict       somebody else wrote first: read again, then decide again
-│   ├── Blocked        a PodDisruptionBudget says not now
-│   └── Throttled      the API asks for patience: honour `retry_after`
-└── Permanent          trying again cannot help: record it, and let the message go
-├── NotFound       what it was about is gone, which is often the aim
-├── Refused        no right, no capacity or no quota: somebody must change something
-└── BadInput       the words of a person or an event are wrong: say where, and the cure
+├── Temporary              let the message come back; try again later
+│   ├── Conflict           somebody else wrote first: read again, then decide again
+│   ├── Blocked            a PodDisruptionBudget says not now
+│   └── Throttled          the API asks for patience: honour `retry_after`
+└── Permanent              trying again at once cannot help: record it, or choose otherwise
+    ├── NotFound           what it was about is gone, which is often the aim
+    ├── BadInput           the words of a person or an event are wrong: say where, and the cure
+    └── Refused            the other side says no until somebody changes something
+        ├── MissingRights  grant the right; an API server that has just started may yet read it
+        ├── NoCapacity     EC2 has none: another capacity pool may have some
+        └── LimitReached   a quota of the account, or the maximum of a node group
 """
 
 from __future__ import annotations
@@ -49,6 +52,18 @@ class NotFound(Permanent):
 
 class Refused(Permanent):
     """The other side said no for a reason that only a person, or another choice, can change."""
+
+
+class MissingRights(Refused):
+    """Whoever asked may not do that (403, AccessDenied), or has no credentials."""
+
+
+class NoCapacity(Refused):
+    """EC2 has no such instances now."""
+
+
+class LimitReached(Refused):
+    """More would pass a quota of the account or the maximum of a node group."""
 
 
 class BadInput(Permanent):

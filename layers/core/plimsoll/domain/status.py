@@ -77,7 +77,7 @@ def status_of(seen: Observation) -> Status:
     found = [_interruption(seen, node) for node in seen.nodes if _open(node)]
     return Status(
         cluster=seen.cluster,
-        interruptions=tuple(sorted(found, key=_urgency)),
+        interruptions=tuple(sorted(found, key=_by_deadline)),
         changes=tuple(_changes(seen)),
     )
 
@@ -125,7 +125,7 @@ def _interruption(seen: Observation, node: Node) -> OpenInterruption:
     )
 
 
-def _urgency(one: OpenInterruption) -> tuple[bool, str, str]:
+def _by_deadline(one: OpenInterruption) -> tuple[bool, str, str]:
     return one.deadline is None, one.deadline.isoformat() if one.deadline else "", one.node
 
 

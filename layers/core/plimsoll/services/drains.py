@@ -1,10 +1,7 @@
 """One reconcile of the drain of a cluster: observe, plan, act, and again until its time is over.
 
 A reconcile knows nothing that the cluster does not tell it, so killing one loses seconds only. The
-cluster's Lease keeps two reconciles from doing the same work. What makes most of that safe is that
-every write also carries a precondition. One thing no precondition guards: that two pods of a
-workload do not leave at once, each in the eyes of one reconcile the only one. Only its
-PodDisruptionBudget would; so the Lease is asked again before every wave, and within large ones.
+cluster's Lease keeps two reconciles from doing the same work: see `plimsoll.services.lease`.
 """
 
 from __future__ import annotations
@@ -24,7 +21,9 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.reports import Report
 from plimsoll.domain.writers import Writers
+from plimsoll.services.delivery import RECONCILE_SECONDS
 from plimsoll.services.executor import Executor, Outcome
+from plimsoll.services.lease import LEASE_SECONDS, Lease
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -38,14 +37,12 @@ from plimsoll.services.ports import (
 )
 from plimsoll.services.reconcile_memory import ReconcileMemory
 
-LEASE_SECONDS: Final = 10.0
-"""How long a killed reconcile keeps the next one out. Renewed before every look and every wave."""
 FIRST_LEASE_SECONDS: Final = 20.0
-"""The same while its first look lasts. How long that takes nobody knows: of thousands of pods, at an
-API server that is hard pressed, it took more than ten seconds, and reconciles took the lease from each
-other without one of them ever acting."""
+"""How long the Lease lasts while the first look does. How long that takes nobody knows: of thousands of
+pods, at an API server that is hard pressed, it took more than ten seconds, and reconciles took the
+Lease from each other without one of them ever acting."""
 LOOKS: Final = 3.0
-"""The lease lasts for as many looks as the last one, where that is longer."""
+"""The Lease lasts for as many looks as the last one, where that is longer than usual."""
 PAUSE_SECONDS: Final = 1.0
 """Between two looks: a replacement that is Ready is seen within this time."""
 AVOID: Final = timedelta(minutes=3)
@@ -66,7 +63,7 @@ class DrainService:
     telemetry: Telemetry
     kill_switch: bool = False
 
-    def reconcile(self, cluster: str, holder: str, seconds: float = 19.0) -> int:
+    def reconcile(self, cluster: str, holder: str, seconds: float = RECONCILE_SECONDS) -> int:
         """Work on one cluster for at most `seconds`; return how often it was looked at.
 
         Ends at once where another reconcile is at work, and early where nothing is left to do.
@@ -87,15 +84,14 @@ class DrainService:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
         api = self.clusters.open(known)
-        if not api.acquire(holder, FIRST_LEASE_SECONDS):
+        lease = Lease(api=api, cluster=cluster, holder=holder, seconds=FIRST_LEASE_SECONDS)
+        if not lease.take():
             self.telemetry.log("another reconcile is at work", cluster=cluster)
             return 0
-        try:
-            return self._work(known, api, holder, self.clock.now() + timedelta(seconds=seconds))
-        finally:
-            api.release_lease(holder)
+        with lease:
+            return self._work(known, api, lease, self.clock.now() + timedelta(seconds=seconds))
 
-    def _work(self, cluster: Cluster, api: ClusterApi, holder: str, until: datetime) -> int:
+    def _work(self, cluster: Cluster, api: ClusterApi, lease: Lease, until: datetime) -> int:
         groups = self.groups(cluster)
         executor = Executor(
             writers=Writers(cluster=api, capacity=groups),
@@ -104,18 +100,16 @@ class DrainService:
         )
         memory = ReconcileMemory()
         looks = 0
-        lease = FIRST_LEASE_SECONDS
         try:
             while True:
                 began = self.clock.now()
-                _renew(api, holder, lease)
+                lease.renew()
                 plan = self._look(api, groups, memory)
                 looks += 1
-                lease = max(LEASE_SECONDS, LOOKS * (self.clock.now() - began).total_seconds())
+                spent = (self.clock.now() - began).total_seconds()
+                lease.seconds = max(LEASE_SECONDS, LOOKS * spent)
                 outcomes = executor.carry_out(
-                    plan,
-                    between=lambda seconds=lease: _renew(api, holder, seconds),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-                    enough=lambda: self.clock.now() >= until,
+                    plan, between=lease.renew, enough=lambda: self.clock.now() >= until
                 )
                 self._learn(memory, outcomes)
                 self._save(memory.news())
@@ -202,11 +196,6 @@ class DrainService:
                 self.telemetry.warn(
                     "report not written", interruption=report.interruption, because=str(answer)
                 )
-
-
-def _renew(api: ClusterApi, holder: str, seconds: float) -> None:
-    if not api.acquire(holder, seconds):
-        raise Temporary("the lease went to another reconcile")
 
 
 def _asked_for_patience(outcomes: Sequence[Outcome]) -> float:

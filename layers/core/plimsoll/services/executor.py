@@ -2,7 +2,7 @@
 
 It carries out what a plan says, wave after wave and side by side within a wave, and answers what
 came of each action. It decides nothing: an action that did not work is decided anew, from a fresh
-look. Without hands (observe-only, dry run, kill switch) it says what it would have done.
+look.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ class Outcome:
 class Executor:
     """Carries out plans on one cluster."""
 
-    writers: Writers | None
-    """None: nothing is written."""
+    writers: Writers
     workers: Workers
     telemetry: Telemetry
 
@@ -95,14 +94,10 @@ class Executor:
         *,
         sure: int,
     ) -> Sequence[Outcome]:
-        writers = self.writers
-        if writers is None:
-            return [self._spare(step) for step in steps]
-
         def perform(place: int, step: Step) -> _Left | None:
             if place >= sure and enough():
                 return _Left.LEFT
-            step.action.perform(writers)
+            step.action.perform(self.writers)
             return None
 
         between()
@@ -112,10 +107,6 @@ class Executor:
             for step, answer in zip(steps, answers, strict=True)
             if answer is not _Left.LEFT
         ]
-
-    def _spare(self, step: Step) -> Outcome:
-        self._say("would act", step)
-        return Outcome(action=step.action, done=False)
 
     def _judge(self, step: Step, answer: object) -> Outcome:
         match answer:

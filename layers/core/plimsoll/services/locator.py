@@ -5,16 +5,19 @@ A storm costs no EC2 call for instances that the resync has indexed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.domain.clusters import IndexEntry, Instance
 from plimsoll.domain.errors import Temporary
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import InstanceNotice
 from plimsoll.services.ports import Clock, Instances, NodeIndex, Registry, Telemetry
 
 type Owner = IndexEntry | str | Temporary
 """Where the node is; or why it is not ours; or why that cannot be told now."""
+type Locate = Callable[[Sequence[InstanceNotice]], Mapping[str, Owner]]
+"""Tells the owner of every instance in the notices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,7 @@ class InstanceLocator:
         name = None if said is None else said.cluster_name()
         if said is None or name is None or self.registry.get(name) is None:
             why = "EC2 does not know it" if said is None else "no tag names a registered cluster"
-            self.telemetry.count("NoticesNotOurs")
+            self.telemetry.count(Metric.NOTICES_NOT_OURS)
             self.telemetry.log("notice not ours", instance=instance, because=why, cluster=name)
             return f"{instance} is not ours: {why}"
         return IndexEntry(

@@ -1,8 +1,8 @@
 """What happens to a notice: whose is it, cordon the node at once, wake the drain.
 
 A batch is handled as one: one look-up for all its instances, the cordons side by side, one series
-of wake-ups for each cluster. Everything may be repeated: a notice that is in the record already
-writes nothing, but wakes the drain again, for the one before us may have died in between.
+of wake-ups for each cluster. Everything may be repeated: a notice that stands in the record already
+writes nothing, but wakes the drain again, for whoever handled it before may have died in between.
 """
 
 from __future__ import annotations
@@ -10,43 +10,40 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
 
 from plimsoll.domain.canaries import echo_of
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
-from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.interruptions import Effect, actionable
+from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
+from plimsoll.domain.interruptions import Decision, actionable
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
+from plimsoll.domain.notices.about import About
 from plimsoll.domain.reports import Report
-from plimsoll.domain.writers import Writers
-from plimsoll.services.cordons import Cordons, Located
-from plimsoll.services.executor import Executor
+from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon
+from plimsoll.services.delivery import CALM_WAKE_UPS, URGENT_WAKE_UPS
+from plimsoll.services.dry_run import DryRun
 from plimsoll.services.locator import InstanceLocator
-from plimsoll.services.ports import Clock, Clusters, Reports, Telemetry, WakeUps, Workers
-from plimsoll.services.rehearsal import Rehearsal
-
-URGENT_WAKE_UPS: Final = (*range(0, 120, 10), 130, 150, 180)
-"""Seconds after a notice with a deadline. A reconcile works 19 s, so one of every two finds the lease
-free; those after the deadline put back what was changed for a while."""
-CALM_WAKE_UPS: Final = (0, 20, 40)
-"""Without a deadline: after these the resync wakes the cluster every minute."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handled:
-    """What became of one body."""
-
-    effects: tuple[str, ...]
-    """For each notice in it, in words."""
+from plimsoll.services.ports import (
+    Clock,
+    ClusterApi,
+    Clusters,
+    Registry,
+    Reports,
+    Telemetry,
+    WakeUps,
+    Workers,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeService:
     """Handles notices."""
 
-    ownership: InstanceLocator
+    locator: InstanceLocator
+    registry: Registry
     clusters: Clusters
-    rehearsal: Rehearsal
+    dry_run: DryRun
     reports: Reports
     wake_ups: WakeUps
     clock: Clock
@@ -56,26 +53,72 @@ class NoticeService:
     drills: bool = False
     region: str | None = None
 
-    def receive(self, bodies: Sequence[str]) -> Sequence[Handled | Exception]:
-        """Handle a batch and return, in order, what became of each body.
+    def receive(self, bodies: Sequence[str]) -> Sequence[Exception | None]:
+        """Handle a batch and return, in order, why each body was not (wholly) handled; else None.
 
-        An exception stands for a body that was not (wholly) handled: `Temporary` may come back,
-        `Permanent` cannot be mended. Handling a body again never hurts.
+        Handling a body again never hurts.
         """
         read = [self._read(body) for body in bodies]
-        parsed = [
-            notice for notices in read if not isinstance(notices, Exception) for notice in notices
-        ]
-        effects = dict(zip(parsed, self.handle(parsed), strict=True)) if parsed else {}
-        answers: list[Handled | Exception] = []
-        for notices in read:
-            if isinstance(notices, Exception):
-                answers.append(notices)
+        failed: dict[Notice, Exception] = {}
+        draining: list[tuple[InstanceNotice, Decision]] = []
+        for notice in (
+            n for notices in read if not isinstance(notices, Exception) for n in notices
+        ):
+            decision = actionable(notice)
+            if isinstance(notice, About) and decision.merges:
+                draining.append((notice, decision))
                 continue
-            found = [effects[notice] for notice in notices]
-            errors = [e for e in found if isinstance(e, Exception)]
-            answers.append(errors[0] if errors else Handled(effects=tuple(str(e) for e in found)))
-        return answers
+            try:
+                self._acknowledge(notice, decision)
+            except PlimsollError as error:
+                failed[notice] = error
+        by_cluster, unlocated = self._by_cluster(draining)
+        failed |= unlocated
+        for name, found in sorted(by_cluster.items()):
+            try:
+                cluster = self.registry.get(name)
+                if cluster is None:
+                    self.telemetry.count(Metric.NOTICES_NOT_OURS, len(found))
+                else:
+                    failed |= self.deliver(cluster, self.clusters.open(cluster), found)
+            except PlimsollError as error:
+                failed |= dict.fromkeys((located.notice for located in found), error)
+        return [
+            notices
+            if isinstance(notices, Exception)
+            else next((failed[notice] for notice in notices if notice in failed), None)
+            for notices in read
+        ]
+
+    def deliver(
+        self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]
+    ) -> Mapping[Notice, Exception]:
+        """Cordon the nodes of notices and wake the drain; return why some could not be handled.
+
+        In a cluster that is only observed, log and keep what would be done instead.
+
+        Raises:
+            Temporary: the wake-ups were not sent, or an observed cluster cannot be read now.
+        """
+        if self.kill_switch or cluster.mode is not Mode.ACT:
+            self._foresee(cluster, api, found)
+            return {}
+        batches = by_instance(found)
+        answers = self.workers.run([partial(cordon, api, batch, self.clock) for batch in batches])
+        failed: dict[Notice, Exception] = {}
+        urgent: list[bool] = []
+        for batch, answer in zip(batches, answers, strict=True):
+            match answer:
+                case Cordoned():
+                    urgent.append(answer.interruption.deadline is not None)
+                    self._say(batch, answer)
+                case str() as why:
+                    self.telemetry.log("notice leads to nothing", because=why)
+                case error:
+                    failed |= dict.fromkeys((located.notice for located in batch), error)
+        if urgent:
+            self.wake_ups.send(cluster.name, URGENT_WAKE_UPS if any(urgent) else CALM_WAKE_UPS)
+        return failed
 
     def _read(self, body: str) -> tuple[Notice, ...] | Exception:
         try:
@@ -83,39 +126,37 @@ class NoticeService:
         except PlimsollError as error:
             return error
 
-    def handle(self, notices: Sequence[Notice]) -> Sequence[str | Exception]:
-        """Handle notices and return, in order, the effect of each in words, or its error."""
-        answers: dict[Notice, str | Exception] = {}
-        merging: list[InstanceNotice] = []
-        for notice in notices:
-            verdict = actionable(notice)
-            if verdict.merges and not isinstance(notice, ZonalShift):
-                merging.append(notice)  # type: ignore[arg-type]  # only notices of instances merge
-                continue
-            if isinstance(notice, Canary):
-                self._echo(notice)
-                answers[notice] = verdict.reason
-                continue
-            if verdict.effect is Effect.SHOW:
-                self._show(notice, verdict.reason)
-            self.telemetry.count("NoticesIgnored")
-            self.telemetry.log("notice acknowledged", kind=notice.kind, because=verdict.reason)
-            answers[notice] = verdict.reason
-        owners = self.ownership.of(merging)
-        by_cluster: dict[str, list[Located]] = defaultdict(list)
-        for notice in merging:
-            owner = owners[notice.instance]
-            if isinstance(owner, IndexEntry):
-                by_cluster[owner.cluster].append((notice, owner))
-            else:
-                answers[notice] = owner
-        for name, found in sorted(by_cluster.items()):
-            answers |= self._of_cluster(name, found)
-        return [answers[notice] for notice in notices]
+    def _by_cluster(
+        self, draining: Sequence[tuple[InstanceNotice, Decision]]
+    ) -> tuple[Mapping[str, Sequence[Located]], Mapping[Notice, Exception]]:
+        """Return the notices that are ours by cluster, and why some cannot be located now."""
+        owners = self.locator.of([notice for notice, _ in draining])
+        found: dict[str, list[Located]] = defaultdict(list)
+        failed: dict[Notice, Exception] = {}
+        for notice, decision in draining:
+            match owners[notice.instance]:
+                case IndexEntry() as entry:
+                    located = Located(notice=notice, decision=decision, entry=entry)
+                    found[entry.cluster].append(located)
+                case Temporary() as error:
+                    failed[notice] = error
+                case str():  # the locator has counted and logged it
+                    continue
+        return found, failed
+
+    def _acknowledge(self, notice: Notice, decision: Decision) -> None:
+        """Count and log a notice that no node is cordoned for, and keep what people ask for."""
+        if isinstance(notice, Canary):
+            self._echo(notice)
+            return
+        if isinstance(notice, ZonalShift):
+            self._keep(notice, decision.reason)
+        self.telemetry.count(Metric.NOTICES_IGNORED)
+        self.telemetry.log("notice acknowledged", kind=notice.kind, because=decision.reason)
 
     def _echo(self, canary: Canary) -> None:
         """Count a canary, and write its word down. A failure is logged: it is not worth a retry."""
-        self.telemetry.count("CanariesSeen")
+        self.telemetry.count(Metric.CANARIES_SEEN)
         echo = echo_of(canary, seen=self.clock.now())
         try:
             if echo is not None:
@@ -123,47 +164,36 @@ class NoticeService:
         except PlimsollError as error:
             self.telemetry.warn("canary not written down", because=str(error))
 
-    def _show(self, notice: Notice, reason: str) -> None:
-        if isinstance(notice, ZonalShift):
-            self.reports.merge(
-                Report(
-                    interruption=f"{notice.zone_id or 'zone'}@{notice.id}",
-                    cluster="*",
-                    node="",
-                    kind=notice.kind,
-                    noticed=notice.time,
-                    closed=None if notice.active else notice.time,
-                    reasons=(reason,),
-                )
+    def _keep(self, shift: ZonalShift, reason: str) -> None:
+        self.reports.merge(
+            Report(
+                interruption=f"{shift.zone_id or 'zone'}@{shift.id}",
+                cluster="*",
+                node="",
+                kind=shift.kind,
+                noticed=shift.time,
+                closed=None if shift.active else shift.time,
+                reasons=(reason,),
             )
-
-    def _of_cluster(self, name: str, found: Sequence[Located]) -> Mapping[Notice, str | Exception]:
-        try:
-            cluster = self.ownership.registry.get(name)
-            if cluster is None:
-                self.telemetry.count("NoticesNotOurs", len(found))
-                return {n: f"{name} is not a registered cluster" for n, _ in found}
-            return self._in_cluster(cluster, found)
-        except PlimsollError as error:
-            return dict.fromkeys((notice for notice, _ in found), error)
-
-    def _in_cluster(
-        self, cluster: Cluster, found: Sequence[Located]
-    ) -> Mapping[Notice, str | Exception]:
-        api = self.clusters.open(cluster)
-        writing = cluster.mode is Mode.ACT and not self.kill_switch
-        writers = Writers(cluster=api, capacity=self.rehearsal.groups(cluster))
-        cordons = Cordons(
-            api=api,
-            executor=Executor(
-                writers=writers if writing else None, workers=self.workers, telemetry=self.telemetry
-            ),
-            clock=self.clock,
         )
-        marks = cordons.write(cluster.name, found)
-        if marks.interrupted and writing:
-            urgent = any(i.deadline is not None for i in marks.interrupted.values())
-            self.wake_ups.send(cluster.name, URGENT_WAKE_UPS if urgent else CALM_WAKE_UPS)
-        elif marks.interrupted:
-            self.rehearsal.report(cluster, api, marks.interrupted)
-        return marks.answers
+
+    def _foresee(self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]) -> None:
+        try:
+            self.dry_run.report(cluster, api, found, self.reports)
+        except Permanent as error:  # nothing depends on a dry run
+            self.telemetry.warn("dry run failed", cluster=cluster.name, because=str(error))
+
+    def _say(self, batch: Sequence[Located], cordoned: Cordoned) -> None:
+        if not cordoned.written:
+            return
+        node, now = cordoned.interruption.node, self.clock.now()
+        self.telemetry.log(
+            "acted",
+            action="cordon",
+            target=f"Node {node}",
+            because=batch[0].decision.reason,
+            nodes=[node],
+        )
+        for located in batch:
+            age = (now - located.notice.time).total_seconds()
+            self.telemetry.count(Metric.NOTICE_AGE_AT_CORDON, max(0.0, age))

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import Notice
+from plimsoll.domain.notices import InstanceNotice
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from plimsoll.domain.writers import CapacityWriter, ClusterWriter
@@ -74,8 +75,8 @@ class Instances(Protocol):
     def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:
         """Return what EC2 knows of these instances; the unknown ones are left out."""
 
-    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
-        """Return notices for those instances that are going, as events would have told.
+    def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
+        """Return notices for those of the instances that are interrupted, as events would have told.
 
         From spot request state, instance state and scheduled events.
         """
@@ -148,5 +149,5 @@ class Telemetry(Protocol):
     def warn(self, message: str, **facts: object) -> None:
         """Log something that a person should look at when it repeats."""
 
-    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:
+    def count(self, metric: Metric, value: float = 1) -> None:
         """Add to a metric."""

@@ -1,8 +1,8 @@
-"""The net: every minute, for every cluster, whatever events got lost.
+"""Every minute, for every cluster: makes up for lost events.
 
-Keeps the node index, finds instances that are going without an event having arrived, wakes
-clusters that have something open, and closes the reports of nodes that are no more. One cluster
-that cannot be reached does not keep the others from being swept.
+Keeps the node index, finds interrupted instances of which no event told, wakes clusters that have
+something open, and closes the reports of nodes that are no more. One cluster that cannot be reached
+does not keep the others from being resynced.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ from typing import Final
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.interruptions import actionable
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.names import INSTANCE_TYPE
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import (
-    Canary,
-    Notice,
-    StateChange,
-    TestNotification,
-    Unknown,
-    ZonalShift,
-)
+from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
-from plimsoll.services.notices import CALM_WAKE_UPS, NoticeService
+from plimsoll.services.cordons import Located
+from plimsoll.services.delivery import CALM_WAKE_UPS
+from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
     Clock,
+    ClusterApi,
     Clusters,
     Instances,
     NodeIndex,
@@ -68,7 +66,7 @@ class ResyncService:
         """Resync every cluster once; return how many interruptions are open.
 
         Raises:
-            Temporary: a cluster could not be swept; the others were.
+            Temporary: a cluster could not be resynced; the others were.
         """
         clusters = self.registry.list()
         answers = self.workers.run([partial(self._resync, cluster) for cluster in clusters])
@@ -80,20 +78,21 @@ class ResyncService:
                 case PlimsollError():
                     failed.append(cluster.name)
                     self.telemetry.warn(
-                        "cluster not swept", cluster=cluster.name, because=str(answer)
+                        "cluster not resynced", cluster=cluster.name, because=str(answer)
                     )
                 case Exception():
                     raise answer
-        self.telemetry.count("OpenInterruptions", total)
+        self.telemetry.count(Metric.OPEN_INTERRUPTIONS, total)
         if failed:
-            raise Temporary(f"not swept: {', '.join(failed)}")
+            raise Temporary(f"not resynced: {', '.join(failed)}")
         return total
 
     def _resync(self, cluster: Cluster) -> int:
         now = self.clock.now()
-        seen = self.clusters.open(cluster).observe()
-        self._keep_index(cluster, seen, now)
-        self._find_silent(seen)
+        api = self.clusters.open(cluster)
+        seen = api.observe()
+        entries = self._keep_index(cluster, seen, now)
+        self._find_silent(cluster, api, seen, entries)
         self._close_reports(cluster, seen, now)
         writing = cluster.mode is Mode.ACT and not self.kill_switch
         plan = plan_drain(seen, now)
@@ -101,7 +100,10 @@ class ResyncService:
             self.wake_ups.send(cluster.name, CALM_WAKE_UPS)
         return sum(n.interruption is not None for n in seen.nodes)
 
-    def _keep_index(self, cluster: Cluster, seen: Observation, now: datetime) -> None:
+    def _keep_index(
+        self, cluster: Cluster, seen: Observation, now: datetime
+    ) -> Sequence[IndexEntry]:
+        """Write what the index does not know yet; return the entries of all nodes."""
         nodes = [(n, n.instance) for n in seen.nodes if n.instance is not None]
         known = self.index.find([i for _, i in nodes])
         fresh = [i for _, i in nodes if i not in known or known[i].launched is None]
@@ -123,16 +125,33 @@ class ResyncService:
                 )
             )
         self.index.put([entry for entry in entries if not _fresh(known, entry)])
+        return entries
 
-    def _find_silent(self, seen: Observation) -> None:
+    def _find_silent(
+        self,
+        cluster: Cluster,
+        api: ClusterApi,
+        seen: Observation,
+        entries: Sequence[IndexEntry],
+    ) -> None:
         """Handle what no event told: the same path as an event's, so it merges with a late one."""
         nodes = {n.instance: n for n in seen.nodes if n.instance is not None}
-        found = [n for n in self.instances.interrupted(list(nodes)) if not _told(n, nodes)]
+        entry = {e.instance: e for e in entries}
+        found = [
+            Located(
+                notice=notice,
+                decision=actionable(notice),
+                entry=entry[notice.instance],
+                node=nodes[notice.instance],
+            )
+            for notice in self.instances.interrupted(list(nodes))
+            if notice.instance in nodes and not _told(notice, nodes[notice.instance])
+        ]
+        found = [located for located in found if located.decision.merges]
         if found:
-            self.telemetry.count("NoticesFoundByResync", len(found))
-            for answer in self.notices.handle(found):
-                if isinstance(answer, Exception):
-                    raise answer
+            self.telemetry.count(Metric.NOTICES_FOUND_BY_RESYNC, len(found))
+            for error in self.notices.deliver(cluster, api, found).values():
+                raise error
 
     def _close_reports(self, cluster: Cluster, seen: Observation, now: datetime) -> None:
         here = {n.interruption.identity for n in seen.nodes if n.interruption is not None}
@@ -140,7 +159,7 @@ class ResyncService:
         for report in self._open_reports(cluster):
             over = report.noticed + UNSEEN < now and report.node not in nodes
             if over and report.interruption not in here:
-                self.telemetry.count("PodsKilled", len(report.killed))
+                self.telemetry.count(Metric.PODS_KILLED, len(report.killed))
                 self.reports.merge(replace(report, gone=report.gone or now, closed=now))
 
     def _open_reports(self, cluster: Cluster) -> Sequence[Report]:
@@ -157,13 +176,9 @@ def _fresh(known: Mapping[str, IndexEntry], entry: IndexEntry) -> bool:
     )
 
 
-def _told(notice: Notice, nodes: Mapping[str, Node]) -> bool:
+def _told(notice: InstanceNotice, node: Node) -> bool:
     """Whether the node's record has a notice of this kind already, under whatever id."""
-    match notice:
-        case ZonalShift() | TestNotification() | Canary() | Unknown():
-            return False
-        case _:
-            record = nodes[notice.instance].interruption if notice.instance in nodes else None
+    record = node.interruption
     if record is None:
         return False
     if isinstance(notice, StateChange) and notice.state in GONE:

@@ -12,6 +12,7 @@ from plimsoll.domain.errors import Permanent, Temporary
 from plimsoll.domain.uninstall import UninstallPlan, plan_uninstall
 from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import Executor, Outcome
+from plimsoll.services.lease import Lease
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -22,7 +23,6 @@ from plimsoll.services.ports import (
     Workers,
 )
 
-LEASE_SECONDS: Final = 10.0
 PAUSE_SECONDS: Final = 1.0
 """Between two looks, and between two tries for the Lease."""
 
@@ -67,33 +67,25 @@ class UninstallService:
 
         Raises:
             Temporary: a reconcile held the Lease all the time, or the cluster cannot be reached.
-            Refused: there is no right to the Lease.
+            MissingRights: there is no right to the Lease.
         """
         self.registry.update(cluster.with_mode(Mode.OBSERVE))
         api = self.clusters.open(cluster)
         until = self.clock.now() + timedelta(seconds=seconds)
-        self._take_turn(api, cluster, holder, until)
-        try:
-            return self._work(cluster, api, holder, until)
-        finally:
-            api.release_lease(holder)
-
-    def _take_turn(self, api: ClusterApi, cluster: Cluster, holder: str, until: datetime) -> None:
-        while not api.acquire(holder, LEASE_SECONDS):
+        lease = Lease(api=api, cluster=cluster.name, holder=holder)
+        while not lease.take():
             if self.clock.now() >= until:
                 raise Temporary(
                     f"another drain is at work in {cluster.name} and holds its Lease: try again "
                     "in a minute"
                 )
             self.clock.sleep(PAUSE_SECONDS)
+        with lease:
+            return self._work(cluster, api, lease, until)
 
     def _work(
-        self, cluster: Cluster, api: ClusterApi, holder: str, until: datetime
+        self, cluster: Cluster, api: ClusterApi, lease: Lease, until: datetime
     ) -> UninstallResult:
-        def renew() -> None:
-            if not api.acquire(holder, LEASE_SECONDS):
-                raise Temporary(f"the Lease of {cluster.name} went to a drain: try again")
-
         executor = Executor(
             writers=Writers(cluster=api, capacity=self.groups(cluster)),
             workers=self.workers,
@@ -101,9 +93,9 @@ class UninstallService:
         )
         done: list[Outcome] = []
         while True:
-            renew()
+            lease.renew()
             left = plan_uninstall(api.observe(), self.clock.now())
-            outcomes = executor.carry_out(left.plan, between=renew)
+            outcomes = executor.carry_out(left.plan, between=lease.renew)
             done += outcomes
             idle = not outcomes and not left.waiting
             if idle or _hopeless(outcomes) or self.clock.now() >= until:

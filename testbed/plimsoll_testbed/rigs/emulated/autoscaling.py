@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.domain.errors import Refused
+from plimsoll.domain.errors import NoCapacity
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs.emulated import autoscaling_terms as terms
@@ -159,10 +159,8 @@ class AutoScaling:
             started = named.fleet.launch(
                 spec.name, parameters["RequestedCapacity"], zones[0], self._clock()
             )
-        except Refused as error:
+        except NoCapacity as error:
             code, _, words = str(error).partition(": ")
-            if code != "InsufficientInstanceCapacity":
-                raise
             zone = zones[0] or named.group.next_zone()
             answer["Errors"] = [
                 {**pool, "AvailabilityZone": zone, "ErrorCode": code, "ErrorMessage": words}

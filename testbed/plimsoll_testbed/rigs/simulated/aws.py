@@ -12,7 +12,7 @@ from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.notices import (
     HealthScheduledChange,
-    Notice,
+    InstanceNotice,
     SpotInterruption,
     StateChange,
     parse,
@@ -95,7 +95,7 @@ class SimulatedNodeGroups:
                 self._answered[key] = refused
         answer = self._answered[key]
         if isinstance(answer, Refused):
-            raise Refused(str(answer))
+            raise type(answer)(str(answer))
         return answer
 
     def _raise(self, group: NodeGroup, add: int, token: str) -> int:
@@ -121,7 +121,7 @@ class SimulatedInstances:
             "ec2:DescribeInstances", lambda: {m.id: instance_of(m) for m in self._known(ids)}
         )
 
-    def interrupted(self, ids: Sequence[str]) -> Sequence[Notice]:
+    def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
         """Return notices for those instances that are going, as events would have told."""
         for operation in ("DescribeInstances", "DescribeSpotInstanceRequests"):
             self._wire.to_aws(f"ec2:{operation}", int)
@@ -172,7 +172,7 @@ def instance_of(machine: Machine) -> Instance:
     )
 
 
-def _interrupted_groups(machine: Machine) -> Iterator[Notice]:
+def _interrupted_groups(machine: Machine) -> Iterator[InstanceNotice]:
     """Yield what can be asked for: spot request status, scheduled events, and the death itself."""
     told = [(kind, time) for kind, time in machine.notices if kind in _ASKABLE]
     if machine.gone is not None:

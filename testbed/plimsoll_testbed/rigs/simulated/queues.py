@@ -12,16 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from plimsoll.domain.errors import Permanent, Temporary
+from plimsoll.services.delivery import NOTICES, WAKE_UPS
 from plimsoll_testbed.rigs.simulated.time import Invocation, VirtualClock
 
 BATCH: Final = 10
-NOTICES_VISIBILITY: Final = 30.0
-NOTICES_ATTEMPTS: Final = 14
-RETRY_SECONDS: Final = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0)
-"""Until each next attempt at a notice that failed; the last one repeats."""
-WAKE_UPS_VISIBILITY: Final = 45.0
-WAKE_UPS_ATTEMPTS: Final = 3
+"""The most notices that one invocation takes: the template's BatchSize."""
 
 type Receive = Callable[[Sequence[str]], Sequence[object]]
 """What a batch of bodies comes to, in order: an exception for each that failed."""
@@ -92,14 +87,13 @@ class NoticesQueue:
 
         def done(invocation: Invocation) -> None:
             if invocation.killed or len(results) != len(batch):  # or failed as a whole
+                why = invocation.error or RuntimeError("the run was killed")
                 for message in batch:
-                    self._again(message, invocation.error, NOTICES_VISIBILITY)
+                    self._died(message, why)
                 return
             for message, result in zip(batch, results, strict=True):
-                if isinstance(result, Permanent):
-                    self._set_aside(message, result)
-                elif isinstance(result, Exception):
-                    self._again(message, result, _pause(message.attempts, result))
+                if isinstance(result, Exception):
+                    self._failed(message, result)
                 else:
                     self.in_flight -= 1
 
@@ -107,11 +101,19 @@ class NoticesQueue:
             message.attempts += 1
         self._clock.spawn(self._clock.now(), run, "notices", done)
 
-    def _again(self, message: _Message, error: Exception | None, pause: float) -> None:
-        if message.attempts >= NOTICES_ATTEMPTS:
-            self._set_aside(message, error or RuntimeError("every run with it was killed"))
-            return
-        self._show(message, pause)
+    def _died(self, message: _Message, why: Exception) -> None:
+        """Show a message again after its visibility timeout: its run did not say what became of it."""
+        if message.attempts >= NOTICES.attempts:
+            self._set_aside(message, why)
+        else:
+            self._show(message, NOTICES.visibility_seconds)
+
+    def _failed(self, message: _Message, why: Exception) -> None:
+        pause = NOTICES.pause_seconds(why, attempts=message.attempts)
+        if pause is None:
+            self._set_aside(message, why)
+        else:
+            self._show(message, pause)
 
     def _set_aside(self, message: _Message, why: Exception) -> None:
         self.in_flight -= 1
@@ -160,14 +162,11 @@ class WakeUpsQueue:
             self.running -= 1
             if invocation.error is not None:
                 self.failed.append(invocation.error)
-            if (invocation.killed or invocation.error) and attempt < WAKE_UPS_ATTEMPTS:
-                self._show(cluster, WAKE_UPS_VISIBILITY, attempt + 1)
+            elif not invocation.killed:
+                return
+            why = invocation.error or RuntimeError("the run was killed")
+            pause = WAKE_UPS.pause_seconds(why, attempts=attempt)
+            if pause is not None:
+                self._show(cluster, pause, attempt + 1)
 
         self._clock.spawn(self._clock.now(), run, "drains", done)
-
-
-def _pause(attempts: int, error: Exception) -> float:
-    wanted = error.retry_after if isinstance(error, Temporary) else None
-    if wanted is not None:
-        return min(30.0, max(1.0, wanted))
-    return RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1]

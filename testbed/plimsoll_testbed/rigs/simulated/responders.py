@@ -12,12 +12,8 @@ from typing import Final, Protocol, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
-from plimsoll.services.drains import DrainService
-from plimsoll.services.locator import InstanceLocator
-from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import Telemetry
-from plimsoll.services.rehearsal import Rehearsal
-from plimsoll.services.resync import ResyncService
+from plimsoll.services.wiring import Ports, wire
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.machines import Machine, region_of
 from plimsoll_testbed.rigs import commondrain
@@ -122,81 +118,46 @@ class Plimsoll:
     """The services that run in Lambda, unchanged, on the rig's side of their ports."""
 
     def __init__(self, context: ResponderContext) -> None:
-        clock, wire, telemetry = context.clock, context.wire, context.telemetry
-        rig_clusters = context.rig_clusters
+        clock, network, rig_clusters = context.clock, context.wire, context.rig_clusters
         workers = GreenletWorkers(clock)
-        self._reports = SimulatedReports(wire)
-        registry = SimulatedRegistry(
-            wire, [_registered(rig_cluster) for rig_cluster in rig_clusters.values()]
-        )
-        index = SimulatedNodeIndex(wire)
-        instances = SimulatedInstances(
-            [rig_cluster.fleet for rig_cluster in rig_clusters.values()], wire
-        )
-        clusters = _Clusters(context, workers)
-        wake_ups = SimulatedWakeUps(wire, context.wake_ups)
+        self._reports = SimulatedReports(network)
         node_groups = {
-            name: SimulatedNodeGroups(rig_cluster.fleet, wire, clock)
+            name: SimulatedNodeGroups(rig_cluster.fleet, network, clock)
             for name, rig_cluster in rig_clusters.items()
         }
-
-        def groups(cluster: Cluster) -> SimulatedNodeGroups:
-            return node_groups[cluster.name]
-
-        self._notices = NoticeService(
-            ownership=InstanceLocator(
-                registry=registry,
-                index=index,
-                instances=instances,
+        self._services = wire(
+            Ports(
+                registry=SimulatedRegistry(
+                    network, [_registered(rig_cluster) for rig_cluster in rig_clusters.values()]
+                ),
+                index=SimulatedNodeIndex(network),
+                instances=SimulatedInstances(
+                    [rig_cluster.fleet for rig_cluster in rig_clusters.values()], network
+                ),
+                clusters=_Clusters(context, workers),
+                groups=lambda cluster: node_groups[cluster.name],
+                reports=self._reports,
+                wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 clock=clock,
-                telemetry=telemetry,
+                workers=workers,
+                cluster_workers=workers,
+                telemetry=context.telemetry,
             ),
-            clusters=clusters,
-            rehearsal=Rehearsal(
-                groups=groups, reports=self._reports, clock=clock, telemetry=telemetry
-            ),
-            reports=self._reports,
-            wake_ups=wake_ups,
-            clock=clock,
-            workers=workers,
-            telemetry=telemetry,
             drills=True,
-        )
-        self._drains = DrainService(
-            registry=registry,
-            clusters=clusters,
-            groups=groups,
-            instances=instances,
-            reports=self._reports,
-            clock=clock,
-            workers=workers,
-            telemetry=telemetry,
-        )
-        self._resync = ResyncService(
-            registry=registry,
-            index=index,
-            instances=instances,
-            clusters=clusters,
-            reports=self._reports,
-            notices=self._notices,
-            wake_ups=wake_ups,
-            clock=clock,
-            workers=workers,
-            telemetry=telemetry,
         )
         self._rig_clusters = rig_clusters
 
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Run the function `notices`."""
-        return self._notices.receive(bodies)
+        return self._services.notices.receive(bodies)
 
     def reconcile(self, cluster: str, holder: str) -> object:
         """Run the function `drains`."""
-        return self._drains.reconcile(cluster, holder)
+        return self._services.drains.reconcile(cluster, holder)
 
     def resync(self) -> object:
         """Run the function `sweep`."""
-        return self._resync.run()
+        return self._services.resync.run()
 
     def hand_in(self, measurement: Measurement) -> None:
         """Give in what stands in the store of reports."""

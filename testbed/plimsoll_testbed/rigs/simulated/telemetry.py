@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from plimsoll.domain.metrics import Metric
 from plimsoll_testbed.measure.sentences import sentence
 
 
@@ -23,6 +24,6 @@ class DrillTelemetry:
         """Say it as a warning."""
         self._say(f"warning: {sentence(message, facts)}")
 
-    def count(self, metric: str, value: float = 1, unit: str = "Count") -> None:  # noqa: ARG002 - the port's shape
+    def count(self, metric: Metric, value: float = 1) -> None:
         """Add to a metric."""
         self.metrics[metric] += value  # type: ignore[assignment] # Counter adds floats as well

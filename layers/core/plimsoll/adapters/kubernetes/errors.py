@@ -18,6 +18,7 @@ from plimsoll.domain.errors import (
     BadInput,
     Blocked,
     Conflict,
+    MissingRights,
     NotFound,
     Permanent,
     PlimsollError,
@@ -86,8 +87,10 @@ def _forbidden(text: str, cluster: str, call: Call, answer: Response) -> Plimsol
     if policy_of(answer) is not None:
         return Refused(text)  # a policy says itself how to fix it
     if _IMPERSONATE.search(said_of(answer)):
-        return Refused(f"{text}: only an administrator of the cluster may come as one of a group")
-    return Refused(
+        return MissingRights(
+            f"{text}: only an administrator of the cluster may come as one of a group"
+        )
+    return MissingRights(
         f"{text}. Plimsoll lacks the right to {call} in cluster {cluster}: apply infra/cluster "
         '(kubectl apply -k infra/cluster) and see that its identity is in the group "plimsoll"'
     )

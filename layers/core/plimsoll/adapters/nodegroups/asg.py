@@ -10,10 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from zlib import crc32
 
-from plimsoll.adapters.aws_errors import UNKNOWN_OPERATION, code_of, translate, translated
+from plimsoll.adapters.aws_errors import (
+    UNKNOWN_OPERATION,
+    code_of,
+    kind_of,
+    translate,
+    translated,
+)
 from plimsoll.adapters.nodegroups import templates
 from plimsoll.adapters.nodegroups.kind import Access, target_of
-from plimsoll.domain.errors import BadInput, NotFound, Refused, Throttled
+from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Refused, Throttled
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.names import CAPACITY_LABELS, RENEW
 from plimsoll.domain.nodes import Node
@@ -63,7 +69,7 @@ class AutoScalingGroups:
         """Ask for more nodes and return how many were promised.
 
         Raises:
-            Refused: no capacity, no right, or the group is at its maximum.
+            Refused: no capacity, no right, or the group is at its maximum: see its subclasses.
             Conflict: the same token is being worked on, or asked for something else.
         """
         if group.launchable and self._knows_launch():
@@ -102,9 +108,7 @@ class AutoScalingGroups:
                     if code_of(error) in UNKNOWN_OPERATION:
                         self._launches = False
                     return None
-        except Refused as error:
-            if "AccessDenied" not in str(error) and "UnauthorizedOperation" not in str(error):
-                raise
+        except MissingRights as error:
             self._warn(f"{error} The desired capacity is raised instead.")
             return None
         promised = sum(len(part.get("InstanceIds", ())) for part in answer.get("Instances", ()))
@@ -116,9 +120,11 @@ class AutoScalingGroups:
         said = "; ".join(
             dict.fromkeys(f"{e.get('ErrorCode')}: {e.get('ErrorMessage', '')}" for e in errors)
         )
-        if any("Throttl" in str(e.get("ErrorCode")) for e in errors):
+        kinds = [kind_of(str(e.get("ErrorCode"))) for e in errors]
+        if Throttled in kinds:
             raise Throttled(f"{what}: {said}")
-        raise Refused(f"{what}: {said or 'nothing was launched, and nothing says why'}")
+        kind = next((k for k in kinds if k is not None and issubclass(k, Refused)), Refused)
+        raise kind(f"{what}: {said or 'nothing was launched, and nothing says why'}")
 
     def _raise_desired(self, group: NodeGroup, add: int) -> int:
         fresh = self._account.auto_scaling_groups([group.name]).get(group.name)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from plimsoll.domain.errors import Refused
+from plimsoll.domain.errors import LimitReached
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 
@@ -59,8 +59,8 @@ def target_of(group: NodeGroup, add: int, maximum: int) -> int:
     the reconcile sees and makes up for.
 
     Raises:
-        Refused: the group may not grow at all.
+        LimitReached: the group may not grow at all.
     """
     if group.desired >= maximum:
-        raise Refused(f"{group.kind} {group.name} is at its maximum of {maximum} nodes")
+        raise LimitReached(f"{group.kind} {group.name} is at its maximum of {maximum} nodes")
     return min(group.desired + add, maximum)

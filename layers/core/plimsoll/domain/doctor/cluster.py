@@ -104,7 +104,7 @@ def index(facts: Facts) -> Iterator[Finding]:
     yield fail(
         "node index",
         says,
-        'in the log group of resync: filter message = "cluster not swept" | fields because; see '
+        'in the log group of resync: filter message = "cluster not resynced" | fields because; see '
         "SweepErrors in docs/operations.md",
     )
 

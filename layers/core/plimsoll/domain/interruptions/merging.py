@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from plimsoll.domain.interruptions.decision import actionable
+from plimsoll.domain.interruptions.decision import Decision, actionable, of_former_life
 from plimsoll.domain.interruptions.model import (
     CLOSED,
     Interruption,
@@ -28,23 +28,27 @@ def merge(
     *,
     node: str,
     launched: datetime | None = None,
+    decision: Decision | None = None,
 ) -> Interruption:
     """Merge a notice that `actionable` says belongs in an interruption.
+
+    `decision` is what it said of the notice alone, where that is known already.
 
     A record of a former life is replaced; a notice of a former life changes nothing. Of two launch
     times that are known the later counts, because an index may lag behind EC2.
 
     Raises:
-        ValueError: There is nothing to return: the notice leads to no interruption (its verdict
+        ValueError: There is nothing to return: the notice leads to no interruption (its decision
             says why), and none exists.
     """
     if launched is not None:
         launched = launched.replace(microsecond=0)
     launched = last(launched, existing.launched if existing else None)
-    verdict = actionable(notice, launched=launched)
-    if not verdict.merges:
+    decision = decision or actionable(notice)
+    former = of_former_life(notice.time, launched=launched)
+    if former or not decision.merges:
         if existing is None:
-            raise ValueError(f"{notice.kind} opens no interruption: {verdict.reason}")
+            raise ValueError(f"{notice.kind} opens no interruption: {former or decision.reason}")
         return existing
     record = _record(notice)
     fresh = Interruption(

@@ -1,0 +1,113 @@
+"""The code that one spot notice runs through: frames on the stack, functions and calls.
+
+The handler of the function `notices` is called with one SQS record, its instance in the index. The
+API server is a hollow one behind HTTP, reached through the transport that reaches EKS; stores and
+queues are in memory. Only our own code counts: files of `functions` and `plimsoll`. Run it from the
+repository:
+
+    .venv/bin/python -m benchmarks.notice_path [--calls]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final
+
+import functions.notices
+import plimsoll
+from plimsoll import bootstrap
+from plimsoll.adapters.clusters import LazyTransport
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.client import ClientTransport
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from tests.functions.conftest import Context, batch
+from tests.support.workload_sets import WiredServices
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+OURS: Final = tuple(
+    str(Path(module.__file__ or "").parent) for module in (functions.notices, plimsoll)
+)
+
+
+@dataclass(slots=True)
+class Trace:
+    """What ran for one notice."""
+
+    calls: Counter[CodeType] = field(default_factory=Counter)
+    at_patch: list[str] = field(default_factory=list)
+    """Our functions on the stack when the PATCH was sent, the handler first."""
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        """Take in an event of the interpreter: see `sys.setprofile`."""
+        if event != "call":
+            return
+        if frame.f_code.co_filename.startswith(OURS):
+            self.calls[frame.f_code] += 1
+        elif frame.f_code.co_name == "putrequest" and frame.f_locals.get("method") == "PATCH":
+            self.at_patch = list(reversed(_our_frames(frame)))
+
+
+def _our_frames(frame: FrameType | None) -> list[str]:
+    found = []
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(OURS):
+            found.append(frame.f_code.co_qualname)
+        frame = frame.f_back
+    return found
+
+
+class _Token:
+    """The port `Token`: one that stays."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get(self) -> str:
+        return self._text
+
+    def forget(self) -> None:
+        pass
+
+
+def traced() -> Trace:
+    """Handle one notice and return what ran."""
+    services = WiredServices()
+    instance = services.join("spot", capacity="spot")
+    services.resync.run()
+    trace = Trace()
+    before = bootstrap.notices
+    with HollowServer(services.hollow, now=services.now) as server:
+        transport = LazyTransport(lambda: ClientTransport(server.url, token=_Token(server.token)))
+        services.api = KubernetesCluster(transport, "harbor", services, workers=services.workers)
+        services.api.nodes()  # a warm function: the connection stands
+        context: Any = Context()
+        event = batch(services.spot_event(instance))
+        bootstrap.notices = lambda: services.notices  # type: ignore[assignment]  # in place of AWS
+        sys.setprofile(trace)
+        try:
+            answer = functions.notices.handler(event, context)
+        finally:
+            sys.setprofile(None)
+            bootstrap.notices = before
+        if answer["batchItemFailures"] or not services.node("spot").unschedulable:
+            raise RuntimeError("the notice was not handled")
+    return trace
+
+
+def main() -> None:
+    """Print the figures, and with `--calls` every function."""
+    trace = traced()
+    print(f"{len(trace.at_patch)} frames of ours when the PATCH is sent")
+    print(f"{trace.calls.total()} calls to {len(trace.calls)} functions of ours in all")
+    print("\n".join(f"  {name}" for name in trace.at_patch))
+    if "--calls" in sys.argv:
+        for code, count in trace.calls.most_common():
+            print(f"{count:4} {Path(code.co_filename).relative_to(ROOT)} {code.co_qualname}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""The metrics that alarms and dashboards read; a test compares them with the template."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+type Unit = Literal["Count", "Seconds"]
+
+
+class Metric(StrEnum):
+    """The name of a metric."""
+
+    NOTICE_AGE_AT_CORDON = "NoticeAgeAtCordon"
+    """Seconds from an event's own time to the patch that cordons its node."""
+    CANARIES_SEEN = "CanariesSeen"
+    """Canaries that went the whole way of a notice."""
+    NOTICES_DEAD_LETTERED = "NoticesDeadLettered"
+    """Notices set aside because no further attempt could help."""
+    NOTICES_IGNORED = "NoticesIgnored"
+    """Notices that ask for nothing."""
+    NOTICES_FOUND_BY_RESYNC = "NoticesFoundByResync"
+    """Interrupted instances of which no event had told."""
+    NOTICES_NOT_OURS = "NoticesNotOurs"
+    """Notices about instances of no registered cluster."""
+    OPEN_INTERRUPTIONS = "OpenInterruptions"
+    """Interruptions that a resync found open."""
+    PODS_KILLED = "PodsKilled"
+    """Pods that were still running when their instance went."""
+    RESYNC_FINISHED = "ResyncFinished"
+    """Resyncs that ended well."""
+
+    @property
+    def unit(self) -> Unit:
+        """The unit, in CloudWatch's words."""
+        return "Seconds" if self is Metric.NOTICE_AGE_AT_CORDON else "Count"

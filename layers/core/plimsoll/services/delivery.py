@@ -1,0 +1,69 @@
+"""How often a message is delivered, after what pauses, and which errors end that at once.
+
+The functions and the simulated queues both act on these policies, and a test compares them with the
+template, which tells SQS the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from plimsoll.domain.errors import BadInput, NotFound, Temporary
+from plimsoll.domain.interruptions import NewerRecord
+
+MAX_PAUSE_SECONDS: Final = 30
+"""The longest pause that is granted, however much patience the other side asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPolicy:
+    """What becomes of a message whose handling failed."""
+
+    attempts: int
+    """The queue's maxReceiveCount."""
+    visibility_seconds: int
+    """The queue's VisibilityTimeout: the pause after a run that died, and where `pauses` is empty."""
+    pauses: tuple[int, ...] = ()
+    """Seconds until each next attempt; the last one repeats."""
+    hopeless: tuple[type[Exception], ...] = ()
+    """Errors that no further attempt can cure."""
+
+    def pause_seconds(self, error: Exception, *, attempts: int) -> int | None:
+        """Return the seconds until a message comes back; None where it is to be set aside.
+
+        Args:
+            error: what its handling failed with.
+            attempts: how often it was delivered, this time included.
+        """
+        if attempts >= self.attempts or isinstance(error, self.hopeless):
+            return None
+        if not self.pauses:
+            return self.visibility_seconds
+        wanted = error.retry_after if isinstance(error, Temporary) else None
+        if wanted is None:
+            return self.pauses[min(attempts, len(self.pauses)) - 1]
+        return min(MAX_PAUSE_SECONDS, max(1, int(wanted)))
+
+
+NOTICES: Final = DeliveryPolicy(
+    attempts=14,
+    visibility_seconds=30,
+    pauses=(1, 2, 3, 5, 8, 15),
+    hopeless=(BadInput, NotFound, NewerRecord),
+)
+"""A notice lives for two minutes, so it comes back within seconds, and all attempts together outlast
+it. A refusal is not hopeless: an API server that has just started refuses everybody (403) until it
+has read who may do what."""
+
+WAKE_UPS: Final = DeliveryPolicy(attempts=3, visibility_seconds=45)
+"""Wake-ups come in series, so one that failed is in no hurry. Whatever it failed with, it comes back,
+and the dead-letter queue tells a person of the third failure."""
+
+URGENT_WAKE_UPS: Final = (*range(0, 120, 10), 130, 150, 180)
+"""Seconds from a notice with a deadline to its wake-ups. A reconcile works for `RECONCILE_SECONDS`,
+so every second wake-up finds the Lease free; those after the deadline undo temporary changes."""
+CALM_WAKE_UPS: Final = (0, 20, 40)
+"""The same without a deadline: after these the resync wakes the cluster every minute."""
+RECONCILE_SECONDS: Final = 19.0
+"""How long a reconcile works: short, so that little is lost when one is killed."""

@@ -1,0 +1,187 @@
+"""What notices would lead to: the path of a notice and of the first plan after it, without a write.
+
+Observe mode and the kill switch log it and keep it as a report, `plimsoll event` shows it. It decides
+by the same functions as `plimsoll.services.notices` and the first look of a reconcile, so it shows
+what would be done now; what would come later depends on the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from plimsoll.domain.actions import Cordon
+from plimsoll.domain.clusters import Cluster, IndexEntry
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import Effect, Interruption, actionable
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import Notice
+from plimsoll.domain.notices.about import About
+from plimsoll.domain.plan import Plan, Step
+from plimsoll.services.cordons import Located, by_instance, interruption_on, node_of
+from plimsoll.services.locator import Locate
+from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeOutcome:
+    """What one notice would lead to, in words."""
+
+    notice: Notice
+    effect: Effect
+    reason: str
+    cluster: str | None = None
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRunResult:
+    """What all notices of an event would lead to."""
+
+    outcomes: tuple[NoticeOutcome, ...]
+    plans: tuple[tuple[Cluster, Plan], ...] = ()
+    """One for each cluster with a node that would be drained."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """Plans as if notices were acted on."""
+
+    groups: Callable[[Cluster, Sequence[Node]], Sequence[NodeGroup]]
+    """Lists the node groups of a cluster, given its nodes."""
+    clock: Clock
+    telemetry: Telemetry
+
+    def of(
+        self,
+        notices: Sequence[Notice],
+        locate: Locate,
+        connect: Callable[[str], tuple[Cluster, ClusterApi] | None],
+    ) -> DryRunResult:
+        """Return what these notices would lead to.
+
+        Args:
+            notices: those of one event.
+            locate: tells where instances are.
+            connect: opens a cluster by the name that `locate` gave; None when nobody registered it.
+
+        Raises:
+            PlimsollError: a cluster, or where an instance is, cannot be read.
+        """
+        decided = [(notice, actionable(notice)) for notice in notices]
+        owners = locate([n for n, d in decided if isinstance(n, About) and d.merges])
+        outcomes: list[NoticeOutcome] = []
+        by_cluster: dict[str, list[Located]] = defaultdict(list)
+        for notice, decision in decided:
+            if not isinstance(notice, About) or not decision.merges:
+                outcomes.append(
+                    NoticeOutcome(notice=notice, effect=decision.effect, reason=decision.reason)
+                )
+                continue
+            match owners[notice.instance]:
+                case IndexEntry() as entry:
+                    located = Located(notice=notice, decision=decision, entry=entry)
+                    by_cluster[entry.cluster].append(located)
+                case str() as why:
+                    outcomes.append(_nothing(notice, why))
+                case error:
+                    raise error
+        plans = []
+        for name, found in sorted(by_cluster.items()):
+            connected = connect(name)
+            if connected is None:
+                why = f"{name} is not a registered cluster"
+                outcomes += [_nothing(located.notice, why) for located in found]
+                continue
+            told, plan = self.in_cluster(*connected, found)
+            outcomes += told
+            if plan is not None:
+                plans.append((connected[0], plan))
+        return DryRunResult(outcomes=tuple(outcomes), plans=tuple(plans))
+
+    def in_cluster(
+        self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]
+    ) -> tuple[Sequence[NoticeOutcome], Plan | None]:
+        """Return what notices would lead to in one cluster, and the plan; None: no node is drained.
+
+        Raises:
+            PlimsollError: the cluster cannot be read.
+        """
+        outcomes: list[NoticeOutcome] = []
+        cordons: list[Step] = []
+        interrupted: dict[str, Interruption] = {}
+        for batch in by_instance(found):
+            node = batch[0].node or node_of(api, batch)
+            merged = interruption_on(node, batch, self.clock.now())
+            outcomes += [_outcome(located, cluster, node, merged) for located in batch]
+            if node is None or isinstance(merged, str):
+                continue
+            interrupted[node.name] = merged
+            if node.interruption != merged:
+                reason = batch[0].decision.reason
+                action = Cordon(node=node, interruption=merged, reason=reason)
+                cordons.append(Step(action=action, nodes=frozenset({node.name})))
+        if not interrupted:
+            return outcomes, None
+        plan = self._plan(cluster, api, interrupted)
+        return outcomes, replace(plan, steps=(*cordons, *plan.steps))
+
+    def report(
+        self, cluster: Cluster, api: ClusterApi, found: Sequence[Located], reports: Reports
+    ) -> None:
+        """Log what would be done now, and keep it as reports.
+
+        Raises:
+            PlimsollError: the cluster cannot be read, or a report not be written.
+        """
+        _, plan = self.in_cluster(cluster, api, found)
+        if plan is None:
+            return
+        for step in plan.steps:
+            self.telemetry.log(
+                "would act",
+                action=step.action.verb,
+                target=step.action.target,
+                because=step.action.reason,
+            )
+        for report in plan.reports:
+            reasons = tuple(f"would {reason}" for reason in report.reasons)
+            reports.merge(replace(report, cordoned=None, reasons=reasons))
+
+    def _plan(
+        self, cluster: Cluster, api: ClusterApi, interrupted: Mapping[str, Interruption]
+    ) -> Plan:
+        seen = api.observe()
+        try:
+            groups = self.groups(cluster, seen.nodes)
+        except PlimsollError as error:
+            self.telemetry.warn("node groups not read", because=str(error))
+            groups = ()
+        nodes = [
+            replace(node, interruption=interrupted[node.name], unschedulable=True)
+            if node.name in interrupted
+            else node
+            for node in seen.nodes
+        ]
+        seen = replace(seen, nodes=nodes).among(groups=groups, gone=frozenset())
+        return plan_drain(seen, self.clock.now())
+
+
+def _nothing(notice: Notice, why: str) -> NoticeOutcome:
+    return NoticeOutcome(notice=notice, effect=Effect.NOTHING, reason=why)
+
+
+def _outcome(
+    located: Located, cluster: Cluster, node: Node | None, merged: Interruption | str
+) -> NoticeOutcome:
+    nothing = isinstance(merged, str)
+    return NoticeOutcome(
+        notice=located.notice,
+        effect=Effect.NOTHING if nothing else located.decision.effect,
+        reason=merged if isinstance(merged, str) else located.decision.reason,
+        cluster=cluster.name,
+        node=None if node is None else node.name,
+    )
