@@ -86,7 +86,7 @@ def traced() -> Trace:
         services.api.nodes()  # a warm function: the connection stands
         context: Any = Context()
         event = batch(services.spot_event(instance))
-        bootstrap.notices = lambda: services.notices  # type: ignore[assignment]  # in place of AWS
+        bootstrap.notices = lambda: services.notices
         sys.setprofile(trace)
         try:
             answer = functions.notices.handler(event, context)
