@@ -123,9 +123,9 @@ def test_every_node_of_the_reports_has_its_row_and_its_moments(runs, reader):
         for row in each.report["nodes"]:
             assert f"Node {row['name']}" in nodes
             assert f"{row['notice']} at {row['noticed']:g} s" in nodes
-            for rig_cluster in ("cordoned", "empty", "gone"):
-                told = "never" if row[rig_cluster] is None else f"{row[rig_cluster]:g} s"
-                assert f"{rig_cluster} {told}" in nodes
+            for milestone in ("cordoned", "empty", "gone"):
+                told = "never" if row[milestone] is None else f"{row[milestone]:g} s"
+                assert f"{milestone} {told}" in nodes
 
 
 def test_nodes_that_were_asked_for_are_drawn_too(reader):
@@ -288,7 +288,7 @@ def test_marks_that_would_cover_each_other_are_one_and_look_like_the_gravest():
     assert gravest(bunches[0]) == "killed"
 
 
-def test_moments_that_are_too_near_for_one_row_go_to_the_first_row_with_room():
+def test_moments_that_are_too_near_for_one_row_go_to_the_first_row_with_space():
     assert stacked([0, 4, 8, 10, 14, 30], gap=10) == [0, 1, 2, 0, 1, 0]
     assert stacked([], gap=10) == []
 

@@ -21,13 +21,13 @@ NODE = NodeSnapshot(
     state="standing", notice=None, seconds_left=None, seconds_given=None, cordoned=False,
     pods=(PodsSnapshot(workload="web", ready=2, starting=1, stopping=1),), killed=0,
 )  # fmt: skip
-ENDING_STATES = replace(NODE, notice="spot-interruption", seconds_left=97.0, seconds_given=120.0)
+INTERRUPTED = replace(NODE, notice="spot-interruption", seconds_left=97.0, seconds_given=120.0)
 WEB = WorkloadSnapshot(
     cluster="harbor", namespace="shop", kind="Deployment", name="web", ready=6, replicas=6, floor=5,
     lowest=6, killed=0, lost=0.0, at_zero=0.0,
 )  # fmt: skip
 SNAPSHOT = Snapshot(
-    seconds=43.2, phase="1 node is going", nodes=(NODE,), workloads=(WEB,), waiting=0
+    seconds=43.2, phase="1 node is interrupted", nodes=(NODE,), workloads=(WEB,), waiting=0
 )
 
 
@@ -55,17 +55,17 @@ def test_the_head_says_what_is_played_how_far_it_is_and_what_goes_on():
     first, second, *_ = drawn(SNAPSHOT)
     assert first.startswith("storm · simulated")
     assert first.endswith("43 s")
-    assert second == "1 node is going"
+    assert second == "1 node is interrupted"
 
 
 @pytest.mark.parametrize(
     ("node", "words"),
     [
         (NODE, "spot-1 1a ██▒░"),
-        (ENDING_STATES, "━━━━━╌  97 s notice"),
-        (replace(ENDING_STATES, cordoned=True), "━━━━━╌  97 s cordoned"),
-        (replace(ENDING_STATES, cordoned=True, pods=()), "━━━━━╌  97 s empty"),
-        (replace(ENDING_STATES, cordoned=True, seconds_left=20.0), "━╌╌╌╌╌  20 s cordoned"),
+        (INTERRUPTED, "━━━━━╌  97 s notice"),
+        (replace(INTERRUPTED, cordoned=True), "━━━━━╌  97 s cordoned"),
+        (replace(INTERRUPTED, cordoned=True, pods=()), "━━━━━╌  97 s empty"),
+        (replace(INTERRUPTED, cordoned=True, seconds_left=20.0), "━╌╌╌╌╌  20 s cordoned"),
         (replace(NODE, state="gone", notice="spot-interruption", pods=()), "gone"),
         (replace(NODE, state="gone", pods=(), killed=3), "gone, 3 pods killed"),
         (
@@ -149,13 +149,13 @@ def test_a_large_fleet_fits_the_terminal_and_the_most_telling_nodes_stay(width: 
     nodes = (
         *(replace(NODE, name=f"quiet-{i}") for i in range(60)),
         *(replace(NODE, name=f"gone-{i}", state="gone", pods=()) for i in range(20)),
-        replace(ENDING_STATES, name="going-1"),
+        replace(INTERRUPTED, name="interrupted-1"),
     )
     lines = tuple(Line(seconds=1.0, what=f"line {i}") for i in range(50))
     text = drawn(replace(SNAPSHOT, nodes=nodes), width=width, height=height, lines=lines)
     assert len(text) <= height - 1
     assert max(map(len, text)) <= width
-    assert any(line.startswith("goi") for line in text)
+    assert any(line.startswith("inter") for line in text)
     assert any(line.startswith("and 20 gone, ") for line in text)
 
 
@@ -167,7 +167,7 @@ def test_a_wide_terminal_names_who_stands_on_a_node():
 def test_plain_ascii_is_enough():
     console = Console(width=80, height=24, file=io.TextIOWrapper(io.BytesIO(), "ascii"))
     with console.capture() as captured:
-        console.print(Screen(title="storm", snapshot=replace(SNAPSHOT, nodes=(ENDING_STATES,))))
+        console.print(Screen(title="storm", snapshot=replace(SNAPSHOT, nodes=(INTERRUPTED,))))
     text = captured.get()
     assert text.isascii()
     assert "##+-     =====-  97 s notice" in text
@@ -177,16 +177,16 @@ def test_no_colour_is_written_where_none_is_wanted(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("NO_COLOR", "1")
     console = Console(width=80, height=24, file=io.StringIO(), force_terminal=True)
     with console.capture() as captured:
-        console.print(Screen(title="storm", snapshot=replace(SNAPSHOT, nodes=(ENDING_STATES,))))
+        console.print(Screen(title="storm", snapshot=replace(SNAPSHOT, nodes=(INTERRUPTED,))))
     assert "\x1b[3" not in captured.get()
 
 
 # The listeners.
 
 
-def taken(*pictures: Snapshot) -> tuple[Callable[[], Snapshot], list[Snapshot]]:
-    """Return what takes each picture in turn, and those that were not taken."""
-    left = list(pictures)
+def taken(*snapshots: Snapshot) -> tuple[Callable[[], Snapshot], list[Snapshot]]:
+    """Return what takes each snapshot in turn, and those that were not taken."""
+    left = list(snapshots)
     return lambda: left.pop(0), left
 
 
@@ -237,7 +237,7 @@ def test_set_up_steps_stay_on_the_terminal_and_the_log_begins_with_the_drill():
         shown.say(22.0, "another reconcile is at work: cluster=harbor")
     text = out.getvalue()
     assert "   3.2 s  started the emulator" in text
-    end = text[text.rindex("1 node is going") :]
+    end = text[text.rindex("1 node is interrupted") :]
     assert end.count("cordoned n1") == 1
     assert "started" not in end
     assert "another reconcile" not in end
@@ -257,10 +257,10 @@ def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_secon
     assert len(left) == 22
     assert out.getvalue().splitlines() == [
         "          setting up",
-        "     0.0  1 node is going (web 6/6)",
+        "     0.0  1 node is interrupted (web 6/6)",
         "     0.0  cordoned n1",
-        "     1.0  1 node is going (web 6/6)",
-        "     2.0  1 node is going (web 6/6)",
+        "     1.0  1 node is interrupted (web 6/6)",
+        "     2.0  1 node is interrupted (web 6/6)",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a running drill, taken at instants whose state can be worked out by hand."""
+"""Snapshots of a running drill, taken at instants whose state can be worked out by hand."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from plimsoll_testbed.scenario.drill import read_drill
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 
 
-class Album(Quiet):
-    """Keeps every picture, by the second of the drill."""
+class Recorded(Quiet):
+    """Keeps every snapshot, by the second of the drill."""
 
     def __init__(self) -> None:
-        self.pictures: dict[float, Snapshot] = {}
+        self.snapshots: dict[float, Snapshot] = {}
 
     def show(self, snapshot: Callable[[], Snapshot]) -> None:
         """Take each one."""
         taken = snapshot()
-        self.pictures[taken.seconds] = taken
+        self.snapshots[taken.seconds] = taken
 
 
-def album(responder: str) -> dict[float, Snapshot]:
-    listener = Album()
+def recorded(responder: str) -> dict[float, Snapshot]:
+    listener = Recorded()
     run(read_drill(EXAMPLE), responder=responder, seed=7, listener=listener)
-    return listener.pictures
+    return listener.snapshots
 
 
 @pytest.fixture(scope="module")
-def pictures() -> dict[float, Snapshot]:
-    return album("plimsoll")
+def snapshots() -> dict[float, Snapshot]:
+    return recorded("plimsoll")
 
 
 @pytest.fixture(scope="module")
 def drained() -> dict[float, Snapshot]:
-    return album("drain")
+    return recorded("drain")
 
 
 def node(snapshot: Snapshot, name: str) -> NodeSnapshot:
@@ -61,9 +61,9 @@ def pods(node: NodeSnapshot) -> PodsSnapshot:
 
 
 def test_before_the_notices_every_node_stands_and_every_workload_is_complete(
-    pictures: dict[float, Snapshot],
+    snapshots: dict[float, Snapshot],
 ):
-    snapshot = pictures[19.0]
+    snapshot = snapshots[19.0]
     assert [n.name for n in snapshot.nodes] == [
         "base-1", "base-2", "spot-m5-1", "spot-m5-2", "spot-r5-1", "spot-r5-2",
     ]  # fmt: skip
@@ -76,46 +76,46 @@ def test_before_the_notices_every_node_stands_and_every_workload_is_complete(
 
 
 def test_pods_are_counted_by_workload_and_those_of_daemons_are_not(
-    pictures: dict[float, Snapshot],
+    snapshots: dict[float, Snapshot],
 ):
-    standing = {p.workload for n in pictures[19.0].nodes for p in n.pods}
+    standing = {p.workload for n in snapshots[19.0].nodes for p in n.pods}
     assert standing == {"api", "cart", "legacy", "payments", "platform", "web"}
-    assert sum(pods(n).ready for n in pictures[19.0].nodes) == 2 + 6 + 4 + 1 + 3 + 3
+    assert sum(pods(n).ready for n in snapshots[19.0].nodes) == 2 + 6 + 4 + 1 + 3 + 3
 
 
-def test_a_notice_counts_down_and_the_cordon_shows(pictures: dict[float, Snapshot]):
-    before, after = node(pictures[20.0], "spot-m5-1"), node(pictures[21.0], "spot-m5-1")
+def test_a_notice_counts_down_and_the_cordon_shows(snapshots: dict[float, Snapshot]):
+    before, after = node(snapshots[20.0], "spot-m5-1"), node(snapshots[21.0], "spot-m5-1")
     assert (before.notice, before.seconds_left, before.seconds_given) == (
         "spot-interruption", 120.0, 120.0,
     )  # fmt: skip
     assert (before.cordoned, before.interrupted) == (False, True)
     assert (after.cordoned, after.seconds_left, after.seconds_given) == (True, 119.0, 120.0)
-    assert not node(pictures[21.0], "base-1").interrupted
-    assert pictures[21.0].phase.startswith("4 nodes are going, the first in 119 s")
+    assert not node(snapshots[21.0], "base-1").interrupted
+    assert snapshots[21.0].phase.startswith("4 nodes are interrupted, the first in 119 s")
 
 
-def test_a_machine_that_starts_counts_down_to_its_node(pictures: dict[float, Snapshot]):
-    starting = node(pictures[30.0], "base-3")
+def test_a_machine_that_starts_counts_down_to_its_node(snapshots: dict[float, Snapshot]):
+    starting = node(snapshots[30.0], "base-3")
     assert (starting.state, starting.notice, starting.pods) == ("starting", None, ())
     assert starting.seconds_given == 60.0
     assert starting.seconds_left is not None
     assert 45 < starting.seconds_left < 55
-    assert pictures[30.0].waiting > 0
+    assert snapshots[30.0].waiting > 0
 
 
-def test_pods_that_start_are_told_from_ready_ones(pictures: dict[float, Snapshot]):
-    base = [n for n in pictures[90.0].nodes if n.name in {"base-3", "base-4", "base-5"}]
+def test_pods_that_start_are_told_from_ready_ones(snapshots: dict[float, Snapshot]):
+    base = [n for n in snapshots[90.0].nodes if n.name in {"base-3", "base-4", "base-5"}]
     assert {n.state for n in base} == {"standing"}
     assert sum(pods(n).starting for n in base) > 0
 
 
 def test_what_went_is_shown_as_gone_and_whoever_died_with_it_is_counted(
-    pictures: dict[float, Snapshot], drained: dict[float, Snapshot]
+    snapshots: dict[float, Snapshot], drained: dict[float, Snapshot]
 ):
-    gone = node(pictures[140.0], "spot-m5-1")
+    gone = node(snapshots[140.0], "spot-m5-1")
     assert (gone.state, gone.seconds_left, gone.pods, gone.killed) == ("gone", None, (), 0)
     assert not gone.interrupted
-    assert pictures[140.0].phase == "4 nodes are gone; every workload has all its replicas"
+    assert snapshots[140.0].phase == "4 nodes are gone; every workload has all its replicas"
     killed = [n.killed for n in drained[141.0].nodes if n.state == "gone"]
     assert sum(killed) == sum(w.killed for w in drained[141.0].workloads) > 0
 
@@ -133,14 +133,14 @@ def test_what_a_workload_lost_grows_while_nothing_changes(drained: dict[float, S
     assert workload(drained[19.0], "legacy").lost == 0.0
 
 
-def test_temporary_changes_do_not_show_in_the_replicas(pictures: dict[float, Snapshot]):
-    web = workload(pictures[96.0], "web")
+def test_temporary_changes_do_not_show_in_the_replicas(snapshots: dict[float, Snapshot]):
+    web = workload(snapshots[96.0], "web")
     assert (web.replicas, web.floor, web.lowest) == (6, 5, 6)
 
 
-def test_nobody_pays_for_a_picture_that_nobody_takes(monkeypatch: pytest.MonkeyPatch):
+def test_nobody_pays_for_a_snapshot_that_nobody_takes(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> Snapshot:
-        raise AssertionError("a picture was taken")
+        raise AssertionError("a snapshot was taken")
 
     monkeypatch.setattr("plimsoll_testbed.rigs.simulated.rig.snapshot_of", refuse)
     assert run(read_drill(EXAMPLE), responder="none", seed=7)["responder"] == "none"

@@ -1,4 +1,4 @@
-"""Who hears how a drill goes."""
+"""What a rig tells while a drill runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Progress:
 
 
 class Listener(Protocol):
-    """Who hears how a drill goes. Calls come often: return soon."""
+    """Is told how a drill proceeds. Calls come often: return soon."""
 
     def progress(self, progress: Progress) -> None:
         """Time has passed."""
@@ -29,20 +29,20 @@ class Listener(Protocol):
         """Something happened, so many seconds after time 0 (before it: since the start)."""
 
     def show(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Take a picture now, or let it be: asking is free, and the answer costs a little.
+        """Take a snapshot now, or ignore the offer; each snapshot costs a little time.
 
-        It can be taken during this call only, while the rig holds its world still.
+        It can be taken during this call only, while the rig keeps its clusters from changing.
         """
 
 
 class Quiet:
-    """Hears nothing."""
+    """Ignores everything."""
 
     def progress(self, progress: Progress) -> None:
-        """Pass it over."""
+        """Ignore it."""
 
     def say(self, seconds: float, what: str) -> None:
-        """Pass it over."""
+        """Ignore it."""
 
     def show(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Pass it over."""
+        """Ignore it."""

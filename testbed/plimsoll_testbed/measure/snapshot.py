@@ -1,8 +1,7 @@
 """What a person wants to see of a running drill at one instant, as plain data.
 
-A picture is taken from the living world in one go, so whoever takes one holds that world still: on
-a rig that runs by the wall clock, under its lock. Once taken it never changes, and may be drawn at
-leisure by another thread.
+Whoever takes a snapshot must keep the clusters from changing meanwhile: on a rig that runs by the
+wall clock, under its lock. A snapshot never changes, so another thread may draw it later.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class NodeSnapshot:
     """`on-demand` or `spot`."""
     state: NodeState
     notice: str | None
-    """The kind of its most urgent notice; `none` where it is to go without a word."""
+    """The kind of its most urgent notice; `none` where it goes without notice."""
     seconds_left: float | None
     """Until it goes, or until it is a node; None where that is not decided, or over."""
     seconds_given: float | None
@@ -221,7 +220,7 @@ def _workloads(measurement: Measurement, now: datetime) -> Iterator[WorkloadSnap
             continue
         cluster, namespace, kind, name = metrics.id
         ready = len(metrics.ready)
-        # Added here and not by `Tally.advance`: looking on changes nothing.
+        # Added here and not by `WorkloadMetrics.advance`: a snapshot changes no metrics.
         since = timedelta(0) if metrics.since is None else now - metrics.since
         short = max(0, metrics.bound - ready)
         dark = since if short and not ready else timedelta(0)
@@ -258,7 +257,7 @@ def _phase(nodes: Sequence[NodeSnapshot], workloads: Sequence[WorkloadSnapshot])
         else f"{_several(short, 'workload')} short of replicas"
     )
     if interrupted:
-        told = f"{_several(len(interrupted), 'node')} going"
+        told = f"{_several(len(interrupted), 'node')} interrupted"
         ends = [node.seconds_left for node in interrupted if node.seconds_left is not None]
         when = f", the first in {min(ends):.0f} s" if ends else ""
         return f"{told}{when}; {serving}"

@@ -40,7 +40,7 @@ _NOTICE: Final = re.compile(r"^[a-z-]+ for (?P<node>\S+) of (?P<cluster>\S+)$")
 _OBJECT: Final = re.compile(
     r"\b(Deployment|ReplicaSet|StatefulSet|Pod|Node) ([\w.-]+(?:/[\w.-]+)?)"
 )
-_WORLD: Final = ("fault ", "the owner ", "warning: ", "a notice ")
+_UNPLACED: Final = ("fault ", "the owner ", "warning: ", "a notice ")
 """How lines begin that are about no single object, whatever they name."""
 
 type NodeId = tuple[str, str]
@@ -72,7 +72,7 @@ def marks_of(report: Report, history: History) -> Marks:
         if not routine(what):
             _place(marks, names, Mark(seconds=seconds, kind=_kind(what), words=what))
     for row in report["nodes"]:
-        _rig_clusters(marks, row)
+        _milestones(marks, row)
     _fates(marks, history)
     return marks
 
@@ -101,7 +101,7 @@ class _Names:
 
 
 def _kind(what: str) -> Kind:
-    if what.startswith(_WORLD):
+    if what.startswith(_UNPLACED):
         return "fault"
     return "notice" if _NOTICE.match(what) else "acted"
 
@@ -122,15 +122,15 @@ def _place(marks: Marks, names: _Names, mark: Mark) -> None:
         marks.elsewhere.append(mark)
 
 
-def _rig_clusters(marks: Marks, row: dict[str, Any]) -> None:
+def _milestones(marks: Marks, row: dict[str, Any]) -> None:
     found = marks.nodes.setdefault((row["cluster"], row["name"]), [])
-    rig_clusters: tuple[tuple[Kind, str, str], ...] = (
+    milestones: tuple[tuple[Kind, str, str], ...] = (
         ("notice", "noticed", f"notice: {row['notice']}"),
         ("cordoned", "cordoned", "cordoned"),
         ("empty", "empty", "empty: no pod is left but those of its daemons"),
         ("gone", "gone", "gone"),
     )
-    for kind, name, words in rig_clusters:
+    for kind, name, words in milestones:
         if row[name] is None or (kind == "notice" and any(m.kind == kind for m in found)):
             continue
         found.append(Mark(seconds=row[name], kind=kind, words=words))

@@ -1,6 +1,6 @@
 """Where moments and counts are drawn, and how long series are thinned out.
 
-A plot is drawn in units of its own, 1000 wide and 100 high, and stretched to the room there is.
+A plot is drawn in units of its own, 1000 wide and 100 high, and stretched to the space there is.
 """
 
 from __future__ import annotations
