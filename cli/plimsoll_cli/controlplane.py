@@ -88,7 +88,7 @@ Examples:
 )
 def down() -> None:
     """Stop what `up` started, and nothing else."""
-    found = background.stop(Workbench.of_this_process())
+    found = background.place(Workbench.of_this_process()).stop()
     said = "nothing runs" if found is None else f"stopped Kubernetes {found.version} at {found.url}"
     click.echo(said, err=True)
 
@@ -109,7 +109,7 @@ Exit status:
 def status(as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Say whether one runs, and which versions there are."""
     bench = Workbench.of_this_process()
-    found = background.running(bench)
+    found = background.place(bench).running()
     built = {version: binaries.ready(version, bench=bench) for version in versions()}
     if as_json:
         print_json({"running": None if found is None else asdict(found), "built": built})

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from plimsoll.domain.errors import Refused
+from plimsoll_testbed.rigs.background import Running
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.localstack import background
 from plimsoll_testbed.rigs.localstack.__main__ import main
-from plimsoll_testbed.rigs.localstack.background import Running
 from plimsoll_testbed.rigs.localstack.composed import ComposedLocalStack, engine_answers
 from plimsoll_testbed.rigs.localstack.java import java
 from plimsoll_testbed.rigs.workbench import Workbench
