@@ -6,15 +6,17 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from plimsoll.services.ports import Clock
 from plimsoll_testbed.rigs.controlplane import ControlPlane
+from plimsoll_testbed.rigs.threads import Threads
 
-LOOK: Final = 0.05
+POLL_SECONDS: Final = 0.05
 
 
-class Outages:
+class Outages(Threads):
     """The outages of one API server, which may overlap.
 
     Args:
@@ -24,15 +26,14 @@ class Outages:
     """
 
     def __init__(self, plane: ControlPlane, clock: Clock, say: Callable[[str], None]) -> None:
+        super().__init__()
         self._plane = plane
         self._clock = clock
         self._say = say
         self._start_takes = 0.0
         self._until: datetime | None = None
         self._lock = threading.Lock()
-        self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self.error: Exception | None = None
 
     @property
     def lasting(self) -> bool:
@@ -52,30 +53,17 @@ class Outages:
                 self._until = max(until, self._until)
                 return
             self._until = until
-            before, self._thread = (
-                self._thread,
-                threading.Thread(target=lambda: self._run(before), name="outage", daemon=True),
-            )
-            self._thread.start()
-
-    def end(self) -> None:
-        """Wait no longer; whoever stops the control plane takes it as it is."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+            self._thread = self.spawn(partial(self._run, self._thread), "outage")
 
     def _run(self, before: threading.Thread | None) -> None:
         if before is not None:
             before.join()
-        try:
-            self._plane.stop_api()
-            while not self._due():
-                if self._ended.wait(LOOK):
-                    return
-            self._start()
-            self._say(f"the API server answers again; its start took {self._start_takes:.1f} s")
-        except Exception as error:  # noqa: BLE001 - raised where the drill is run
-            self.error = error
+        self._plane.stop_api()
+        while not self._due():
+            if self.ended.wait(POLL_SECONDS):
+                return  # whoever stops the control plane takes it as it is
+        self._start()
+        self._say(f"the API server answers again; its start took {self._start_takes:.1f} s")
 
     def _due(self) -> bool:
         """Whether it has to start now; from then on a further outage is one of its own."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 
 from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.simulated.autoscaler import ClusterAutoscaler
+from plimsoll_testbed.rigs.threads import Threads
 
 
-class Scans:
-    """Scans again and again from a thread of its own: a look takes time, and the drill's goes on.
+class Scans(Threads):
+    """Scans again and again from a thread of its own: a scan takes time, and the drill's goes on.
 
     Args:
         autoscaler: of the cluster.
@@ -20,30 +20,19 @@ class Scans:
     """
 
     def __init__(self, autoscaler: ClusterAutoscaler, period: timedelta, time: WallTime) -> None:
+        super().__init__()
         self._autoscaler = autoscaler
         self._period = period
         self._time = time
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="cluster autoscaler", daemon=True)
-        self.error: Exception | None = None
 
     def start(self) -> None:
         """Begin with a scan now."""
-        self._thread.start()
-
-    def end(self) -> None:
-        """End, after the scan that is under way."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self.spawn(self._run, "cluster autoscaler")
 
     def _run(self) -> None:
-        try:
-            while not self._ended.is_set():
-                self._scan()
-                self._ended.wait(self._period.total_seconds())
-        except Exception as error:  # noqa: BLE001 - raised where the drill is run
-            self.error = error
+        while not self.ended.is_set():
+            self._scan()
+            self.ended.wait(self._period.total_seconds())
 
     def _scan(self) -> None:
         with self._time.lock:

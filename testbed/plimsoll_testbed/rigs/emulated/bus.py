@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Self, override
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.rigs.threads import Threads
 
 BATCH: Final = 10
 """The most that one PutEvents takes."""
@@ -20,7 +19,7 @@ REACH: Final = timedelta(seconds=5)
 """How long an event that was taken may be on its way until what it causes is written down."""
 
 
-class Bus(AbstractContextManager["Bus"]):
+class Bus(Threads):
     """Sends events from a thread of its own: whoever plays the timeline must not wait.
 
     Args:
@@ -30,30 +29,24 @@ class Bus(AbstractContextManager["Bus"]):
     """
 
     def __init__(self, events: Any, clock: VirtualClock, reach: timedelta = REACH) -> None:
+        super().__init__()
         self._events = events
         self._clock = clock
         self._reach = reach
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="drill events", daemon=True)
         self._lock = threading.Lock()
         self._in_flight = 0
         self._taken: datetime | None = None
-        self.error: Exception | None = None
 
     @override
     def __enter__(self) -> Self:
-        self._thread.start()
+        self.spawn(self._run, "drill events")
         return self
 
     @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def end(self) -> None:
         self._waiting.put(None)
-        self._thread.join()
+        super().end()
 
     def send(self, body: str, *, delay_seconds: float = 0.0) -> None:
         """Put an event on the bus now, or later."""
@@ -77,11 +70,7 @@ class Bus(AbstractContextManager["Bus"]):
                 if more is None:
                     return
                 batch.append(more)
-            try:
-                self._put(batch)
-            except Exception as error:  # noqa: BLE001 - raised where the drill is run
-                self.error = error
-                return
+            self._put(batch)
             with self._lock:
                 self._in_flight -= len(batch)
                 self._taken = self._clock.now()

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta
-from types import TracebackType
-from typing import Final, Protocol, Self, override
+from functools import partial
+from typing import Final, Protocol
 
 from plimsoll.services.ports import Clock
+from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.scenario.scenario import FaultEntry
 
 FUNCTIONS: Final = {
@@ -28,7 +28,7 @@ FUNCTIONS: Final = {
 """What a scenario calls them -> what the stack's outputs call them."""
 LIVES: Final = 3.0
 """The most seconds that a process lives which was started while the fault lasts."""
-LOOK: Final = 0.1
+POLL_SECONDS: Final = 0.1
 _EXPLAINED: Final = ("Worker process died", "Worker process exited", "timed out after")
 """How the emulator says that a process went while it worked or before it could; and that one which
 had to start anew ran out of its time, as happens on a busy machine. It comes back all the same."""
@@ -41,7 +41,7 @@ class HasWorkers(Protocol):
         """Return the processes that run a function, by its name in the stack's outputs."""
 
 
-class Kills(AbstractContextManager["Kills"]):
+class Kills(Threads):
     """Kills the processes of functions while a fault lasts; use it as a context manager.
 
     All that run when the fault begins are killed at once. Those that are started while it lasts
@@ -57,47 +57,20 @@ class Kills(AbstractContextManager["Kills"]):
     def __init__(
         self, emulator: HasWorkers, seed: int, clock: Clock, say: Callable[[str], None]
     ) -> None:
+        super().__init__()
         self._emulator = emulator
         self._seed = seed
         self._clock = clock
         self._say = say
-        self._ended = threading.Event()
-        self._threads: list[threading.Thread] = []
         self.killed = 0
-        self.error: Exception | None = None
-
-    @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
-
-    @override
-    def __enter__(self) -> Self:
-        return self
 
     def begin(self, entry: FaultEntry, now: datetime) -> None:
         """Let a fault begin; it ends by itself."""
-        thread = threading.Thread(
-            target=self._run, args=(entry, now + entry.lasts), name=entry.fault, daemon=True
-        )
-        self._threads.append(thread)
-        thread.start()
+        self.spawn(partial(self._kill, str(entry.function), now + entry.lasts), entry.fault)
 
     def explain(self, complaint: str) -> bool:
         """Whether a complaint of the emulator is about what was done here."""
         return self.killed > 0 and any(words in complaint for words in _EXPLAINED)
-
-    def _run(self, entry: FaultEntry, until: datetime) -> None:
-        try:
-            self._kill(str(entry.function), until)
-        except Exception as error:  # noqa: BLE001 - raised where the drill is run
-            self.error = error
 
     def _kill(self, function: str, until: datetime) -> None:
         name = FUNCTIONS[function]
@@ -107,7 +80,7 @@ class Kills(AbstractContextManager["Kills"]):
             for pid in [pid for pid, at in ends.items() if at <= self._clock.now()]:
                 del ends[pid]
                 self._end(pid, function)
-            if self._ended.wait(LOOK):
+            if self.ended.wait(POLL_SECONDS):
                 return
             there = self._emulator.workers(name)
             ends = {pid: at for pid, at in ends.items() if pid in there}

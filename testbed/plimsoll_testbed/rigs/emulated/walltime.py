@@ -1,56 +1,45 @@
 """Lets a drill's clusters and fleets move with the wall clock.
 
-The world of a drill lives in virtual time on both rigs. Here virtual time is pushed along by the
-real one: by a thread, many times a second, and by every request before it is answered. One lock
-holds the world together.
+Clusters and fleets live in virtual time on every rig. Here the wall clock pushes virtual time along:
+from a thread, many times a second, and at every request before it is answered. One lock keeps them
+consistent.
 """
 
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Final, Self, override
 
 from plimsoll.services.ports import Clock
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.rigs.threads import Threads
 
 BEAT: Final = 0.02
 """Seconds between two pushes: far below anything that a drill measures."""
 PAST: Final = timedelta(minutes=15)
-"""How long ago virtual time begins, so that a cluster can be made ready before anybody looks."""
+"""How long ago virtual time begins, so that a cluster can be made ready before the drill begins."""
 
 
-class WallTime(AbstractContextManager["WallTime"]):
+class WallTime(Threads):
     """Pushes a virtual clock along the real one; use it as a context manager."""
 
     def __init__(self, wall: Clock) -> None:
+        super().__init__()
         self._wall = wall
         self.lock: Final = threading.RLock()
-        """Held by everybody who looks at the world or changes it."""
+        """Held by whoever reads the drill's clusters and fleets, or changes them."""
         self.clock: Final = VirtualClock(start=wall.now() - PAST)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="drill time", daemon=True)
-        self.error: Exception | None = None
-        """What ended the beat, if something did."""
 
     @override
     def __enter__(self) -> Self:
         self.catch_up()
-        self._thread.start()
+        self.spawn(self._beat, "drill time")
         return self
 
     @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+    def end(self) -> None:
+        super().end()
         self.clock.close()
 
     def catch_up(self) -> datetime:
@@ -60,9 +49,5 @@ class WallTime(AbstractContextManager["WallTime"]):
             return self.clock.now()
 
     def _beat(self) -> None:
-        while not self._stop.wait(BEAT):
-            try:
-                self.catch_up()
-            except Exception as error:  # noqa: BLE001 - raised where the drill is run
-                self.error = error
-                return
+        while not self.ended.wait(BEAT):
+            self.catch_up()

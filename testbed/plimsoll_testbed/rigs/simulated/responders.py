@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Protocol, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
@@ -15,7 +14,7 @@ from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.wiring import Ports, wire
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.model.machines import Machine, region_of
+from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs import commondrain
 from plimsoll_testbed.rigs.simulated.aws import SimulatedInstances, SimulatedNodeGroups
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
@@ -84,34 +83,24 @@ class CommonDrain(Nobody):
 
     def __init__(self, context: ResponderContext) -> None:
         super().__init__(context)
-        self._context = context
-        self._draining: set[str] = set()
-        self._workers = GreenletWorkers(context.clock, parallel=10_000)
+        clock = context.clock
+        self._drain = commondrain.CommonDrain(
+            context.rig_clusters,
+            {
+                name: _transport(context, rig_cluster, "drain")
+                for name, rig_cluster in context.rig_clusters.items()
+            },
+            clock,
+            workers=GreenletWorkers(clock, parallel=10_000),
+            spawn=lambda drain, name: clock.spawn(clock.now(), drain, name),
+        )
 
     @override
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Start the drain of every instance that has its first notice."""
         for body in bodies:
-            for instance in commondrain.noticed(body, self._context.clock.now()):
-                self._start(instance)
+            self._drain.notice(body)
         return super().notices(bodies)
-
-    def _start(self, instance: str) -> None:
-        for rig_cluster in self._context.rig_clusters.values():
-            machine = rig_cluster.fleet.machine.get(instance)
-            if machine is not None and instance not in self._draining:
-                self._draining.add(instance)
-                drain = partial(self._drain, rig_cluster, machine)
-                self._context.clock.spawn(self._context.clock.now(), drain, f"drain {machine.node}")
-
-    def _drain(self, rig_cluster: HollowRigCluster, machine: Machine) -> None:
-        drain = commondrain.CommonDrain(
-            _transport(self._context, rig_cluster, "drain"),
-            rig_cluster.name,
-            self._context.clock,
-            workers=self._workers,
-        )
-        drain.drain(machine.node, over=lambda: machine.gone is not None)
 
 
 class Plimsoll:

@@ -56,7 +56,7 @@ class Timeline:
     measurement: Measurement
     say: Callable[[str], None]
     fault_injector: InjectsFaults | None = None
-    """Who makes trouble for functions and AWS; None where the rig cannot."""
+    """Plays faults of functions and AWS; None where the rig cannot."""
     doubled: bool = False
     """Whether every notice comes twice, fault or no fault."""
     errors: list[Exception] = field(default_factory=list)
@@ -128,7 +128,7 @@ class Timeline:
                 self.clock.at(now + entry.lasts, partial(self._disturbing.remove, entry))
             case "function-killed" | "aws-throttled" if self.fault_injector is not None:
                 self.fault_injector.begin(entry, now)
-            case _:  # the repertoire refuses such a scenario before anything starts
+            case _:  # capabilities refuses such a scenario before anything starts
                 raise ValueError(f"this rig cannot play the fault {entry.fault}")
         self.clock.at(now + entry.lasts, partial(self.say, f"fault {entry.fault} ends"))
 
