@@ -136,8 +136,7 @@ class Store:
         if line.generation:
             meta["generation"] = 1
         new = {"apiVersion": line.api_version, "kind": line.kind, **obj, "metadata": meta}
-        self._sorted[resource] = None
-        return self._write("ADDED", resource, key, new, None, now)
+        return self._write("ADDED", resource, new, now)
 
     def replace(self, resource: str, obj: Json, *, now: datetime) -> Json:
         """Store a new state of an object; what the server owns in its metadata stays.
@@ -167,7 +166,7 @@ class Store:
         new = {**obj, "apiVersion": line.api_version, "kind": line.kind, "metadata": meta}
         if new == before:
             return before
-        return self._write("MODIFIED", resource, key, new, before, now)
+        return self._write("MODIFIED", resource, new, now)
 
     def remove(self, resource: str, namespace: str, name: str, *, now: datetime) -> Json:
         """Take an object out and return its last state.
@@ -175,9 +174,7 @@ class Store:
         Raises:
             RefusedError: 404.
         """
-        before = self.must_get(resource, namespace, name)
-        self._sorted[resource] = None
-        return self._write("DELETED", resource, (namespace, name), before, before, now)
+        return self._write("DELETED", resource, self.must_get(resource, namespace, name), now)
 
     def since(self, revision: int, resource: str) -> Sequence[Change]:
         """Return the changes of a kind after a revision, oldest first.
@@ -196,27 +193,32 @@ class Store:
         newer.reverse()
         return newer
 
-    def _write(  # noqa: PLR0913, PLR0917 - the parts of a change
-        self, kind: str, resource: str, key: Key, obj: Json, before: Json | None, now: datetime
-    ) -> Json:
+    def _write(self, kind: str, resource: str, obj: Json, now: datetime) -> Json:
         self.revision += 1
         stored = {
             **obj,
             "metadata": {**obj["metadata"], "resourceVersion": str(self.revision)},
         }
-        if kind == "DELETED":
-            del self._objects[resource][key]
-        else:
-            self._objects[resource][key] = stored
+        self._keep(kind, resource, stored, now)
+        return stored
+
+    def _keep(self, kind: str, resource: str, obj: Json, now: datetime) -> None:
+        """Take in a change of an object, and tell it."""
+        objects, key = self._objects[resource], key_of(obj)
         change = Change(
             type=kind,
             resource=resource,
-            object=stored,
-            before=before,
+            object=obj,
+            before=objects.get(key),
             revision=self.revision,
             at=now,
         )
+        if kind != "MODIFIED":
+            self._sorted[resource] = None
+        if kind == "DELETED":
+            del objects[key]
+        else:
+            objects[key] = obj
         self._log.append(change)
         for subscriber in self._subscribers:
             subscriber(change)
-        return stored

@@ -3,28 +3,33 @@
 A pod that was bound is Pending until its start-up time is over (`drill.plimsoll.dev/startup`, else
 the cluster's default), and its volumes are attached first. Told to go, it gets SIGTERM and exits
 after its stop time (`drill.plimsoll.dev/stop`), or is killed when its grace period ends. The Ready
-condition stays as it was until the object goes: who serves is told by deletionTimestamp.
+condition stays as it was until the object goes: who serves is told by deletionTimestamp. A pod whose
+annotations cannot be read stays Pending, and its status says why.
 
 A pod that is not restarted (restartPolicy other than Always) and says how long it runs
 (`drill.plimsoll.dev/run`) succeeds after that time, also when it was told to go meanwhile.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination,
 k8s.io/kubernetes/pkg/kubelet/pod_workers.go (a shorter grace period starts the kill anew).
+The store may also be what watches showed of another API server, which takes writes later: so a pod is
+held until its object is gone.
 Left out: images, probes, restarts, init containers, preStop as something apart from the stop time,
 resource pressure, node shutdown.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import ClassVar, override
+from typing import ClassVar, Self, override
 
+from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.model.durations import parse_duration
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished, with_condition
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.volumes import attached
-from plimsoll_testbed.model.hollow.edits import Json, look, put
+from plimsoll_testbed.model.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.stamps import stamp
 from plimsoll_testbed.model.hollow.state import ClusterState, How
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
@@ -35,6 +40,37 @@ NEVER_READY = "drill.plimsoll.dev/never-ready"
 RUN = "drill.plimsoll.dev/run"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """How long a pod takes, by its annotations and the settings of its cluster."""
+
+    startup: timedelta = timedelta()
+    stop: timedelta = timedelta()
+    run: timedelta | None = None
+
+    @classmethod
+    def of(cls, pod: Json, settings: Settings) -> Self:
+        """Read a pod's annotations.
+
+        Raises:
+            BadInput: one is no duration; the message names it.
+        """
+
+        def read(annotation: str) -> timedelta | None:
+            text = look(pod, "metadata", "annotations", default={}).get(annotation)
+            try:
+                return None if text is None else parse_duration(text)
+            except BadInput as error:
+                raise BadInput(f"{annotation}: {error}") from error
+
+        startup, stop = read(STARTUP), read(STOP)
+        return cls(
+            startup=settings.pod_startup if startup is None else startup,
+            stop=settings.pod_stop if stop is None else stop,
+            run=read(RUN),
+        )
+
+
 @dataclass(slots=True, kw_only=True)
 class _Held:
     """A pod that a kubelet has in hand."""
@@ -42,9 +78,12 @@ class _Held:
     key: Key
     node: str
     pod: Json
+    times: _Times = field(default_factory=_Times)
     starting: bool = False
     """Its start-up time is running."""
     running: bool = False
+    finished: bool = False
+    """Its containers are done, or will never start; its object may not say so yet."""
     told: datetime | None = None
     """When it got SIGTERM."""
     exits: datetime | None = None
@@ -66,10 +105,18 @@ class Kubelets(Controller[Held]):
         self._held: dict[str, _Held] = {}
         self._waiting: dict[str, Key] = {}
         """Pods that cannot start before their volumes are attached, by UID."""
+        self._addresses = 0
+
+    def mounted(self, pod: Json) -> bool:
+        """Whether all volumes of a pod are there, so that it can start."""
+        return attached(self.store, pod)
+
+    def unmounted(self, pod: Json) -> None:
+        """Take note that a pod's containers let go of its volumes."""
 
     @override
     def observe(self, change: Change) -> None:
-        if change.resource == "volumeattachments":
+        if change.resource != "pods":
             for uid, key in self._waiting.items():
                 self.note((uid, key))
             return
@@ -94,10 +141,10 @@ class Kubelets(Controller[Held]):
                 self._forget(held, now)
             return
         node = look(pod, "spec", "nodeName")
-        if node in self.state.vanished or is_finished(pod):
+        if node in self.state.vanished:
             return
         if held is None:
-            if self.store.get("nodes", "", node) is None:
+            if is_finished(pod) or self.store.get("nodes", "", node) is None:
                 return
             held = self._held[uid] = _Held(key=name, node=node, pod=pod)
         if is_deleting(pod):
@@ -107,9 +154,8 @@ class Kubelets(Controller[Held]):
 
     def vanish(self, node: str, now: datetime) -> None:
         """Let a node's instance be gone: everything that ran on it is killed."""
-        for uid, held in [(u, h) for u, h in self._held.items() if h.node == node]:
-            del self._held[uid]
-            self._waiting.pop(uid, None)
+        for held in [held for held in self._held.values() if held.node == node]:
+            self._drop(held)
             if held.running:
                 self.state.stopped(held.pod, "killed", now)
 
@@ -120,39 +166,41 @@ class Kubelets(Controller[Held]):
 
     def _start(self, held: _Held, now: datetime) -> None:
         uid = held.pod["metadata"]["uid"]
-        if not attached(self.store, held.pod):
+        if not self.mounted(held.pod):
             self._waiting[uid] = held.key
             return
         self._waiting.pop(uid, None)
         held.starting = True
-        startup = _duration(held.pod, STARTUP, self.state.settings.pod_startup)
-        self.state.timers.process(now + startup, lambda at: self._begin(uid, at))
+        try:
+            held.times = _Times.of(held.pod, self.state.settings)
+        except BadInput as error:
+            # As a kubelet tells of a container that it cannot make: the pod waits for ever.
+            status = {"phase": "Pending", "reason": "BadAnnotation", "message": str(error)}
+            self.store.replace("pods", {**held.pod, "status": status}, now=now)
+        else:
+            self.state.timers.process(now + held.times.startup, lambda at: self._begin(uid, at))
 
     def _begin(self, uid: str, now: datetime) -> None:
         held = self._held.get(uid)
-        if held is None:
+        if held is None or held.finished:
             return
         held.running = True
         self.state.timers.write(now, lambda at: self._publish(uid, at))
-        run = (held.pod["metadata"].get("annotations") or {}).get(RUN)
-        if run is not None and held.pod["spec"]["restartPolicy"] != "Always":
-            self.state.timers.process(now + parse_duration(run), lambda at: self._succeed(uid, at))
+        if held.times.run is not None and held.pod["spec"]["restartPolicy"] != "Always":
+            self.state.timers.process(now + held.times.run, lambda at: self._succeed(uid, at))
 
     def _succeed(self, uid: str, now: datetime) -> None:
         """The containers are done. Nothing was stopped, so nobody is told that a pod was."""
         held = self._held.get(uid)
-        if held is None:
+        if held is None or not held.running:
             return
-        self._drop(held)
+        self._finish(held)
 
         def confirm(at: datetime) -> None:
-            pod = self.store.get("pods", *held.key)
-            if pod is None or pod["metadata"]["uid"] != uid:
+            pod = self._shown(held)
+            if pod is None:
                 return
-            done = put(pod, ("status", "phase"), "Succeeded")
-            for kind in ("ContainersReady", "Ready"):
-                done = with_condition(done, kind, "False", now=at, reason="PodCompleted")
-            self.store.replace("pods", done, now=at)
+            self.store.replace("pods", _succeeded(pod, at), now=at)
             if is_deleting(pod):
                 self.store.remove("pods", *held.key, now=at)
 
@@ -160,21 +208,23 @@ class Kubelets(Controller[Held]):
 
     def _publish(self, uid: str, now: datetime) -> None:
         held = self._held.get(uid)
-        pod = self.store.get("pods", *held.key) if held is not None else None
-        if pod is None or pod["metadata"]["uid"] != uid:
+        pod = self._shown(held) if held is not None else None
+        if pod is None:
             return
         ready = look(pod, "metadata", "annotations", default={}).get(NEVER_READY) != "true"
-        self.store.replace("pods", _running(pod, now, ready=ready), now=now)
+        self._addresses += 1
+        address = _address(self._addresses)
+        self.store.replace("pods", _running(pod, now, address, ready=ready), now=now)
 
     def _stop(self, held: _Held, now: datetime) -> None:
         if not held.running:
-            self._drop(held)
+            self._finish(held)
             self.store.remove("pods", *held.key, now=now)
             return
         grace = timedelta(seconds=held.pod["metadata"]["deletionGracePeriodSeconds"])
         if held.told is None or held.exits is None or held.killed is None:
             held.told = now
-            held.exits = now + _duration(held.pod, STOP, self.state.settings.pod_stop)
+            held.exits = now + held.times.stop
             held.killed = now + grace
         elif now + grace < held.killed:
             held.killed = now + grace
@@ -187,15 +237,14 @@ class Kubelets(Controller[Held]):
         held = self._held.get(uid)
         if held is None or held.exits is None or held.killed is None:
             return
-        if end != min(held.exits, held.killed):
+        if not held.running or end != min(held.exits, held.killed):
             return
-        self._drop(held)
+        self._finish(held)
         exited = held.exits <= held.killed
         self.state.stopped(held.pod, "exited" if exited else _by_force(held, now), now)
 
         def confirm(at: datetime) -> None:
-            pod = self.store.get("pods", *held.key)
-            if pod is not None and pod["metadata"]["uid"] == uid:
+            if self._shown(held) is not None:
                 self.store.remove("pods", *held.key, now=at)
 
         self.state.timers.write(now, confirm)
@@ -205,6 +254,19 @@ class Kubelets(Controller[Held]):
         self._drop(held)
         if held.running:
             self.state.stopped(held.pod, _by_force(held, now), now)
+        self._finish(held)
+
+    def _finish(self, held: _Held) -> None:
+        held.running, held.finished = False, True
+        self.unmounted(held.pod)
+
+    def _shown(self, held: _Held) -> Json | None:
+        """Return a pod as the store has it; None when its object or its node's instance is gone."""
+        pod = self.store.get("pods", *held.key)
+        uid = held.pod["metadata"]["uid"]
+        if pod is None or pod["metadata"]["uid"] != uid or uid not in self._held:
+            return None
+        return pod
 
     def _drop(self, held: _Held) -> None:
         uid = held.pod["metadata"]["uid"]
@@ -219,29 +281,52 @@ def _by_force(held: _Held, now: datetime) -> How:
     return "cut-short"
 
 
-def _duration(pod: Json, annotation: str, default: timedelta) -> timedelta:
-    text = (pod["metadata"].get("annotations") or {}).get(annotation)
-    return default if text is None else parse_duration(text)
+def _address(number: int) -> str:
+    """Return an address out of 100.64.0.0/10, which no cluster's Services are in."""
+    return f"100.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
 
 
-def _running(pod: Json, now: datetime, *, ready: bool) -> Json:
-    """Return a pod whose containers run. Source: the PodStatus a kubelet posts."""
-    since = stamp(now)
-    containers = [
+def _containers(pod: Json, *, ready: bool, state: Json) -> list[Json]:
+    return [
         {
             "name": container["name"],
             "image": container.get("image", ""),
             "imageID": "",
             "ready": ready,
-            "started": True,
+            "started": "running" in state,
             "restartCount": 0,
-            "state": {"running": {"startedAt": since}},
+            "state": state,
         }
         for container in look(pod, "spec", "containers", default=())
     ]
-    status = {**pod["status"], "phase": "Running", "startTime": since}
-    pod = {**pod, "status": {**status, "containerStatuses": containers}}
-    for kind in ("Initialized", "ContainersReady", "Ready"):
-        holds = ready or kind == "Initialized"
+
+
+def _running(pod: Json, now: datetime, address: str, *, ready: bool) -> Json:
+    """Return a pod whose containers run. Source: the PodStatus a kubelet posts."""
+    since = stamp(now)
+    status = {
+        **pod["status"],
+        "phase": "Running",
+        "startTime": since,
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "containerStatuses": _containers(pod, ready=ready, state={"running": {"startedAt": since}}),
+    }
+    pod = {**pod, "status": status}
+    for kind in ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"):
+        holds = ready or not kind.endswith("Ready")
         pod = with_condition(pod, kind, "True" if holds else "False", now=now)
+    return pod
+
+
+def _succeeded(pod: Json, now: datetime) -> Json:
+    """Return a pod whose containers are done."""
+    since = stamp(now)
+    began = look(pod, "status", "startTime", default=since)
+    ended = {"exitCode": 0, "reason": "Completed", "startedAt": began, "finishedAt": since}
+    statuses = _containers(pod, ready=False, state={"terminated": ended})
+    status = {**pod["status"], "phase": "Succeeded", "containerStatuses": statuses}
+    pod = {**pod, "status": status}
+    for kind in ("ContainersReady", "Ready"):
+        pod = with_condition(pod, kind, "False", now=now, reason="PodCompleted")
     return pod
