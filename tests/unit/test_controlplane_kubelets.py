@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, override
 
@@ -12,9 +9,10 @@ from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.stamps import stamp
 from plimsoll_testbed.model.hollow.state import PodStopped
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import Kubelets
+from plimsoll_testbed.model.hollow.timers import Timers
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop, Write
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.volumes import Volumes
+from plimsoll_testbed.rigs.controlplane.nodes import ATTACHED_BY_CONTROLLER
 
 START = datetime(2026, 3, 1, 12, 0, 0, 700_000, tzinfo=UTC)
 
@@ -27,16 +25,11 @@ class Played(Loop):
     def __init__(self) -> None:
         self.time = START
         self.writes: list[Write] = []
-        self._later: list[tuple[datetime, int, Callable[[], None]]] = []
-        self._count = itertools.count()
+        self.timers = Timers()
 
     @override
     def now(self) -> datetime:
         return self.time
-
-    @override
-    def at(self, when: datetime, act: Callable[[], None]) -> None:
-        heapq.heappush(self._later, (when, next(self._count), act))
 
     @override
     def write(self, write: Write) -> None:
@@ -44,10 +37,9 @@ class Played(Loop):
 
     def wait(self, seconds: float) -> None:
         end = self.time + timedelta(seconds=seconds)
-        while self._later and self._later[0][0] <= end:
-            when, _, act = heapq.heappop(self._later)
-            self.time = max(self.time, when)
-            act()
+        while (due := self.timers.next(writes=True)) is not None and due <= end:
+            self.time = max(self.time, due)
+            self.timers.pop(writes=True)(self.time)
         self.time = end
 
 
@@ -58,13 +50,17 @@ class Kubelet:
         self.loop = Played()
         self.stops: list[PodStopped] = []
         settings = Settings(pod_startup=timedelta(seconds=4), pod_stop=timedelta(seconds=3))
-        self.volumes = Volumes(self.loop, settings)
-        self.kubelets = Kubelets(self.loop, settings, self.volumes, stopped=self.stops.append)
+        self.kubelets = WatchedKubelets(self.loop, settings, stopped=self.stops.append)
         self.node("a")
 
     def node(self, name: str, change: str = "ADDED") -> None:
-        meta = {"name": name, "creationTimestamp": stamp(self.loop.now())}
-        self.kubelets.node(change, {"metadata": meta})
+        meta = {
+            "name": name,
+            "uid": f"node {name}",
+            "creationTimestamp": stamp(self.loop.now()),
+            "annotations": {ATTACHED_BY_CONTROLLER: "true"},
+        }
+        self.kubelets.show("nodes", change, {"metadata": meta})
 
     @property
     def said(self) -> list[str]:
@@ -75,7 +71,7 @@ class Kubelet:
 
     def runs(self, **annotations: str) -> Json:
         pod = a_pod(**annotations)
-        self.kubelets.pod("ADDED", pod)
+        self.kubelets.show("pods", "ADDED", pod)
         self.loop.wait(4)
         assert self.said == ["PATCH Running"]
         self.loop.writes.clear()
@@ -114,7 +110,7 @@ def told_to_go(pod: Json, grace: int) -> Json:
 
 def test_a_pod_runs_after_its_start_up_time_to_the_millisecond():
     kubelet = Kubelet()
-    kubelet.kubelets.pod("ADDED", a_pod(startup="1500ms"))
+    kubelet.kubelets.show("pods", "ADDED", a_pod(startup="1500ms"))
     kubelet.loop.wait(1.499)
     assert kubelet.said == []
     kubelet.loop.wait(0.001)
@@ -123,16 +119,16 @@ def test_a_pod_runs_after_its_start_up_time_to_the_millisecond():
 
 def test_a_change_of_the_pod_does_not_start_its_time_anew():
     kubelet = Kubelet()
-    kubelet.kubelets.pod("ADDED", a_pod())
+    kubelet.kubelets.show("pods", "ADDED", a_pod())
     kubelet.loop.wait(3)
-    kubelet.kubelets.pod("MODIFIED", a_pod(note="x"))
+    kubelet.kubelets.show("pods", "MODIFIED", a_pod(note="x"))
     kubelet.loop.wait(1)
     assert kubelet.said == ["PATCH Running"]
 
 
 def test_a_pod_waits_for_a_node_that_was_not_seen_yet():
     kubelet = Kubelet()
-    kubelet.kubelets.pod("ADDED", a_pod("b"))
+    kubelet.kubelets.show("pods", "ADDED", a_pod("b"))
     kubelet.loop.wait(10)
     kubelet.node("b")
     kubelet.loop.wait(4)
@@ -142,7 +138,7 @@ def test_a_pod_waits_for_a_node_that_was_not_seen_yet():
 def test_a_pod_exits_after_its_stop_time():
     kubelet = Kubelet()
     pod = kubelet.runs()
-    kubelet.kubelets.pod("MODIFIED", told_to_go(pod, 30))
+    kubelet.kubelets.show("pods", "MODIFIED", told_to_go(pod, 30))
     kubelet.loop.wait(2.999)
     assert kubelet.said == []
     kubelet.loop.wait(0.001)
@@ -155,9 +151,9 @@ def test_a_pod_exits_after_its_stop_time():
 def test_a_shorter_grace_period_counts_from_when_the_kubelet_hears_of_it():
     kubelet = Kubelet()
     pod = kubelet.runs(stop="60s")
-    kubelet.kubelets.pod("MODIFIED", told_to_go(pod, 30))
+    kubelet.kubelets.show("pods", "MODIFIED", told_to_go(pod, 30))
     kubelet.loop.wait(10)
-    kubelet.kubelets.pod("MODIFIED", told_to_go(pod, 5))
+    kubelet.kubelets.show("pods", "MODIFIED", told_to_go(pod, 5))
     kubelet.loop.wait(4.9)
     assert kubelet.stops == []
     kubelet.loop.wait(0.1)
@@ -167,8 +163,8 @@ def test_a_shorter_grace_period_counts_from_when_the_kubelet_hears_of_it():
 def test_a_kubelet_whose_instance_is_gone_does_and_writes_nothing_more():
     kubelet = Kubelet()
     pod = kubelet.runs()
-    kubelet.kubelets.pod("MODIFIED", told_to_go(pod, 30))
-    kubelet.kubelets.vanish("a")
+    kubelet.kubelets.show("pods", "MODIFIED", told_to_go(pod, 30))
+    kubelet.kubelets.instance_gone("a")
     assert [stop.how for stop in kubelet.stops] == ["killed"]
     kubelet.loop.wait(60)
     assert kubelet.said == []
@@ -177,19 +173,19 @@ def test_a_kubelet_whose_instance_is_gone_does_and_writes_nothing_more():
 
 def test_what_waited_to_be_written_when_the_instance_went_is_never_written():
     kubelet = Kubelet()
-    kubelet.kubelets.pod("ADDED", a_pod())
+    kubelet.kubelets.show("pods", "ADDED", a_pod())
     kubelet.loop.wait(4)
     [running] = kubelet.loop.writes
     assert running.wanted()
-    kubelet.kubelets.vanish("a")
+    kubelet.kubelets.instance_gone("a")
     assert not running.wanted()
 
 
 def test_an_instance_may_be_gone_before_its_node_is_seen():
     kubelet = Kubelet()
-    kubelet.kubelets.vanish("b")
+    kubelet.kubelets.instance_gone("b")
     kubelet.node("b")
-    kubelet.kubelets.pod("ADDED", a_pod("b"))
+    kubelet.kubelets.show("pods", "ADDED", a_pod("b"))
     kubelet.loop.wait(60)
     assert kubelet.said == []
 
@@ -197,17 +193,17 @@ def test_an_instance_may_be_gone_before_its_node_is_seen():
 def test_a_node_of_the_same_name_is_another_instance():
     kubelet = Kubelet()
     kubelet.node("a", "DELETED")
-    kubelet.kubelets.vanish("a")
+    kubelet.kubelets.instance_gone("a")
     kubelet.loop.wait(10)
     kubelet.node("a")
-    kubelet.kubelets.pod("ADDED", a_pod())
+    kubelet.kubelets.show("pods", "ADDED", a_pod())
     kubelet.loop.wait(4)
     assert kubelet.said == ["PATCH Running"]
 
 
 def test_an_annotation_that_cannot_be_read_is_said_and_harms_nobody_else():
     kubelet = Kubelet()
-    kubelet.kubelets.pod("ADDED", a_pod(stop="later"))
+    kubelet.kubelets.show("pods", "ADDED", a_pod(stop="later"))
     kubelet.loop.wait(60)
     [write] = kubelet.loop.writes
     assert write.body["status"]["reason"] == "BadAnnotation"
@@ -232,9 +228,11 @@ class TestVolumes:
         kubelet = Kubelet()
         claim = {"metadata": {"namespace": "shop", "name": "data"}, "spec": {"volumeName": "pv"}}
         csi = {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"}
-        kubelet.volumes.volume("ADDED", {"metadata": {"name": "pv"}, "spec": {"csi": csi}})
-        kubelet.volumes.claim("ADDED", claim)
-        kubelet.kubelets.pod("ADDED", a_pod(claim="data"))
+        kubelet.kubelets.show(
+            "persistentvolumes", "ADDED", {"metadata": {"name": "pv"}, "spec": {"csi": csi}}
+        )
+        kubelet.kubelets.show("persistentvolumeclaims", "ADDED", claim)
+        kubelet.kubelets.show("pods", "ADDED", a_pod(claim="data"))
         return kubelet
 
     def in_use(self, kubelet: Kubelet) -> list[list[str]]:
@@ -244,7 +242,7 @@ class TestVolumes:
         kubelet = self.mounting()
         kubelet.loop.wait(60)
         assert kubelet.said == []
-        kubelet.volumes.attachment("MODIFIED", attachment(attached=True))
+        kubelet.kubelets.show("volumeattachments", "MODIFIED", attachment(attached=True))
         kubelet.loop.wait(4)
         assert kubelet.said == ["PATCH Running"]
 
@@ -254,9 +252,9 @@ class TestVolumes:
         kubelet = self.mounting()
         assert self.in_use(kubelet) == [["kubernetes.io/csi/ebs.csi.aws.com^vol-1"]]
         kubelet.loop.writes.pop().then(Response(status=200))
-        kubelet.volumes.attachment("MODIFIED", attachment(attached=True))
+        kubelet.kubelets.show("volumeattachments", "MODIFIED", attachment(attached=True))
         kubelet.loop.wait(4)
-        kubelet.kubelets.pod("MODIFIED", told_to_go(a_pod(claim="data"), 30))
+        kubelet.kubelets.show("pods", "MODIFIED", told_to_go(a_pod(claim="data"), 30))
         assert self.in_use(kubelet) == []
         kubelet.loop.wait(3)
         assert self.in_use(kubelet) == [[]]
@@ -264,31 +262,31 @@ class TestVolumes:
     def test_of_an_instance_that_vanished_it_is_never_taken_back(self):
         kubelet = self.mounting()
         kubelet.loop.writes.pop().then(Response(status=200))
-        kubelet.volumes.attachment("MODIFIED", attachment(attached=True))
+        kubelet.kubelets.show("volumeattachments", "MODIFIED", attachment(attached=True))
         kubelet.loop.wait(4)
-        kubelet.kubelets.vanish("a")
-        kubelet.kubelets.pod("DELETED", a_pod(claim="data"))
+        kubelet.kubelets.instance_gone("a")
+        kubelet.kubelets.show("pods", "DELETED", a_pod(claim="data"))
         assert self.in_use(kubelet) == []
 
     def test_one_report_at_a_time_and_the_last_one_is_right(self):
         kubelet = self.mounting()
-        kubelet.volumes.unmount(a_pod(claim="data"))
+        kubelet.kubelets.volumes.unmount(a_pod(claim="data"))
         [report] = kubelet.loop.writes
         report.then(Response(status=200))
         assert self.in_use(kubelet) == [["kubernetes.io/csi/ebs.csi.aws.com^vol-1"], []]
 
     def test_an_attachment_is_held_then_attached_and_let_go_in_its_time(self):
         kubelet = Kubelet()
-        kubelet.volumes.attachment("ADDED", attachment(attached=False))
+        kubelet.kubelets.show("volumeattachments", "ADDED", attachment(attached=False))
         [held] = kubelet.loop.writes
         assert held.body["metadata"]["finalizers"] == ["external-attacher/ebs-csi-aws-com"]
         ours = {"finalizers": ["external-attacher/ebs-csi-aws-com"]}
-        kubelet.volumes.attachment("MODIFIED", attachment(attached=False, **ours))
+        kubelet.kubelets.show("volumeattachments", "MODIFIED", attachment(attached=False, **ours))
         kubelet.loop.wait(2.9)
         assert len(kubelet.loop.writes) == 1
         kubelet.loop.wait(0.1)
         assert kubelet.loop.writes[-1].body == {"status": {"attached": True}}
         gone = attachment(attached=True, deletionTimestamp="2026-03-01T12:00:09Z", **ours)
-        kubelet.volumes.attachment("MODIFIED", gone)
+        kubelet.kubelets.show("volumeattachments", "MODIFIED", gone)
         kubelet.loop.wait(3)
         assert kubelet.loop.writes[-1].body == {"metadata": {"finalizers": None}}

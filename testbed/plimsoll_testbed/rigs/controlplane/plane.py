@@ -1,7 +1,7 @@
 """A Kubernetes control plane on loopback: its real programs, with nodes and kubelets that are played.
 
 etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real ones. KWOK plays the
-nodes, `standins` the kubelets and the storage driver. Everything lives in a temporary folder and
+nodes, `fake_kubelets` the kubelets and the storage driver. Everything lives in a temporary folder and
 dies with this process, however that ends. Several may run side by side.
 """
 
@@ -238,7 +238,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         )
         self._fake_kubelets = FakeKubelets(
             self.kubeconfig(FAKE_KUBELETS),
-            log=self.log / "stand-ins.log",
+            log=self.log / "fake-kubelets.log",
             settings=self.settings,
             heard=self._heard,
         )

@@ -1,4 +1,4 @@
-"""The stand-ins' own process. `process.Standins` starts it and talks with it: JSON, a line each."""
+"""The fake kubelets' own process. `process.FakeKubelets` starts it and talks with it: JSON, a line each."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll_testbed.model.hollow.edits import Json
 from plimsoll_testbed.model.hollow.state import PodStopped
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import Kubelets
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.metrics import Metrics
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import settings_of
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.volumes import Volumes
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.watching import Follower, Hears
 
 
@@ -30,28 +30,24 @@ def main() -> None:
     transport, _ = load(kubeconfig)
     loop = Loop(transport)
     settings = settings_of(told)
-    volumes = Volumes(loop, settings)
-    kubelets = Kubelets(loop, settings, volumes, stopped=_tell)
+    kubelets = WatchedKubelets(loop, settings, stopped=_tell)
     metrics = Metrics(loop, kubeconfig.parent.parent / "certificates")
     metrics.start()
 
-    def nodes(change: str, node: Json) -> None:
-        volumes.node(change, node)
-        kubelets.node(change, node)
+    def show(resource: str, change: str, obj: Json) -> None:
+        if resource == "pods":
+            metrics.pod(change, obj)
+        kubelets.show(resource, change, obj)
 
-    def pods(change: str, pod: Json) -> None:
-        metrics.pod(change, pod)
-        kubelets.pod(change, pod)
-
-    for path, hears in (
-        ("/api/v1/nodes", nodes),
-        ("/apis/storage.k8s.io/v1/storageclasses", volumes.storage_class),
-        ("/api/v1/persistentvolumeclaims", volumes.claim),
-        ("/api/v1/persistentvolumes", volumes.volume),
-        ("/apis/storage.k8s.io/v1/volumeattachments", volumes.attachment),
-        ("/api/v1/pods", pods),
+    for resource, path in (
+        ("nodes", "/api/v1/nodes"),
+        ("storageclasses", "/apis/storage.k8s.io/v1/storageclasses"),
+        ("persistentvolumeclaims", "/api/v1/persistentvolumeclaims"),
+        ("persistentvolumes", "/api/v1/persistentvolumes"),
+        ("volumeattachments", "/apis/storage.k8s.io/v1/volumeattachments"),
+        ("pods", "/api/v1/pods"),
     ):
-        Follower(kubeconfig, path, _posted(loop, hears)).start()
+        Follower(kubeconfig, path, _posted(loop, partial(show, resource))).start()
     threading.Thread(target=_obey, args=(loop, kubelets), daemon=True).start()
     loop.run()
 
@@ -63,12 +59,12 @@ def _posted(loop: Loop, hears: Hears) -> Hears:
     return hear
 
 
-def _obey(loop: Loop, kubelets: Kubelets) -> None:
+def _obey(loop: Loop, kubelets: WatchedKubelets) -> None:
     for line in sys.stdin:
         node = json.loads(line)["vanish"]
 
         def vanish(node: str = node) -> None:
-            kubelets.vanish(node)
+            kubelets.instance_gone(node)
             _say({"vanished": node})
 
         loop.post(vanish)
@@ -76,7 +72,7 @@ def _obey(loop: Loop, kubelets: Kubelets) -> None:
 
 
 def _give_up(failed: threading.ExceptHookArgs) -> None:
-    """End with the first thread that fails: half of the stand-ins would play a cluster wrong."""
+    """End with the first thread that fails: half of the kubelets would play a cluster wrong."""
     traceback.print_exception(failed.exc_value)
     os._exit(1)
 

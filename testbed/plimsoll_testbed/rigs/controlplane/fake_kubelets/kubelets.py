@@ -1,10 +1,8 @@
-"""The kubelets of a control plane: start pods, stop them in their grace period, kill what overruns.
+"""The kubelets of a control plane: the model's own, fed by watches, over a real API server.
 
-The same rules, annotations and times as the hollow cluster's (`plimsoll_testbed.model.hollow.controllers.kubelet`),
-here against a real API server and by the wall clock. A pod that was bound is Pending until its
-volumes are attached and its start-up time is over; told to go, it exits after its stop time or is
-killed when its grace period ends. While the API server is away containers run on, exit and are
-killed in their time; what waits to be written is written when it is back.
+The rules, annotations and times are those of `plimsoll_testbed.model.hollow.controllers.kubelet`. While the
+API server is down containers run on, exit and are killed in their time; what waits to be written is
+written when it is back.
 
 Left out: as there, and the last status that a kubelet posts before it deletes a pod.
 """
@@ -12,254 +10,146 @@ Left out: as there, and the last status that a kubelet posts before it deletes a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import ClassVar, override
 
-from plimsoll.domain.errors import BadInput
-from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished
-from plimsoll_testbed.model.hollow.controllers.kubelet import NEVER_READY
-from plimsoll_testbed.model.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.controllers.kubelet import Kubelets
+from plimsoll_testbed.model.hollow.edits import Json
+from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.stamps import moment
-from plimsoll_testbed.model.hollow.state import How, PodStopped
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import STRATEGIC, Loop, Write
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.podstatus import address, running, succeeded
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.podtimes import Times
+from plimsoll_testbed.model.hollow.state import ClusterState, PodStopped
+from plimsoll_testbed.model.hollow.store import Change
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import JSON, STRATEGIC, Loop, Write
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.volumes import Volumes
+from plimsoll_testbed.rigs.watched_store import WatchedStore
 
 
-@dataclass(slots=True, kw_only=True)
-class _Held:
-    """A pod that a kubelet has in hand."""
+class ApiStore(WatchedStore):
+    """A watched store whose writes go to the API server; a watch shows what became of them.
 
-    pod: Json
-    node: str
-    times: Times = field(default_factory=Times)
-    starting: bool = False
-    """Its start-up time is running."""
-    running: bool = False
-    finished: bool = False
-    """Its containers are done; the API may not know it yet."""
-    told: datetime | None = None
-    """When it got SIGTERM."""
-    exits: datetime | None = None
-    killed: datetime | None = None
-    """When its grace period ends."""
-    grace: int | None = None
-    """The grace period that was last seen, in seconds."""
+    Args:
+        loop: sends the writes.
+        vanished: the nodes whose kubelets write nothing any more.
+    """
 
-    @property
-    def uid(self) -> str:
-        uid: str = self.pod["metadata"]["uid"]
-        return uid
+    def __init__(self, loop: Loop, vanished: set[str]) -> None:
+        super().__init__()
+        self._loop = loop
+        self._vanished = vanished
+
+    @override
+    def replace(self, resource: str, obj: Json, *, now: datetime) -> Json:
+        """Send a pod's status."""
+        body = {"metadata": {"uid": obj["metadata"]["uid"]}, "status": obj["status"]}
+        self._send(obj, "PATCH", "/status", body, STRATEGIC)
+        return obj
+
+    @override
+    def remove(self, resource: str, namespace: str, name: str, *, now: datetime) -> Json:
+        """Confirm that a pod's containers are gone: its object may go."""
+        pod = self.must_get(resource, namespace, name)
+        preconditions = {"uid": pod["metadata"]["uid"]}
+        self._send(pod, "DELETE", "", {"gracePeriodSeconds": 0, "preconditions": preconditions})
+        return pod
+
+    def _send(
+        self, pod: Json, method: str, part: str, body: Json, content_type: str = JSON
+    ) -> None:
+        meta, node = pod["metadata"], pod["spec"]["nodeName"]
+
+        def wanted() -> bool:
+            shown = self.get("pods", meta["namespace"], meta["name"])
+            same = shown is not None and shown["metadata"]["uid"] == meta["uid"]
+            return same and node not in self._vanished
+
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}{part}"
+        self._loop.write(
+            Write(method=method, path=path, body=body, content_type=content_type, wanted=wanted)
+        )
 
 
-class Kubelets:
-    """All kubelets of the cluster.
+class WatchedKubelets(Kubelets):
+    """All kubelets of the cluster, with the volumes that they mount.
 
     Args:
         loop: everything here runs in it.
-        settings: times of pods without annotations.
-        volumes: what pods mount before they start, and let go when they end.
+        settings: times of pods without annotations, and of volumes.
         stopped: told of each pod that ran and stopped running.
     """
 
+    watches: ClassVar = frozenset(
+        {"nodes", "pods", "persistentvolumeclaims", "persistentvolumes", "volumeattachments"}
+    )
+
     def __init__(
-        self,
-        loop: Loop,
-        settings: Settings,
-        volumes: Volumes,
-        *,
-        stopped: Callable[[PodStopped], None],
+        self, loop: Loop, settings: Settings, *, stopped: Callable[[PodStopped], None]
     ) -> None:
         self._loop = loop
-        self._settings = settings
-        self._volumes = volumes
-        volumes.changed = self._look_at_waiting
-        self._stopped = stopped
-        self._held: dict[str, _Held] = {}
-        self._waiting: dict[str, _Held] = {}
-        """Pods that cannot start before their volumes are attached."""
-        self._unclaimed: dict[str, dict[str, Json]] = {}
-        """Node -> UID -> pods bound to a node that was not seen yet."""
-        self._nodes: set[str] = set()
-        self._vanished: dict[str, datetime] = {}
+        vanished: set[str] = set()
+        self._watched = ApiStore(loop, vanished)
+        super().__init__(
+            ClusterState(
+                store=self._watched,
+                indexes=Indexes(self._watched),
+                timers=loop.timers,
+                identities=self._watched.identities,
+                settings=settings,
+                started=loop.now(),
+                vanished=vanished,
+                stop_listeners=[stopped],
+            )
+        )
+        self._since: dict[str, datetime] = {}
         """Node -> when its instance went."""
-        self._addresses = 0
+        self.volumes = Volumes(loop, self._watched, settings)
+        self._watched.subscribe(self.volumes.observe)
+        self._watched.subscribe(self.observe)
 
-    def node(self, change: str, node: Json) -> None:
-        """Take note of a node."""
-        name = node["metadata"]["name"]
-        if change == "DELETED":
-            self._nodes.discard(name)
-            self._vanished.pop(name, None)
-        elif name not in self._nodes:
-            self._nodes.add(name)
-            gone = self._vanished.get(name)
-            if gone is not None and moment(node["metadata"]["creationTimestamp"]) > gone:
-                del self._vanished[name]  # another instance, of the same name
-            for pod in self._unclaimed.pop(name, {}).values():
-                self.pod("ADDED", pod)
+    def show(self, resource: str, change: str, obj: Json) -> None:
+        """Take in what a watch showed, and react."""
+        now = self._loop.now()
+        self._watched.show(resource, change, obj, now=now)
+        self.work(now)
 
-    def vanish(self, name: str) -> None:
+    def instance_gone(self, node: str) -> None:
         """Let a node's instance be gone: everything that ran on it is killed.
 
-        The API's word of the node may come later than this.
+        The API server may tell of the node later than this.
         """
-        now = self._vanished[name] = self._loop.now()
-        for held in [h for h in self._held.values() if h.node == name]:
-            self._drop(held)
-            if held.running:
-                self._stopped(PodStopped(pod=held.pod, how="killed", at=now))
+        now = self._since[node] = self._loop.now()
+        self.state.vanished.add(node)
+        self.vanish(node, now)
 
-    def pod(self, change: str, pod: Json) -> None:
-        """React to a pod."""
-        node, uid = look(pod, "spec", "nodeName"), pod["metadata"]["uid"]
-        if node is None or node in self._vanished:
-            return
-        held = self._held.get(uid)
-        if change == "DELETED":
-            self._unclaimed.get(node, {}).pop(uid, None)
-            if held is not None:
-                self._forget(held)
-            return
-        if node not in self._nodes:
-            self._unclaimed.setdefault(node, {})[uid] = pod
-            return
-        if held is None:
-            if is_finished(pod) and not is_deleting(pod):
-                return
-            held = self._held[uid] = _Held(pod=pod, node=node, finished=is_finished(pod))
-        held.pod = pod
-        if is_deleting(pod):
-            self._stop(held)
-        elif not held.starting:
-            self._start(held)
+    @override
+    def observe(self, change: Change) -> None:
+        match change.resource, change.type:
+            case "nodes", "ADDED":
+                self._join(change.object)
+            case "nodes", "DELETED":
+                self._reborn(change.key[1])
+            case "nodes", _:
+                pass
+            case _ if change.resource in self.watches:
+                super().observe(change)
+            case _:
+                pass
 
-    def _start(self, held: _Held) -> None:
-        if held.finished:
-            return
-        if not self._volumes.mounted(held.pod):
-            self._waiting[held.uid] = held
-            return
-        self._waiting.pop(held.uid, None)
-        held.starting = True
-        try:
-            held.times = Times.of(held.pod, self._settings)
-        except BadInput as error:
-            # As a kubelet tells of a container that it cannot make: the pod waits for ever.
-            self._publish(
-                held, {"phase": "Pending", "reason": "BadAnnotation", "message": str(error)}
-            )
-        else:
-            self._loop.at(self._loop.now() + held.times.startup, lambda: self._begin(held))
+    @override
+    def mounted(self, pod: Json) -> bool:
+        return self.volumes.mounted(pod)
 
-    def _look_at_waiting(self) -> None:
-        """Look again at the pods that wait for their volumes."""
-        for held in list(self._waiting.values()):
-            self._start(held)
+    @override
+    def unmounted(self, pod: Json) -> None:
+        self.volumes.unmount(pod)
 
-    def _begin(self, held: _Held) -> None:
-        if not self._holds(held):
-            return
-        held.running = True
-        ready = look(held.pod, "metadata", "annotations", default={}).get(NEVER_READY) != "true"
-        self._addresses += 1
-        status = running(held.pod, self._loop.now(), address(self._addresses), ready=ready)
-        self._publish(held, status)
-        if held.times.run is not None and held.pod["spec"]["restartPolicy"] != "Always":
-            self._loop.at(self._loop.now() + held.times.run, lambda: self._succeed(held))
+    def _join(self, node: Json) -> None:
+        name = node["metadata"]["name"]
+        gone = self._since.get(name)
+        if gone is not None and moment(node["metadata"]["creationTimestamp"]) > gone:
+            self._reborn(name)  # another instance, of the same name
+        self.begin(name)
 
-    def _succeed(self, held: _Held) -> None:
-        """The containers are done. Nothing was stopped, so nobody is told that a pod was."""
-        if not self._holds(held):
-            return
-        self._finish(held)
-        self._publish(held, succeeded(held.pod, self._loop.now()))
-        if is_deleting(held.pod):
-            self._remove(held)
-
-    def _stop(self, held: _Held) -> None:
-        if not held.running:
-            if held.told is None:
-                held.told = self._loop.now()
-                self._remove(held)
-            return
-        now, seconds = self._loop.now(), held.pod["metadata"]["deletionGracePeriodSeconds"]
-        if seconds == held.grace:
-            return
-        held.grace, grace = seconds, timedelta(seconds=seconds)
-        if held.told is None or held.exits is None or held.killed is None:
-            held.told = now
-            held.exits = now + held.times.stop
-            held.killed = now + grace
-        else:
-            held.killed = min(held.killed, now + grace)
-        end = min(held.exits, held.killed)
-        self._loop.at(end, lambda: self._end(held, end))
-
-    def _end(self, held: _Held, end: datetime) -> None:
-        if not self._holds(held) or held.exits is None or held.killed is None:
-            return
-        if not held.running or end != min(held.exits, held.killed):
-            return
-        self._finish(held)
-        now = self._loop.now()
-        how = "exited" if held.exits <= held.killed else _by_force(held, now)
-        self._stopped(PodStopped(pod=held.pod, how=how, at=now))
-        self._remove(held)
-
-    def _forget(self, held: _Held) -> None:
-        """The object went first, by force: what runs is killed without ceremony."""
-        self._drop(held)
-        if held.running:
-            now = self._loop.now()
-            self._stopped(PodStopped(pod=held.pod, how=_by_force(held, now), at=now))
-        self._finish(held)
-
-    def _finish(self, held: _Held) -> None:
-        held.running, held.finished = False, True
-        self._volumes.unmount(held.pod)
-
-    def _drop(self, held: _Held) -> None:
-        self._held.pop(held.uid, None)
-        self._waiting.pop(held.uid, None)
-
-    def _holds(self, held: _Held) -> bool:
-        return self._held.get(held.uid) is held
-
-    def _publish(self, held: _Held, status: Json) -> None:
-        body = {"metadata": {"uid": held.uid}, "status": status}
-        self._loop.write(
-            Write(
-                method="PATCH",
-                path=f"{_path(held.pod)}/status",
-                body=body,
-                content_type=STRATEGIC,
-                wanted=lambda: self._holds(held),
-            )
-        )
-
-    def _remove(self, held: _Held) -> None:
-        """Confirm that a pod's containers are gone: its object may go."""
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": held.uid}}
-        self._loop.write(
-            Write(
-                method="DELETE",
-                path=_path(held.pod),
-                body=options,
-                wanted=lambda: self._holds(held),
-            )
-        )
-
-
-def _by_force(held: _Held, now: datetime) -> How:
-    own = look(held.pod, "spec", "terminationGracePeriodSeconds", default=30)
-    if held.told is not None and now >= held.told + timedelta(seconds=own):
-        return "overran"
-    return "cut-short"
-
-
-def _path(pod: Json) -> str:
-    meta = pod["metadata"]
-    return f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+    def _reborn(self, node: str) -> None:
+        self._since.pop(node, None)
+        self.state.vanished.discard(node)

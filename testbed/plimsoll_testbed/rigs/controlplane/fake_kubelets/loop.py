@@ -1,4 +1,4 @@
-"""One thread that decides, and some that write: what the stand-ins share.
+"""One thread that decides, and some that write: what the fake kubelets share.
 
 Every change that a watch brings, every timer and every answer is handled in one thread, so that the
 parts need no locks. Requests go over threads of their own, and are tried again until they are
@@ -7,8 +7,6 @@ answered: a kubelet outlives its API server.
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,11 +18,12 @@ from typing import Any, Final
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Temporary
+from plimsoll_testbed.model.hollow.timers import Timers
 
 WRITERS: Final = 8
 AGAIN: Final = timedelta(seconds=0.25)
 _NOT_YET: Final = frozenset({401, 403, 429, 500, 502, 503, 504})
-"""Answers that another attempt may change. The stand-ins have every right: a refusal is of an API
+"""Answers that another attempt may change. The fake kubelets have every right: a refusal is of an API
 server that has not read its roles yet."""
 _WATCHED_SECONDS: Final = 1.0
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -53,8 +52,8 @@ class Loop:
         self._api = api
         self._clock = SystemClock()
         self._posted: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._due: list[tuple[datetime, int, Callable[[], None]]] = []
-        self._order = itertools.count()
+        self.timers = Timers()
+        """For the loop's own thread."""
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
 
     def now(self) -> datetime:
@@ -64,10 +63,6 @@ class Loop:
     def post(self, act: Callable[[], None]) -> None:
         """Let something be done in the loop; any thread may ask."""
         self._posted.put(act)
-
-    def at(self, when: datetime, act: Callable[[], None]) -> None:
-        """Let something be done later; for the loop's own thread."""
-        heapq.heappush(self._due, (when, next(self._order), act))
 
     def write(self, write: Write) -> None:
         """Send a request until it is answered."""
@@ -80,11 +75,11 @@ class Loop:
     def run(self) -> None:
         """Run until somebody calls `end`."""
         while True:
-            while self._due and self._due[0][0] <= self.now():
-                heapq.heappop(self._due)[2]()
+            while (due := self.timers.next(writes=True)) is not None and due <= self.now():
+                self.timers.pop(writes=True)(self.now())
             wait = _WATCHED_SECONDS
-            if self._due:
-                wait = min(wait, max(0.0, (self._due[0][0] - self.now()).total_seconds()))
+            if due is not None:
+                wait = min(wait, max(0.0, (due - self.now()).total_seconds()))
             try:
                 act = self._posted.get(timeout=wait)
             except queue.Empty:
@@ -105,7 +100,7 @@ class Loop:
         except Exception as error:  # noqa: BLE001 - raised in the loop, which ends the process by it
             return self.post(partial(_raise, error))
         if answer is None or _not_yet(write, answer):
-            self.post(lambda: self.at(self.now() + AGAIN, lambda: self.write(write)))
+            self.post(lambda: self.timers.write(self.now() + AGAIN, lambda _: self.write(write)))
         else:
             self.post(lambda: write.then(answer))
         return None

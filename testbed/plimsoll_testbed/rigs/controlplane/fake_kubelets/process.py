@@ -1,4 +1,4 @@
-"""The stand-ins as a process of their own: `plimsoll_testbed.rigs.controlplane.fake_kubelets` by a pipe.
+"""The fake kubelets as a process of their own: `plimsoll_testbed.rigs.controlplane.fake_kubelets` by a pipe.
 
 Of their own, so that they take no time from whoever measures. Their standard input is the supervisor
 and carries commands; when it ends they end. Their standard output tells of pods that stopped.
@@ -23,7 +23,7 @@ from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.controlplane.supervised import tail_of
 
 PLAYED: Final = ("pod_startup", "pod_stop", "volume_attach", "volume_detach")
-"""The fields of `Settings` that the stand-ins read; all else is real controllers' business."""
+"""The fields of `Settings` that the fake kubelets read; all else is real controllers' business."""
 ANSWER_SECONDS: Final = 60.0
 """They may still be starting, on a busy machine."""
 _LOOK_SECONDS: Final = 0.5
@@ -47,13 +47,13 @@ class FakeKubelets:
         settings: Settings,
         heard: Callable[[PodStopped], None],
     ) -> None:
-        self.name: Final = "stand-ins"
+        self.name: Final = "fake kubelets"
         self._log = log
         self._heard = heard
         self._kubeconfig = kubeconfig
         self._settings = _seconds(settings)
         self._process: subprocess.Popen[str] | None = None
-        self._thread = threading.Thread(target=self._listen, name="stand-ins", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="fake kubelets", daemon=True)
         self._lock = threading.Lock()
         self._answered = threading.Condition(self._lock)
         self._vanished: set[str] = set()
@@ -83,7 +83,7 @@ class FakeKubelets:
         with self._answered:
             while node not in self._vanished:
                 if self.ended or time.monotonic() > end:
-                    raise Refused(f"the stand-ins do not answer:\n{self.tail()}")
+                    raise Refused(f"the fake kubelets do not answer:\n{self.tail()}")
                 self._answered.wait(timeout=_LOOK_SECONDS)
             self._vanished.discard(node)
 
@@ -117,7 +117,7 @@ class FakeKubelets:
                 self._process.stdin.write(json.dumps(words) + "\n")
                 self._process.stdin.flush()
         except BrokenPipeError as error:
-            raise Refused(f"the stand-ins have ended: {self.tail()}") from error
+            raise Refused(f"the fake kubelets have ended: {self.tail()}") from error
 
     def _listen(self) -> None:
         assert self._process is not None  # noqa: S101 - it was started

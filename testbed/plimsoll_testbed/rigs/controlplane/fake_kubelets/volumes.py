@@ -23,6 +23,7 @@ from plimsoll_testbed.model.hollow.conditions import is_deleting
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.indexes import claims_of
 from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.model.hollow.store import Change, Store
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import MERGE, Loop, Write
 from plimsoll_testbed.rigs.controlplane.nodes import ATTACHED_BY_CONTROLLER
 from plimsoll_testbed.rigs.controlplane.prepared import DRIVER
@@ -39,20 +40,14 @@ class Volumes:
 
     Args:
         loop: everything here runs in it.
+        store: what the API server shows.
         settings: how long attaching and detaching take.
     """
 
-    def __init__(self, loop: Loop, settings: Settings) -> None:
+    def __init__(self, loop: Loop, store: Store, settings: Settings) -> None:
         self._loop = loop
+        self._store = store
         self._settings = settings
-        self.changed: Callable[[], None] = lambda: None
-        """Called when a pod that waits for its volumes may start."""
-        self._zones: dict[str, str | None] = {}
-        """Node -> its zone."""
-        self._immediate: set[str] = set()
-        """Storage classes whose volumes wait for no pod."""
-        self._claims: dict[tuple[str, str], Json] = {}
-        self._volumes: dict[str, Json] = {}
         self._attached: set[tuple[str, str]] = set()
         """(volume, node)"""
         self._busy: set[tuple[str, str]] = set()
@@ -63,60 +58,55 @@ class Volumes:
         self._mounts: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         """Node -> UID of a pod -> what it has mounted, as the attach-detach controller calls it."""
 
-    def node(self, change: str, node: Json) -> None:
-        """Take note of a node's zone; let the attach-detach controller know it."""
+    def observe(self, change: Change) -> None:
+        """React to a change that a watch showed."""
+        match change.resource, change.type:
+            case "nodes", "ADDED":
+                self._joined(change.object)
+            case "nodes", "DELETED":
+                self._mounts.pop(change.key[1], None)
+                self._reported.pop(change.key[1], None)
+            case "volumeattachments", _:
+                self._attachment(change.type, change.object)
+            case "persistentvolumeclaims", "ADDED" | "MODIFIED":
+                self._claim(change.object)
+            case "persistentvolumes", "ADDED" | "MODIFIED":
+                self._volume(change.object)
+            case _:
+                pass
+
+    def _joined(self, node: Json) -> None:
+        """Let the attach-detach controller know a node."""
         name = node["metadata"]["name"]
-        if change == "DELETED":
-            self._zones.pop(name, None)
-            self._mounts.pop(name, None)
-            self._reported.pop(name, None)
-            return
-        self._zones[name] = look(node, "metadata", "labels", ZONE)
-        annotations = look(node, "metadata", "annotations", default={})
-        if change == "ADDED" and ATTACHED_BY_CONTROLLER not in annotations:
+        if ATTACHED_BY_CONTROLLER not in look(node, "metadata", "annotations", default={}):
             body = {"metadata": {"annotations": {ATTACHED_BY_CONTROLLER: "true"}}}
             path = f"/api/v1/nodes/{name}"
             self._loop.write(Write(method="PATCH", path=path, body=body, content_type=MERGE))
 
-    def storage_class(self, change: str, found: Json) -> None:
-        """Take note of when a class wants its volumes."""
-        name = found["metadata"]["name"]
-        self._immediate.discard(name)
-        if change != "DELETED" and found.get("volumeBindingMode") == "Immediate":
-            self._immediate.add(name)
-
-    def claim(self, change: str, claim: Json) -> None:
+    def _claim(self, claim: Json) -> None:
         """Provision a volume when the scheduler has chosen a node for a claim."""
-        key = (claim["metadata"]["namespace"], claim["metadata"]["name"])
-        if change == "DELETED":
-            self._claims.pop(key, None)
-            return
-        self._claims[key] = claim
         annotations = look(claim, "metadata", "annotations", default={})
         chosen = annotations.get(_NODE_CHOSEN)
         wanted = annotations.get(_PROVISIONER) == DRIVER and not is_deleting(claim)
-        at_once = look(claim, "spec", "storageClassName") in self._immediate
+        named = look(claim, "spec", "storageClassName", default="")
+        storage_class = self._store.get("storageclasses", "", named) or {}
+        at_once = storage_class.get("volumeBindingMode") == "Immediate"
         if wanted and not look(claim, "spec", "volumeName") and (chosen or at_once):
-            zone = self._zones.get(chosen) if chosen else None
-            body = _volume(claim, zone)
+            node = self._store.get("nodes", "", chosen) if chosen else None
+            zone = look(node or {}, "metadata", "labels", ZONE)
+            body = _provisioned(claim, zone)
             self._loop.write(Write(method="POST", path="/api/v1/persistentvolumes", body=body))
-        self.changed()
 
-    def volume(self, change: str, volume: Json) -> None:
+    def _volume(self, volume: Json) -> None:
         """Delete a volume that nobody claims any more."""
         name = volume["metadata"]["name"]
-        if change == "DELETED":
-            self._volumes.pop(name, None)
-            return
-        self._volumes[name] = volume
         ours = look(volume, "metadata", "annotations", default={}).get(_PROVISIONED_BY) == DRIVER
         delete = look(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete"
         released = look(volume, "status", "phase") == "Released"
         if ours and delete and released and not is_deleting(volume):
             self._loop.write(Write(method="DELETE", path=f"/api/v1/persistentvolumes/{name}"))
-        self.changed()
 
-    def attachment(self, change: str, attachment: Json) -> None:
+    def _attachment(self, change: str, attachment: Json) -> None:
         """Attach or detach a volume, in its time."""
         if look(attachment, "spec", "attacher") != DRIVER:
             return
@@ -127,7 +117,6 @@ class Volumes:
         attached = look(attachment, "status", "attached", default=False)
         if change != "DELETED" and attached and not is_deleting(attachment):
             self._attached.add(key)
-            self.changed()
             return
         self._attached.discard(key)
         if change == "DELETED":
@@ -148,9 +137,9 @@ class Volumes:
         if not claims:
             return True
         node, namespace = pod["spec"]["nodeName"], pod["metadata"]["namespace"]
-        found = [self._claims.get((namespace, name)) for name in claims]
+        found = [self._store.get("persistentvolumeclaims", namespace, name) for name in claims]
         names = [look(claim or {}, "spec", "volumeName", default="") for claim in found]
-        volumes = [self._volumes.get(name) for name in names]
+        volumes = [self._store.get("persistentvolumes", "", name) for name in names]
         known = [volume for volume in volumes if volume is not None]
         if len(known) < len(claims):
             return False
@@ -189,15 +178,15 @@ class Volumes:
         )
 
     def _attach(self, attachment: Json) -> None:
-        self._loop.at(
+        self._loop.timers.write(
             self._loop.now() + self._settings.volume_attach,
-            lambda: self._patch(attachment, {"status": {"attached": True}}, "/status"),
+            lambda _: self._patch(attachment, {"status": {"attached": True}}, "/status"),
         )
 
     def _detach(self, attachment: Json) -> None:
-        self._loop.at(
+        self._loop.timers.write(
             self._loop.now() + self._settings.volume_detach,
-            lambda: self._patch(attachment, {"metadata": {"finalizers": None}}),
+            lambda _: self._patch(attachment, {"metadata": {"finalizers": None}}),
         )
 
     def _patch(self, attachment: Json, body: Json, part: str = "") -> None:
@@ -218,7 +207,7 @@ def _unique(volume: Json) -> str:
     return f"kubernetes.io/csi/{csi.get('driver')}^{csi.get('volumeHandle')}"
 
 
-def _volume(claim: Json, zone: str | None) -> dict[str, Any]:
+def _provisioned(claim: Json, zone: str | None) -> dict[str, Any]:
     """Return the volume that the provisioner makes for a claim."""
     meta = claim["metadata"]
     handle = f"vol-{sha256(meta['uid'].encode()).hexdigest()[:17]}"

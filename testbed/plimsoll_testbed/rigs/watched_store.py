@@ -1,0 +1,30 @@
+"""The objects of an API server as its watches showed them, with the look-ups of the model's store.
+
+While the API server is down they are what was shown last, as for everybody who watches.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime
+
+from plimsoll_testbed.model.hollow.edits import Json
+from plimsoll_testbed.model.hollow.identities import Identities
+from plimsoll_testbed.model.hollow.store import Store, key_of
+
+
+class WatchedStore(Store):
+    """A store that only watches change. It is not locked: whoever shares it between threads does that."""
+
+    def __init__(self) -> None:
+        super().__init__(Identities(0))
+        self._log = deque(maxlen=0)  # nobody watches this store itself
+
+    def show(self, resource: str, change: str, obj: Json, *, now: datetime) -> None:
+        """Take in what a watch showed: ADDED, MODIFIED or DELETED, and the object."""
+        meta = obj["metadata"]
+        before = self.get(resource, *key_of(obj))
+        if change != "DELETED":
+            self._keep("ADDED" if before is None else "MODIFIED", resource, obj, now)
+        elif before is not None and before["metadata"]["uid"] == meta["uid"]:
+            self._keep("DELETED", resource, obj, now)
