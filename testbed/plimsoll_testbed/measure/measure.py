@@ -1,12 +1,12 @@
-"""Watches a drill and produces its figures; it decides nothing and reads no clock.
+"""Observes a drill and produces its figures; it decides nothing and reads no clock.
 
 It is fed with what an API server would show (pods and nodes as Kubernetes JSON) and with what only
 the rig knows (instances that appear and vanish, requests for capacity, notices sent). So the same
 code measures a cluster in process, by a call on each change, and one behind HTTP, by a watch. The
 order of calls within one instant does not matter: only states that last count.
 
-Before `begin` nothing is measured: that call is time 0. `tally.py` keeps the account of one
-workload, `ledgers.py` of nodes and groups, `figures.py` has what comes out.
+Nothing is measured before `begin`: that call is time 0. `workload_metrics.py` has the metrics of a
+workload, `node_metrics.py` those of nodes and groups, `figures.py` the results.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Measurement:
 
     @property
     def workload_metrics(self) -> Mapping[WorkloadId, WorkloadMetrics]:
-        """The account of each workload."""
+        """The metrics of each workload."""
         return self._declared.workload_metrics
 
     # What the scenario declares.
@@ -167,7 +167,7 @@ class Measurement:
     def _workload(
         self, cluster: str, metadata: Mapping[str, Any], owner: Mapping[str, Any] | None
     ) -> WorkloadMetrics | None:
-        """Return whose pod it is. Above a ReplicaSet stands the Deployment that selects the pod."""
+        """Return the workload of a pod; for a ReplicaSet's pod, the Deployment that selects it."""
         namespace = metadata.get("namespace", "default")
         kind, name = ("Pod", metadata["name"]) if owner is None else (owner["kind"], owner["name"])
         direct = self.workload_metrics.get((cluster, namespace, kind, name))
@@ -192,7 +192,7 @@ class Measurement:
         *,
         at_once: bool = False,
     ) -> None:
-        """Note the moment a pod was told to go, before it counts as not Ready."""
+        """Record when a pod's deletion began, before it counts as not Ready."""
         seen.leaving_since = now
         seen.ran = pod.get("status", {}).get("phase") == "Running"
         if at_once:
@@ -231,7 +231,7 @@ class Measurement:
         *,
         removed: bool = False,
     ) -> None:
-        """Keep who is on which node, and when a node became empty."""
+        """Record which pods are on which node, and when a node became empty."""
         on_node = self._pods[cluster].on_node
         if seen.ignored:
             return
@@ -307,7 +307,7 @@ class Measurement:
             self.aws_calls[operation] += 1
 
     def report(self, interruption: str, reasons: Iterable[str]) -> None:
-        """Keep what the responder reported of an interruption; the last word counts."""
+        """Keep what the responder reported of an interruption; the last report counts."""
         self.reports[interruption] = tuple(reasons)
 
     # What comes out.
@@ -323,7 +323,7 @@ class Measurement:
         return [text for metrics in waited_for if (text := metrics.lacking())]
 
     def restless(self) -> list[str]:
-        """Return in words what still moves: pods, and interruptions that have a deadline."""
+        """Return in words what is not settled: pods, and interruptions that have a deadline."""
         words = self.not_ready()
         for cluster, pods in self._pods.items():
             known = [pod for pod in pods.known.values() if not pod.ignored]

@@ -1,4 +1,4 @@
-"""The accounts of one instance and of one node group in a drill."""
+"""The metrics of one instance and of one node group in a drill."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NodeMetrics:
     group: str
     zone: str
     kind: str | None = None
-    """Its most urgent notice; `none` for an instance that is to go without a word."""
+    """Its most urgent notice; `none` for an instance that ends without one."""
     deadline: datetime | None = None
     """When it goes, as far as is known."""
     noticed: datetime | None = None

@@ -1,4 +1,4 @@
-"""The account of one workload in a drill, and of one pod.
+"""The metrics of one workload in a drill, and of one pod.
 
 Time is added up lazily: whatever changes a state first accounts for the time since the last change.
 """
@@ -66,11 +66,11 @@ class PodMetrics:
     ready: bool = False
     leaving_since: datetime | None = None
     granted: timedelta | None = None
-    """The grace period that it was given, once it was told to go."""
+    """The grace period that it was given, once its deletion began."""
     stops: datetime | None = None
-    """When its containers end at the latest, once it was told to go."""
+    """When its containers end at the latest, once its deletion began."""
     ran: bool = False
-    """Whether its containers ran when it was told to go."""
+    """Whether its containers ran when its deletion began."""
     evicted: bool = False
     replaced: bool = False
     killed: bool = False
