@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs test test-cluster test-localstack test-long localstack localstack-down demo build deploy clean
+.PHONY: help setup browser check docs test test-cluster test-localstack test-long mutants localstack localstack-down demo build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -10,6 +10,8 @@ VENV      := .venv/.ready
 SAM       := .tools/sam/.ready
 MINISTACK := .tools/ministack/.ready
 DOCS      := .tools/docs/.ready
+MUTANTS   := .tools/mutants/.ready
+EXECUTED  := reports/mutants/coverage
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
 # Without these pip first fetches this machine's wheels, and SAM the right ones without their hashes.
@@ -46,6 +48,11 @@ test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs L
 
 test-long: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what takes too long for every change
 	.venv/bin/pytest -m long
+
+COUNT ?= 200
+SEED  ?= 1
+mutants: $(EXECUTED) ## Change the product at random places, and print what no test notices (COUNT=200 SEED=1)
+	.tools/mutants/bin/python benchmarks/mutants.py --count $(COUNT) --seed $(SEED)
 
 # Standard output is one line for a shell: eval "$(make cluster)"
 cluster: ## Start a real Kubernetes control plane in the background (builds it once, about 10 min)
@@ -89,6 +96,15 @@ $(DOCS): infra/local/docs.lock
 
 $(MINISTACK): infra/local/ministack.lock
 	@infra/local/environment.sh .tools/ministack infra/local/ministack.lock
+
+$(MUTANTS): infra/local/mutants.lock
+	@infra/local/environment.sh .tools/mutants infra/local/mutants.lock
+
+# Which test executes which line, for the choice of tests.
+$(EXECUTED): $(VENV) $(MUTANTS) $(SOURCES) $(shell find tests testbed cli -name "*.py")
+	@mkdir -p $(@D)
+	COVERAGE_FILE=$@ .venv/bin/pytest -q -n 2 --dist worksteal tests/unit tests/functions tests/contract tests/storms tests/e2e/test_examples.py \
+	  -m "not cluster and not long and not localstack and not emulator" --cov=plimsoll --cov-report= --cov-context=test --junitxml=$(@D)/junit.xml
 
 $(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localstack.lock infra/local/localstack/dynamodb.sha256 infra/local/localstack/pom.xml $(PLUGIN)
 	@infra/local/localstack/install.sh

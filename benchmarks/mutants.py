@@ -1,0 +1,271 @@
+"""Change the product at random places, and print each change that no test notices.
+
+`make mutants COUNT=200 SEED=1` draws places in the domain, the services and the adapters, and at
+each place one of the changes that cosmic-ray knows for it: a condition turned round, a comparison,
+an operator or a number replaced, a loop that never runs, an `except` that catches nothing. Each
+mutant meets the tests that execute its line, the most specific first, up to a minute of them.
+
+cosmic-ray is chosen over mutmut 3, which maps functions to tests by itself and is faster, but
+turns no condition round and changes nothing in a decorated function, so in no property.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import queue
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+from coverage import CoverageData
+
+PRODUCT = Path("layers/core/plimsoll")
+MUTATED = [PRODUCT / "domain", PRODUCT / "services", PRODUCT / "adapters"]
+REPORTS = Path("reports/mutants")
+"""Where `make mutants` writes which test executes which line, and how long each test takes."""
+CORES = 2
+TEST_SECONDS = 60.0
+"""A mutant that outlives this much of the tests on its line has survived."""
+HANGING_SECONDS = 2 * TEST_SECONDS + 60
+EQUIVALENT = (
+    "core/NoOp",
+    # Enums, None and interned strings are equal exactly if they are identical.
+    "core/ReplaceComparisonOperator_Eq_Is",
+    "core/ReplaceComparisonOperator_NotEq_IsNot",
+    "core/ReplaceComparisonOperator_Is_Eq",
+    "core/ReplaceComparisonOperator_IsNot_NotEq",
+)
+
+type Position = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change at one place; `occurrence` counts the operator's places in the module."""
+
+    module: Path
+    position: Position
+    operator: str
+    occurrence: int
+
+    def code(self) -> str:
+        """The module's source with the change made."""
+        changed = mutate_code(
+            self.module.read_text(), get_operator(self.operator)(), self.occurrence
+        )
+        assert isinstance(changed, str), self
+        return changed
+
+    def diff(self) -> str:
+        """The changed lines."""
+        before, after = self.module.read_text().splitlines(), self.code().splitlines()
+        lines = list(unified_diff(before, after, n=0, lineterm=""))[3:]
+        return "\n".join(f"    {line}" for line in lines)
+
+    @property
+    def title(self) -> str:
+        """Where it is, and what it changes."""
+        return f"{self.module}:{self.position[0]} {self.operator.removeprefix('core/')}"
+
+
+def without_effect(node: ast.AST) -> list[ast.expr]:
+    """Parts of the node that no running code reads: annotations, `@override`, `frozen=True`."""
+    match node:
+        case ast.arg(annotation=ast.expr() as unread) | ast.AnnAssign(annotation=unread):
+            return [unread]
+        case ast.TypeAlias(value=unread) | ast.If(test=ast.Name(id="TYPE_CHECKING") as unread):
+            return [unread]
+        case ast.FunctionDef(returns=returns, decorator_list=decorators):
+            names = [name for name in decorators if isinstance(name, ast.Name)]
+            return [name for name in names if name.id == "override"] + (
+                [returns] if returns else []
+            )
+        case ast.ClassDef(decorator_list=decorators):
+            calls = [call for call in decorators if isinstance(call, ast.Call)]
+            return [keyword.value for call in calls for keyword in call.keywords]
+        case _:
+            return []
+
+
+def mutants_of(module: Path) -> Iterator[Mutant]:
+    source = module.read_text()
+    # The `@` of a decorator stands one column before its name.
+    unread = [
+        ((part.lineno, part.col_offset - 1), (part.end_lineno or 0, part.end_col_offset or 0))
+        for node in ast.walk(ast.parse(source))
+        for part in without_effect(node)
+    ]
+    operators = {
+        name: get_operator(name)()
+        for name in operator_names()
+        if not get_operator(name).arguments() and name not in EQUIVALENT
+    }
+    occurrences = Counter[str]()
+    for node in ast_nodes(get_ast(source)):
+        for name, operator in operators.items():
+            for position, _ in operator.mutation_positions(node):
+                if not any(start <= position < end for start, end in unread):
+                    yield Mutant(module, position, name, occurrences[name])
+                occurrences[name] += 1
+
+
+def sample(modules: Sequence[Path], count: int, *, seed: int) -> list[Mutant]:
+    """Draw places, then one change at each: else arithmetic, with ten changes each, would prevail."""
+    places = defaultdict[tuple[Path, Position], list[Mutant]](list)
+    for module in modules:
+        for mutant in mutants_of(module):
+            places[module, mutant.position].append(mutant)
+    chance = random.Random(seed)
+    drawn = chance.sample(sorted(places), min(count, len(places)))
+    return [chance.choice(places[place]) for place in drawn]
+
+
+def seconds_by_test(junit: Path) -> dict[str, float]:
+    return {
+        f"{case.attrib['classname'].replace('.', '/')}.py::{case.attrib['name']}": float(
+            case.attrib["time"]
+        )
+        for case in ET.parse(junit).iter("testcase")
+    }
+
+
+class Selection:
+    """Which tests execute which line, from coverage's contexts."""
+
+    def __init__(self, coverage: Path, seconds: Mapping[str, float]) -> None:
+        self._data = CoverageData(str(coverage))
+        self._data.read()
+        self._files = {
+            name[name.index(str(PRODUCT)) :]: name for name in self._data.measured_files()
+        }
+        self._seconds = seconds
+        self._lines_by_test = Counter[str]()
+        for name in self._files.values():
+            for tests in self._data.contexts_by_lineno(name).values():
+                self._lines_by_test.update({test.split("|")[0] for test in tests})
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """The tests that execute the mutant's line, those that execute little else first.
+
+        A line that only an import executes, such as a default or a constant, is tested by every
+        test of its module.
+        """
+        by_line = self._data.contexts_by_lineno(self._files[str(mutant.module)])
+        executed = max((line for line in by_line if line <= mutant.position[0]), default=0)
+        contexts = set(by_line.get(executed, ())) - {""}
+        contexts = contexts or {test for tests in by_line.values() for test in tests if test}
+        tests = sorted(
+            {context.split("|")[0] for context in contexts} & self._seconds.keys(),
+            key=lambda test: (self._lines_by_test[test], test),
+        )
+        chosen, spent = list[str](), 0.0
+        for test in tests:
+            if spent + self._seconds[test] <= TEST_SECONDS:
+                chosen.append(test)
+                spent += self._seconds[test]
+        return chosen or tests[:1]
+
+
+class Workspace:
+    """A copy of the checkout in which one mutant lives at a time."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        listed = subprocess.check_output(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            text=True,
+        )
+        for name in filter(None, listed.split("\0")):
+            if Path(name).is_file():
+                (directory / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(name, directory / name)
+        for built in (".aws-sam", ".venv", ".tools"):
+            if Path(built).exists():
+                (directory / built).symlink_to(Path(built).resolve())
+
+    def kills(self, mutant: Mutant, tests: Sequence[str]) -> bool:
+        """Whether a test fails, or never ends, with the mutant in place."""
+        module, selection = self._directory / mutant.module, self._directory / "selection.txt"
+        module.write_text(mutant.code())
+        selection.write_text("\n".join(tests))
+        sources = [self._directory / root for root in ("layers/core", "cli", "testbed", ".")]
+        try:
+            run = subprocess.run(
+                [
+                    *(Path(".venv/bin/python").absolute(), "-m", "pytest", "-qx", "--tb=no"),
+                    *("-p", "no:xdist", "--hypothesis-seed=0", f"@{selection}"),
+                ],
+                cwd=self._directory,
+                env={
+                    **os.environ,  # noqa: TID251
+                    "PYTHONPATH": os.pathsep.join(map(str, sources)),
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                },
+                capture_output=True,
+                timeout=HANGING_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return True
+        finally:
+            shutil.copy(mutant.module, module)
+        return run.returncode != 0
+
+
+def main() -> int:
+    """Print what survives; the exit status says whether fewer than `--goal` percent are killed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--coverage", type=Path, default=REPORTS / "coverage")
+    parser.add_argument("--junit", type=Path, default=REPORTS / "junit.xml")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--goal", type=float, default=90, help="percent (default: 90)")
+    parser.add_argument("--under", type=Path, nargs="*", default=MUTATED)
+    options = parser.parse_args()
+    modules = sorted(module for folder in options.under for module in folder.rglob("*.py"))
+    mutants = sample(modules, options.count, seed=options.seed)
+    selection = Selection(options.coverage, seconds_by_test(options.junit))
+    selected = {mutant: selection.tests(mutant) for mutant in mutants}
+    with tempfile.TemporaryDirectory() as scratch:
+        free = queue.SimpleQueue[Workspace]()
+        for core in range(CORES):
+            free.put(Workspace(Path(scratch) / str(core)))
+
+        def survives(mutant: Mutant) -> bool:
+            workspace = free.get()
+            try:
+                return not (selected[mutant] and workspace.kills(mutant, selected[mutant]))
+            finally:
+                free.put(workspace)
+
+        survivors = 0
+        with ThreadPoolExecutor(CORES) as pool:
+            for mutant, survived in zip(mutants, pool.map(survives, mutants), strict=True):
+                if survived:
+                    survivors += 1
+                    print(
+                        f"{mutant.title} ({len(selected[mutant])} tests)\n{mutant.diff()}",
+                        flush=True,
+                    )
+    killed = len(mutants) - survivors
+    percent = 100 * killed / len(mutants)
+    print(f"{killed} of {len(mutants)} mutants killed ({percent:.0f} %), seed {options.seed}")
+    return int(percent < options.goal)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
