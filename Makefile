@@ -38,7 +38,7 @@ docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhe
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
 
 test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test, with branch coverage
-	.venv/bin/pytest -m "not cluster and not long and not localstack" --cov --cov-report=term
+	.venv/bin/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not cluster and not long and not localstack" --cov --cov-report=term
 
 test-cluster: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what needs a real control plane (builds it once, about 10 min)
 	.venv/bin/pytest -m "cluster and not long and not localstack"

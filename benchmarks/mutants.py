@@ -150,7 +150,9 @@ class Selection:
         self._data = CoverageData(str(coverage))
         self._data.read()
         self._files = {
-            name[name.index(str(PRODUCT)) :]: name for name in self._data.measured_files()
+            name[name.index(str(PRODUCT)) :]: name
+            for name in self._data.measured_files()
+            if str(PRODUCT) in name
         }
         self._seconds = seconds
         self._lines_by_test = Counter[str]()

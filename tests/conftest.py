@@ -27,6 +27,14 @@ hypothesis.settings.register_profile("ci", max_examples=200, deadline=None, dera
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep a module on one core, since it shares fixtures, and all emulators on one, since they time."""
+    for item in items:
+        timed = item.get_closest_marker("emulator")
+        item.add_marker(pytest.mark.xdist_group("emulator" if timed else str(item.path)))
+
+
 @pytest.hookimpl(trylast=True)  # after pytest-socket's own, which lifts what it was not told of
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if UNIT in item.path.parents:

@@ -18,7 +18,7 @@ PATIENCE = 30.0
 def install(plane: ControlPlane) -> None:
     """Apply everything, in its order, and return when it holds."""
     installation.install(plane.transport(), CLUSTER)
-    until(lambda: "'plimsoll-lease'" in said(a_lease(plane, "somebody-elses")))
+    until(lambda: "'plimsoll-lease'" in message_of(a_lease(plane, "somebody-elses")))
 
 
 def a_lease(plane: ControlPlane, name: str) -> Response:
@@ -32,7 +32,7 @@ def a_lease(plane: ControlPlane, name: str) -> Response:
     )
 
 
-def said(answer: Response) -> str:
+def message_of(answer: Response) -> str:
     body: Any = answer.body
     return str(body.get("message", "")) if isinstance(body, dict) else str(body)
 

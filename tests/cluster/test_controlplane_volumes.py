@@ -43,14 +43,14 @@ def attached_to(ground: Ground) -> set[str]:
     }
 
 
-def runs(ground: Ground, name: str) -> bool:
+def is_running(ground: Ground, name: str) -> bool:
     return is_ready(ground.pod(name) or {})
 
 
 def test_a_claim_gets_its_volume_in_the_zone_of_its_first_pod(ground: Ground):
     ground.nodes("a", zone="us-east-1b")
     ground.apply(a_claim("data"), a_pod_with("data", "db"))
-    ground.until(lambda: runs(ground, "db"))
+    ground.until(lambda: is_running(ground, "db"))
     claim = ground.get(f"/api/v1/namespaces/{ground.name}/persistentvolumeclaims/data")
     assert claim["status"]["phase"] == "Bound"
     volume = ground.get(f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}")
@@ -61,7 +61,7 @@ def test_a_claim_gets_its_volume_in_the_zone_of_its_first_pod(ground: Ground):
 def test_a_pod_waits_until_its_volume_is_attached(ground: Ground):
     [node] = ground.nodes("a")
     ground.apply(a_claim("data"), a_pod_with("data", "db"))
-    ground.until(lambda: runs(ground, "db"))
+    ground.until(lambda: is_running(ground, "db"))
     assert attached_to(ground) == {node}
 
 
@@ -71,12 +71,12 @@ def test_a_volume_follows_its_pod_to_another_node(ground: Ground):
     template["spec"]["volumes"] = []
     claim = {**a_claim("data"), "metadata": {"name": "data"}}
     ground.apply(a_stateful_set("db", 1, template, volumeClaimTemplates=[claim]))
-    ground.until(lambda: runs(ground, "db-0"))
+    ground.until(lambda: is_running(ground, "db-0"))
     [here] = attached_to(ground)
     there = second if here == first else first
     ground.cordon(here)
     ground.delete("db-0")
-    ground.until(lambda: runs(ground, "db-0") and attached_to(ground) == {there})
+    ground.until(lambda: is_running(ground, "db-0") and attached_to(ground) == {there})
 
 
 def test_a_volume_stays_attached_to_a_node_that_vanished_until_it_is_out_of_service(
@@ -84,7 +84,7 @@ def test_a_volume_stays_attached_to_a_node_that_vanished_until_it_is_out_of_serv
 ):
     [gone] = ground.nodes("a")
     ground.apply(a_claim("data"), a_pod_with("data", "db"))
-    ground.until(lambda: runs(ground, "db"))
+    ground.until(lambda: is_running(ground, "db"))
     ground.cordon(gone)
     ground.nodes("b")
     ground.plane.vanish(gone)
@@ -93,7 +93,7 @@ def test_a_volume_stays_attached_to_a_node_that_vanished_until_it_is_out_of_serv
     ground.until(lambda: look(ground.pod("again") or {}, "spec", "nodeName"))
     time.sleep(5)
     assert attached_to(ground) == {gone}
-    assert not runs(ground, "again")
+    assert not is_running(ground, "again")
     taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown"}
     ground.call(
         "PATCH",
@@ -101,14 +101,14 @@ def test_a_volume_stays_attached_to_a_node_that_vanished_until_it_is_out_of_serv
         {"spec": {"unschedulable": True, "taints": [{**taint, "effect": "NoExecute"}]}},
         "application/merge-patch+json",
     )
-    ground.until(lambda: runs(ground, "again"))
+    ground.until(lambda: is_running(ground, "again"))
     assert gone not in attached_to(ground)
 
 
 def test_the_volume_goes_with_its_claim(ground: Ground):
     ground.nodes("a")
     ground.apply(a_claim("data"), a_pod_with("data", "db"))
-    ground.until(lambda: runs(ground, "db"))
+    ground.until(lambda: is_running(ground, "db"))
     path = f"/api/v1/namespaces/{ground.name}/persistentvolumeclaims/data"
     volume = f"/api/v1/persistentvolumes/{ground.get(path)['spec']['volumeName']}"
     ground.delete("db")
@@ -122,12 +122,12 @@ def test_a_volume_is_detached_by_force_after_six_minutes_from_a_node_that_vanish
 ):
     [gone] = ground.nodes("a")
     ground.apply(a_claim("data"), a_pod_with("data", "db"))
-    ground.until(lambda: runs(ground, "db"))
+    ground.until(lambda: is_running(ground, "db"))
     ground.cordon(gone)
     ground.nodes("b", "c")
     ground.plane.vanish(gone)
     ground.delete("db", gracePeriodSeconds=0)
     at = time.monotonic()
     ground.apply(a_pod_with("data", "again"))
-    ground.until(lambda: runs(ground, "again"), seconds=600)
+    ground.until(lambda: is_running(ground, "again"), seconds=600)
     assert time.monotonic() - at >= 360

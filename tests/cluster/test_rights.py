@@ -24,7 +24,7 @@ from plimsoll.domain.errors import Refused
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, SURGE
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
-from tests.cluster.installed import a_lease, install, said, until
+from tests.cluster.installed import a_lease, install, message_of, until
 from tests.support.cli_environment import an_environment, run
 from tests.support.hollows import STRATEGIC, a_deployment, a_stateful_set
 
@@ -134,9 +134,9 @@ def patch(api: Transport, path: str, body: Json, **query: str) -> Response:
 def held(answer: Response, policy: str, field_: str) -> None:
     """Assert that a policy of ours refused a change, by name and with the cure."""
     assert answer.status == 403, answer.body
-    assert f"'plimsoll-{policy}'" in said(answer)
-    assert f"this changes {field_}" in said(answer)
-    assert "under another identity" in said(answer)
+    assert f"'plimsoll-{policy}'" in message_of(answer)
+    assert f"this changes {field_}" in message_of(answer)
+    assert "under another identity" in message_of(answer)
 
 
 def template(**spec: Any) -> Json:
@@ -317,8 +317,8 @@ def test_of_a_node_what_is_not_ours_is_refused(
 ):
     answer = patch(ours, node_of(shop), body)
     assert answer.status == 403
-    assert field_ in said(answer)
-    assert "'plimsoll-nodes'" in said(answer)
+    assert field_ in message_of(answer)
+    assert "'plimsoll-nodes'" in message_of(answer)
 
 
 @pytest.mark.parametrize(
@@ -385,8 +385,8 @@ def test_a_pod_is_told_to_go_only_by_its_uid(shop: Ground, ours: Transport):
         ours.call("POST", f"{path}/eviction", body=eviction),
     ):
         assert answer.status == 403, answer.body
-        assert "'plimsoll-departures'" in said(answer)
-        assert "Add preconditions.uid" in said(answer)
+        assert "'plimsoll-departures'" in message_of(answer)
+        assert "Add preconditions.uid" in message_of(answer)
     options = {"preconditions": {"uid": shop.get(path)["metadata"]["uid"]}, "dryRun": ["All"]}
     assert ours.call("DELETE", path, body=options).status == 200
     eviction["deleteOptions"] = options
@@ -494,13 +494,13 @@ def test_what_no_rule_grants_is_refused(shop: Ground, guarded: ControlPlane, ask
 
 def refused(answer: Response) -> None:
     assert answer.status == 403, answer.body
-    assert 'User "plimsoll" cannot ' in said(answer)
+    assert 'User "plimsoll" cannot ' in message_of(answer)
 
 
 def test_of_our_namespace_only_our_lease_may_be_made(guarded: ControlPlane):
     answer = a_lease(guarded, "somebody-elses")
     assert answer.status == 403
-    assert "only the Lease drains" in said(answer)
+    assert "only the Lease drains" in message_of(answer)
     assert a_lease(guarded, "drains").status in {201, 409}
 
 
@@ -573,7 +573,7 @@ def test_a_webhook_that_changes_more_as_we_write_is_named_in_the_refusal(shop: G
         until(lambda: patch(plimsoll, path, body, dryRun="All").status == 403)
         answer = patch(plimsoll, path, body, dryRun="All")
         held(answer, "workloads", "metadata.labels")
-        assert "exempt the group from that webhook" in said(answer)
+        assert "exempt the group from that webhook" in message_of(answer)
     finally:
         api.call("DELETE", f"{bindings}/{name}")
         api.call("DELETE", f"{policies}/{name}")

@@ -77,13 +77,13 @@ def server() -> Iterator[HollowServer]:
     cluster.join(a_node("a"), now=now)
     cluster.apply([a_deployment("web", 2)], now=now)
     with HollowServer(cluster) as server:
-        eventually(lambda: len(on(server, "a")) == 2)
+        eventually(lambda: len(running_on(server, "a")) == 2)
         with server.lock:
             cluster.join(a_node("b"), now=SystemClock().now())
         yield server
 
 
-def on(server: HollowServer, node: str) -> list[Any]:
+def running_on(server: HollowServer, node: str) -> list[Any]:
     """Return the pods that run on a node and stay there."""
     with server.lock:
         return [
@@ -123,8 +123,8 @@ def test_it_hears_drills_on_the_bus_and_empties_the_node_at_once(server):
     bus = Bus()
     with hearing(bus, server) as drain:
         bus.notice("i-0123456789abcdef0")
-        eventually(lambda: cordoned(server, "a") and not on(server, "a"))
-        eventually(lambda: len(on(server, "b")) == 2)
+        eventually(lambda: cordoned(server, "a") and not running_on(server, "a"))
+        eventually(lambda: len(running_on(server, "b")) == 2)
     assert bus.rules == ['{"source": ["plimsoll.drill"]}']
     assert drain.error is None
 
@@ -147,7 +147,7 @@ def test_a_blocked_eviction_is_tried_again_later_and_stopping_waits_for_none(ser
         bus.notice("i-0123456789abcdef0")
         eventually(lambda: cordoned(server, "a"))
         time.sleep(0.2)
-        assert len(on(server, "a")) == 2
+        assert len(running_on(server, "a")) == 2
         began = time.monotonic()
     assert time.monotonic() - began < 2
     assert not [t for t in threading.enumerate() if t.name.startswith(("drain ", "common drain"))]

@@ -107,7 +107,7 @@ def test_a_change_of_state_without_a_time_is_now(moto_aws: Aws, ec2: Ec2Instance
     assert (notice.time, notice.state) == (NOW, "shutting-down")
 
 
-def spot(aws: Aws) -> str:
+def spot_instance(aws: Aws) -> str:
     (id_,) = run(aws, InstanceMarketOptions={"MarketType": "spot"})
     return id_
 
@@ -140,7 +140,7 @@ def request(id_: str, code: str, **more: Any) -> dict[str, Any]:
 def test_a_spot_request_that_is_marked_is_an_interruption(
     moto_aws: Aws, ec2: Ec2Instances, code: str, behaviour: str, action: str
 ) -> None:
-    id_ = spot(moto_aws)
+    id_ = spot_instance(moto_aws)
     Answers(
         moto_aws,
         "ec2",
@@ -158,14 +158,14 @@ def test_a_spot_request_that_is_marked_is_an_interruption(
     "code", ["fulfilled", "request-canceled-and-instance-running", "instance-terminated-by-user"]
 )
 def test_any_other_spot_request_is_none(moto_aws: Aws, ec2: Ec2Instances, code: str) -> None:
-    id_ = spot(moto_aws)
+    id_ = spot_instance(moto_aws)
     Answers(moto_aws, "ec2", "DescribeSpotInstanceRequests", request(id_, code))
     assert ec2.interrupted([id_]) == []
 
 
 def test_spot_requests_are_asked_for_spot_instances_only(moto_aws: Aws, ec2: Ec2Instances) -> None:
     asked = Answers(moto_aws, "ec2", "DescribeSpotInstanceRequests", None)
-    bought, lent = run(moto_aws)[0], spot(moto_aws)
+    bought, lent = run(moto_aws)[0], spot_instance(moto_aws)
     ec2.interrupted([bought, lent])
     assert [a["Filters"] for a in asked.asked] == [[{"Name": "instance-id", "Values": [lent]}]]
 

@@ -84,7 +84,7 @@ def node(name: str, instance: str | None, **more: Any) -> Node:
     return Node(name=name, uid=name, resource_version="1", instance=instance, **(known | more))
 
 
-def only(groups: AwsNodeGroups, *nodes: Node) -> NodeGroup:
+def the_group(groups: AwsNodeGroups, *nodes: Node) -> NodeGroup:
     (group,) = groups.list(nodes)
     return group
 
@@ -117,7 +117,7 @@ def test_groups_are_read_page_by_page(moto_aws: Aws, groups: AwsNodeGroups) -> N
 
 def test_a_group_says_its_sizes_zones_and_instances(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     asg(moto_aws, DesiredCapacity=3, MinSize=1)
-    group = only(groups)
+    group = the_group(groups)
     assert (group.desired, group.min_size, group.max_size, group.headroom) == (3, 1, 10, 7)
     assert group.zones == (f"{REGION}a", f"{REGION}b")
     assert len(group.instances) == 3
@@ -138,7 +138,7 @@ def test_instances_on_their_way_out_are_not_the_groups_any_more(
         "Instances": [{"InstanceId": f"i-{s}", "LifecycleState": s} for s in states],
     }
     Answers(moto_aws, "autoscaling", "DescribeAutoScalingGroups", {"AutoScalingGroups": [found]})
-    assert only(groups).instances == {"i-InService", "i-Pending:Wait"}
+    assert the_group(groups).instances == {"i-InService", "i-Pending:Wait"}
 
 
 def mixed(launch: dict[str, str], *types: str, **distribution: Any) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def test_a_mix_is_on_demand_only_when_all_of_it_is(
 ) -> None:
     policy = mixed(template(moto_aws), "m5.large", "c5.large", **distribution)
     asg(moto_aws, MixedInstancesPolicy=policy)
-    group = only(groups)
+    group = the_group(groups)
     assert (group.capacity, group.launchable) == (capacity, False)
     assert group.instance_types == ("m5.large", "c5.large")
 
@@ -173,7 +173,7 @@ def test_a_mix_is_on_demand_only_when_all_of_it_is(
 def test_a_launch_template_may_ask_for_spot(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     launch = template(moto_aws, InstanceMarketOptions={"MarketType": "spot"})
     asg(moto_aws, LaunchTemplate=launch)
-    assert only(groups).capacity == "spot"
+    assert the_group(groups).capacity == "spot"
 
 
 def test_a_tag_tells_the_capacity_where_the_template_cannot_be_read(
@@ -181,7 +181,7 @@ def test_a_tag_tells_the_capacity_where_the_template_cannot_be_read(
 ) -> None:
     asg(moto_aws, tags={OWNED: "owned", f"{TEMPLATE}/label/karpenter.sh/capacity-type": "spot"})
     Answers(moto_aws, "ec2", "DescribeLaunchTemplateVersions", refused("UnauthorizedOperation"))
-    assert only(groups).capacity == "spot"
+    assert the_group(groups).capacity == "spot"
 
 
 def test_a_launch_template_is_read_once_in_a_while(
@@ -200,7 +200,7 @@ def test_a_launch_template_is_read_once_in_a_while(
 def test_a_group_that_may_not_launch_is_full(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     asg(moto_aws, DesiredCapacity=2)
     moto_aws.autoscaling.suspend_processes(AutoScalingGroupName="web", ScalingProcesses=["Launch"])
-    assert only(groups).headroom == 0
+    assert the_group(groups).headroom == 0
 
 
 # What a new node will be like
@@ -210,14 +210,14 @@ def test_a_new_node_is_like_the_old_ones_but_for_name_zone_and_state(
     moto_aws: Aws, groups: AwsNodeGroups
 ) -> None:
     asg(moto_aws, DesiredCapacity=2)
-    first, second = sorted(only(groups).instances)
+    first, second = sorted(the_group(groups).instances)
     mine = Taint(key="dedicated", value="shop")
     passing = (
         Taint(key="plimsoll.dev/interruption", value="spot-interruption"),
         Taint(key="node.kubernetes.io/not-ready", effect="NoExecute"),
     )
     small = Resources(cpu=1500, memory=6 * GIB, pods=29)
-    group = only(
+    group = the_group(
         groups,
         node("a", first, taints=(mine, *passing), created=T0 + timedelta(hours=1)),
         node("b", second, taints=(mine,), allocatable=small),
@@ -242,7 +242,7 @@ def test_tags_and_the_instance_type_tell_of_a_group_without_nodes(
         f"{TEMPLATE}/resources/ephemeral-storage": "20Gi",
     }
     asg(moto_aws, tags=tags)
-    told = only(groups).template
+    told = the_group(groups).template
     assert told is not None
     assert told.labels == {
         "kubernetes.io/arch": "amd64",
@@ -268,7 +268,7 @@ def test_tags_alone_are_enough_when_they_name_cpu_and_memory(
     }
     asg(moto_aws, tags=tags)
     Answers(moto_aws, "ec2", "DescribeInstanceTypes", refused("UnauthorizedOperation"))
-    told = only(groups).template
+    told = the_group(groups).template
     assert told is not None
     assert (told.allocatable.cpu, told.allocatable.memory) == (4000, 16 * GIB)
 
@@ -276,14 +276,14 @@ def test_tags_alone_are_enough_when_they_name_cpu_and_memory(
 def test_nothing_to_go_by_is_no_template(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     asg(moto_aws)
     Answers(moto_aws, "ec2", "DescribeInstanceTypes", refused("UnauthorizedOperation"))
-    assert only(groups).template is None
+    assert the_group(groups).template is None
 
 
 def test_of_several_instance_types_the_smallest_is_counted_on(
     moto_aws: Aws, groups: AwsNodeGroups
 ) -> None:
     asg(moto_aws, MixedInstancesPolicy=mixed(template(moto_aws), "m5.xlarge", "c5.large"))
-    told = only(groups).template
+    told = the_group(groups).template
     assert told is not None
     assert told.allocatable.cpu == 1930
     assert told.allocatable.memory < 4 * GIB
@@ -294,7 +294,7 @@ def test_a_weighted_group_is_never_chosen(moto_aws: Aws, groups: AwsNodeGroups) 
     policy = mixed(template(moto_aws), "m5.large")
     policy["LaunchTemplate"]["Overrides"][0]["WeightedCapacity"] = "2"
     asg(moto_aws, MixedInstancesPolicy=policy)
-    assert only(groups).template is None
+    assert the_group(groups).template is None
 
 
 # Growing an Auto Scaling group
@@ -313,7 +313,7 @@ def test_instances_are_launched_at_once_in_the_zone_that_was_chosen(
 ) -> None:
     asg(moto_aws)
     asked = Answers(moto_aws, "autoscaling", "LaunchInstances", launched("i-1", "i-2"))
-    assert groups.grow(only(groups), 2, f"{REGION}b", "token") == 2
+    assert groups.grow(the_group(groups), 2, f"{REGION}b", "token") == 2
     assert asked.asked == [
         {
             "AutoScalingGroupName": "web",
@@ -331,7 +331,7 @@ def test_a_zone_that_is_left_open_is_the_same_for_the_same_token(
 ) -> None:
     asg(moto_aws)
     asked = Answers(moto_aws, "autoscaling", "LaunchInstances", launched("i-1"))
-    group = only(groups)
+    group = the_group(groups)
     for token in ("one", "one", "two", "three", "four", "five"):
         groups.grow(group, 1, None, token)
     zones = [a["AvailabilityZones"] for a in asked.asked]
@@ -343,7 +343,7 @@ def test_what_was_launched_is_promised_and_no_more(moto_aws: Aws, groups: AwsNod
     asg(moto_aws)
     answer = launched("i-1", errors=("InsufficientInstanceCapacity",))
     Answers(moto_aws, "autoscaling", "LaunchInstances", answer)
-    assert groups.grow(only(groups), 3, None, "token") == 1
+    assert groups.grow(the_group(groups), 3, None, "token") == 1
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_a_refused_launch_is_named_and_not_asked_for_in_another_way(
     asg(moto_aws)
     Answers(moto_aws, "autoscaling", "LaunchInstances", answer)
     with pytest.raises(error, match="launch 1 instances of web"):
-        groups.grow(only(groups), 1, None, "token")
+        groups.grow(the_group(groups), 1, None, "token")
     assert desired(moto_aws) == 0
 
 
@@ -374,8 +374,8 @@ def test_an_endpoint_that_knows_no_launches_is_asked_once(
 ) -> None:
     asg(moto_aws)
     asked = Answers(moto_aws, "autoscaling", "LaunchInstances", refused("InvalidAction"))
-    assert groups.grow(only(groups), 1, None, "one") == 1
-    assert groups.grow(only(groups), 1, None, "two") == 1
+    assert groups.grow(the_group(groups), 1, None, "one") == 1
+    assert groups.grow(the_group(groups), 1, None, "two") == 1
     assert (desired(moto_aws), asked.calls) == (2, 1)
 
 
@@ -385,7 +385,7 @@ def test_a_group_that_cannot_launch_this_way_is_raised(
     asg(moto_aws)
     asked = Answers(moto_aws, "autoscaling", "LaunchInstances", refused("ValidationError"))
     for token in ("one", "two"):
-        groups.grow(only(groups), 1, None, token)
+        groups.grow(the_group(groups), 1, None, token)
     assert (desired(moto_aws), asked.calls) == (2, 2)
 
 
@@ -394,7 +394,7 @@ def test_a_missing_right_to_launch_costs_no_capacity_and_is_told(
 ) -> None:
     asg(moto_aws)
     Answers(moto_aws, "autoscaling", "LaunchInstances", refused("AccessDenied"))
-    assert groups.grow(only(groups), 2, None, "token") == 2
+    assert groups.grow(the_group(groups), 2, None, "token") == 2
     assert desired(moto_aws) == 2
     assert len(warnings) == 1
     assert "LaunchInstances" in warnings[0]
@@ -403,7 +403,7 @@ def test_a_missing_right_to_launch_costs_no_capacity_and_is_told(
 def raised(moto_aws: Aws, groups: AwsNodeGroups, **more: Any) -> NodeGroup:
     """A group that can only be grown by its desired capacity."""
     asg(moto_aws, MixedInstancesPolicy=mixed(template(moto_aws), "m5.large"), **more)
-    return only(groups)
+    return the_group(groups)
 
 
 def test_the_same_ask_twice_is_one(moto_aws: Aws, groups: AwsNodeGroups) -> None:
@@ -411,7 +411,7 @@ def test_the_same_ask_twice_is_one(moto_aws: Aws, groups: AwsNodeGroups) -> None
     assert groups.grow(group, 2, None, "token") == 2
     assert groups.grow(group, 2, None, "token") == 2
     assert desired(moto_aws) == 3
-    assert groups.grow(only(groups), 1, None, "another") == 1
+    assert groups.grow(the_group(groups), 1, None, "another") == 1
     assert desired(moto_aws) == 4
 
 
@@ -429,7 +429,7 @@ def test_a_group_grows_to_its_maximum_and_then_refuses(
     assert groups.grow(group, 3, None, "token") == 1
     assert desired(moto_aws) == 10
     with pytest.raises(Refused, match="asg web is at its maximum of 10"):
-        groups.grow(only(groups), 1, None, "another")
+        groups.grow(the_group(groups), 1, None, "another")
 
 
 def test_a_group_that_is_gone_is_not_found(moto_aws: Aws, groups: AwsNodeGroups) -> None:
@@ -491,7 +491,7 @@ def test_a_managed_group_tells_what_its_nodes_will_be_like(
     moto_aws: Aws, groups: AwsNodeGroups
 ) -> None:
     managed(moto_aws)
-    group = only(groups)
+    group = the_group(groups)
     assert (group.kind, group.name, group.capacity) == ("eks-nodegroup", "pool", "spot")
     assert (group.desired, group.min_size, group.max_size) == (1, 1, 4)
     assert not group.launchable
@@ -511,7 +511,7 @@ def test_the_auto_scaling_group_behind_a_managed_one_is_believed(
     (behind,) = described["nodegroup"]["resources"]["autoScalingGroups"]
     tags = {OWNED: "owned", "eks:nodegroup-name": "pool"}
     asg(moto_aws, behind["name"], tags, DesiredCapacity=3)
-    group = only(groups)
+    group = the_group(groups)
     assert (group.kind, group.desired, len(group.instances)) == ("eks-nodegroup", 3, 3)
     assert group.zones == (f"{REGION}a", f"{REGION}b")
     assert groups.grow(group, 1, None, "token") == 1
@@ -523,7 +523,7 @@ def test_a_managed_group_grows_through_eks_under_its_token(
 ) -> None:
     managed(moto_aws)
     asked = Answers(moto_aws, "eks", "UpdateNodegroupConfig", None)
-    group = only(groups)
+    group = the_group(groups)
     assert groups.grow(group, 2, None, "token") == 2
     assert groups.grow(group, 2, None, "token") == 2
     assert size(moto_aws) == 3
@@ -540,7 +540,7 @@ def test_a_managed_group_grows_through_eks_under_its_token(
 def test_a_managed_group_at_its_maximum_refuses(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     managed(moto_aws, scalingConfig={"minSize": 1, "maxSize": 2, "desiredSize": 2})
     with pytest.raises(Refused, match="eks-nodegroup pool is at its maximum of 2"):
-        groups.grow(only(groups), 1, None, "token")
+        groups.grow(the_group(groups), 1, None, "token")
 
 
 @pytest.mark.parametrize(
@@ -553,7 +553,7 @@ def test_what_eks_refuses_is_named_for_what_comes_next(
     managed(moto_aws)
     Answers(moto_aws, "eks", "UpdateNodegroupConfig", refused(code))
     with pytest.raises(error, match="raise the desired size of node group pool to 2"):
-        groups.grow(only(groups), 1, None, "token")
+        groups.grow(the_group(groups), 1, None, "token")
 
 
 # Lifecycle actions
@@ -589,17 +589,17 @@ def test_only_the_owners_tag_lets_a_group_be_renewed(
     moto_aws: Aws, groups: AwsNodeGroups, said: str | None, *, may: bool
 ) -> None:
     asg(moto_aws, tags={OWNED: "owned"} | ({"plimsoll.dev/renew": said} if said else {}))
-    assert only(groups).renew is may
+    assert the_group(groups).renew is may
 
 
 def test_a_renewed_instance_is_replaced_by_its_group(moto_aws: Aws, groups: AwsNodeGroups) -> None:
     asg(moto_aws, DesiredCapacity=2)
-    before = only(groups).instances
+    before = the_group(groups).instances
     gone = min(before)
 
     groups.terminate(gone)
 
-    after = only(groups).instances
+    after = the_group(groups).instances
     assert gone not in after
     assert len(after) == desired(moto_aws) == 2
 

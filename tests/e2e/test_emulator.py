@@ -51,7 +51,7 @@ def stack(emulator):
     return emulator
 
 
-def told(emulator, count, *, within=15.0):
+def reported_by_probe(emulator, count, *, within=15.0):
     """Return the first `count` things that the probe told."""
     sqs, end = emulator.client("sqs"), time.time() + within
     found: list[Any] = []
@@ -69,13 +69,13 @@ def told(emulator, count, *, within=15.0):
     return found
 
 
-def order(emulator, what, **more):
+def order_probe(emulator, what, **more):
     emulator.client("sqs").send_message(
         QueueUrl=emulator.outputs["Work"], MessageBody=json.dumps({"order": what}), **more
     )
 
 
-def put(emulator, state, source="plimsoll.drill"):
+def put_state_change(emulator, state, source="plimsoll.drill"):
     return emulator.client("events").put_events(
         Entries=[
             {
@@ -88,31 +88,31 @@ def put(emulator, state, source="plimsoll.drill"):
 
 
 def test_an_event_of_a_drill_reaches_the_function_through_rule_and_queue(stack):
-    put(stack, "stopping")
-    [seen] = told(stack, 1)
+    put_state_change(stack, "stopping")
+    [seen] = reported_by_probe(stack, 1)
     assert seen["body"]["source"] == "plimsoll.drill"
     assert seen["body"]["detail"] == {"instance-id": "i-1", "state": "stopping"}
 
 
 def test_the_rule_lets_only_the_wanted_states_through(stack):
-    put(stack, "running")
-    put(stack, "stopping")
-    [seen] = told(stack, 1)
+    put_state_change(stack, "running")
+    put_state_change(stack, "stopping")
+    [seen] = reported_by_probe(stack, 1)
     assert seen["body"]["detail"]["state"] == "stopping"
 
 
 def test_nobody_may_speak_as_aws(stack):
     if stack.name == "LocalStack":
         pytest.skip("LocalStack lets everybody speak as AWS: tests/localstack/test_holes.py")
-    answer = put(stack, "stopping", source="aws.ec2")
+    answer = put_state_change(stack, "stopping", source="aws.ec2")
     assert answer["FailedEntryCount"] == 1
     assert "NotAuthorizedForSource" in answer["Entries"][0]["ErrorCode"]
 
 
 def test_only_the_failed_messages_of_a_batch_come_back_and_then_reach_the_dead_letter_queue(stack):
-    order(stack, "fail")
-    order(stack, "work")
-    seen = told(stack, 3)
+    order_probe(stack, "fail")
+    order_probe(stack, "work")
+    seen = reported_by_probe(stack, 3)
     assert sorted((s["body"]["order"], s["attempts"]) for s in seen) == [
         ("fail", 1),
         ("fail", 2),
@@ -125,29 +125,29 @@ def test_only_the_failed_messages_of_a_batch_come_back_and_then_reach_the_dead_l
 
 
 def test_a_function_that_takes_too_long_is_ended_and_its_message_comes_back(stack):
-    order(stack, "oversleep")
-    first, second = told(stack, 2, within=45)
+    order_probe(stack, "oversleep")
+    first, second = reported_by_probe(stack, 2, within=45)
     assert (first["attempts"], second["attempts"]) == (1, 2)
     assert second["at"] - first["at"] > 4.5
 
 
 def test_a_function_can_call_its_message_back_before_the_visibility_timeout(stack):
-    order(stack, "come back soon")
-    first, second = told(stack, 2)
+    order_probe(stack, "come back soon")
+    first, second = reported_by_probe(stack, 2)
     assert second["attempts"] == 2
     assert 0.5 < second["at"] - first["at"] < 4
 
 
 def test_a_delayed_message_is_delayed(stack):
     sent = time.time()
-    order(stack, "later", DelaySeconds=2)
-    [seen] = told(stack, 1)
+    order_probe(stack, "later", DelaySeconds=2)
+    [seen] = reported_by_probe(stack, 1)
     assert 1.9 < seen["at"] - sent < 4
 
 
 def test_functions_find_the_fleet_under_the_endpoints_of_its_services(stack):
-    order(stack, "describe yourself")
-    [seen] = told(stack, 1)
+    order_probe(stack, "describe yourself")
+    [seen] = reported_by_probe(stack, 1)
     assert seen["endpoints"] == {
         "AWS_ENDPOINT_URL": stack.url,
         "AWS_ENDPOINT_URL_EC2": FLEET,
@@ -158,8 +158,8 @@ def test_functions_find_the_fleet_under_the_endpoints_of_its_services(stack):
 
 
 def test_functions_run_in_the_emulators_interpreter_so_the_package_tests_are_needed(stack):
-    order(stack, "describe yourself")
-    [seen] = told(stack, 1)
+    order_probe(stack, "describe yourself")
+    [seen] = reported_by_probe(stack, 1)
     own = {"MiniStack": "ministack", "LocalStack": "localstack"}[stack.name]
     assert Path(seen["interpreter"]).parent == getattr(stack.checkout, own).parent
 
@@ -167,8 +167,8 @@ def test_functions_run_in_the_emulators_interpreter_so_the_package_tests_are_nee
 def test_functions_may_do_only_what_their_role_allows(stack):
     if stack.name == "LocalStack":
         pytest.skip("LocalStack enforces no rights: tests/localstack/test_holes.py")
-    order(stack, "overreach")
-    [seen] = told(stack, 1)
+    order_probe(stack, "overreach")
+    [seen] = reported_by_probe(stack, 1)
     assert seen["denied"] == "AccessDeniedException"
 
 
@@ -185,7 +185,7 @@ def test_it_listens_on_loopback_only(stack):
 
 
 def test_the_schedule_fires(stack):
-    told_by_schedule = told(stack, 1, within=75)
+    told_by_schedule = reported_by_probe(stack, 1, within=75)
     assert told_by_schedule[0]["schedule"] == "Scheduled Event"
 
 

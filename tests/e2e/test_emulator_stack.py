@@ -37,7 +37,7 @@ def stack(request):
         yield stack
 
 
-def put(stack, instance):
+def put_spot_warning(stack, instance):
     answer = stack.client("events").put_events(
         Entries=[
             {
@@ -72,7 +72,7 @@ def logged(stack, message):
     return [line for line in said if line["message"] == message]
 
 
-def dead(stack):
+def dead_letters(stack):
     answer = stack.client("sqs").receive_message(
         QueueUrl=stack.outputs["NoticesDeadQueue"],
         MaxNumberOfMessages=10,
@@ -100,7 +100,7 @@ def queue_is_empty(stack):
 )
 def test_poison_reaches_the_dead_letter_queue_whole_and_with_its_reason(stack, body):
     send(stack, body)
-    found: Any = within(20, lambda: dead(stack))
+    found: Any = within(20, lambda: dead_letters(stack))
     assert found, stack.complaints()
     [message] = found
     assert message["Body"] == body
@@ -109,10 +109,10 @@ def test_poison_reaches_the_dead_letter_queue_whole_and_with_its_reason(stack, b
 
 
 def test_a_notice_about_somebody_elses_instance_is_acknowledged_and_counted(stack):
-    put(stack, "i-0123456789abcdef0")
+    put_spot_warning(stack, "i-0123456789abcdef0")
     assert within(15, lambda: "NoticesNotOurs" in stack.log.read_text()), stack.complaints()
     assert within(5, lambda: queue_is_empty(stack))
-    assert not dead(stack)
+    assert not dead_letters(stack)
 
 
 def test_a_canary_goes_the_whole_way_and_is_written_down(stack):

@@ -76,7 +76,7 @@ class Play:
         """Names of the pods that are Ready and were not told to go."""
         return {p["metadata"]["name"] for p in self.pods(app) if is_ready(p) and not is_deleting(p)}
 
-    def on(self, node: str) -> set[str]:
+    def pods_on(self, node: str) -> set[str]:
         return {p["metadata"]["name"] for p in self.pods() if p["spec"].get("nodeName") == node}
 
     def evict(self, name: str, **options: Any) -> Response:

@@ -125,7 +125,9 @@ def healthy(mode: Mode = Mode.ACT) -> MemoryEnvironment:
     return environment
 
 
-def look(environment: MemoryEnvironment, *args: str) -> tuple[int, dict[str, dict[str, Any]]]:
+def findings_by_check(
+    environment: MemoryEnvironment, *args: str
+) -> tuple[int, dict[str, dict[str, Any]]]:
     """Return the exit status and the findings by their checks."""
     result = run(environment, "doctor", "--cluster", "harbor", "--json", *args)
     found = json.loads(result.stdout)["findings"]
@@ -166,7 +168,7 @@ class Failing:
 
 
 def test_nothing_is_wrong_with_a_healthy_installation():
-    status, found = look(healthy())
+    status, found = findings_by_check(healthy())
     assert status == 0
     assert {check: f["state"] for check, f in found.items()} == dict.fromkeys(
         (
@@ -199,7 +201,7 @@ def test_people_see_each_finding_with_its_cure_below():
 
 
 def test_observing_is_right_for_some_and_said_in_words():
-    status, found = look(healthy(Mode.OBSERVE))
+    status, found = findings_by_check(healthy(Mode.OBSERVE))
     assert status == 0
     assert found["mode"]["state"] == "info"
     assert "nothing is written to harbor" in found["mode"]["says"]
@@ -218,7 +220,7 @@ def test_observing_is_right_for_some_and_said_in_words():
 def test_a_stack_is_judged_by_its_last_deployment(stack_status, state, exit_status):
     environment = healthy()
     environment.stack_status = stack_status
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["stack"]["state"]) == (exit_status, state)
 
 
@@ -226,14 +228,14 @@ def test_a_stack_is_judged_by_its_last_deployment(stack_status, state, exit_stat
 def test_a_stack_of_another_version_is_noted(version):
     environment = healthy()
     environment.stack_version = version
-    _, found = look(environment)
+    _, found = findings_by_check(environment)
     assert found["stack"]["state"] == "info"
 
 
 def test_accepted_drills_are_noted():
     environment = healthy()
     environment.parameters["AcceptDrills"] = "true"
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["drills"]["state"]) == (0, "info")
 
 
@@ -241,7 +243,7 @@ def test_a_canary_that_does_not_arrive_is_waited_for_and_then_said():
     environment = healthy()
     environment.canary_seconds = None
     before = environment.clock.now()
-    status, found = look(environment, "--wait", "5")
+    status, found = findings_by_check(environment, "--wait", "5")
     assert (status, found["notices"]["state"]) == (1, "fail")
     assert "CanaryMissing" in found["notices"]["cure"]
     assert environment.clock.now() - before == timedelta(seconds=5)
@@ -250,22 +252,22 @@ def test_a_canary_that_does_not_arrive_is_waited_for_and_then_said():
 def test_a_slow_canary_is_noted():
     environment = healthy()
     environment.canary_seconds = 21.0
-    _, found = look(environment)
+    _, found = findings_by_check(environment)
     assert found["notices"]["state"] == "info"
     assert "21.0 s" in found["notices"]["says"]
 
 
 def test_each_checkup_has_a_canary_of_its_own():
     environment = healthy()
-    assert look(environment)[0] == 0
+    assert findings_by_check(environment)[0] == 0
     environment.canary_seconds = None
-    assert look(environment)[0] == 1
+    assert findings_by_check(environment)[0] == 1
 
 
 def test_an_api_server_that_does_not_answer_here_leaves_the_question_open():
     environment = healthy()
     environment.transports["harbor"] = Away()
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert status == 2
     for check in ("cluster", "rights", "fields", "queue", "node index"):
         assert found[check]["state"] == "skipped"
@@ -276,7 +278,7 @@ def test_a_token_that_the_cluster_does_not_take_must_be_fixed():
     environment = healthy()
     by_endpoint(environment)
     environment.transports["harbor"] = Failing()
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["cluster"]["state"]) == (1, "fail")
     assert "plimsoll/harbor" in found["cluster"]["cure"]
 
@@ -284,14 +286,14 @@ def test_a_token_that_the_cluster_does_not_take_must_be_fixed():
 def test_that_an_eks_cluster_does_not_know_whoever_asks_says_nothing_of_the_functions():
     environment = healthy()
     environment.transports["harbor"] = Failing()
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["cluster"]["state"]) == (2, "skipped")
 
 
 def test_a_cluster_that_is_no_more_should_not_be_registered():
     environment = healthy()
     environment.transports["harbor"] = Failing(NotFound("there is no EKS cluster harbor"))
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["cluster"]["state"]) == (1, "fail")
     assert "plimsoll clusters remove harbor" in found["cluster"]["cure"]
 
@@ -300,13 +302,13 @@ def test_what_must_be_fixed_counts_more_than_what_could_not_be_asked():
     environment = healthy()
     environment.transports["harbor"] = Away()
     environment.parameters["KillSwitch"] = "true"
-    assert look(environment)[0] == 1
+    assert findings_by_check(environment)[0] == 1
 
 
 def test_missing_rights_are_named():
     environment = healthy()
     deny(environment, "patch")
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["rights"]["state"]) == (1, "fail")
     assert "patch nodes" in found["rights"]["says"]
     assert "patch apps/deployments" in found["rights"]["says"]
@@ -317,7 +319,7 @@ def test_missing_rights_are_named():
 def test_rights_to_write_are_not_needed_to_observe():
     environment = healthy(Mode.OBSERVE)
     deny(environment, "patch", "create", "update", "delete")
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["rights"]["state"]) == (0, "info")
     assert "delete pods" in found["rights"]["says"]
 
@@ -325,14 +327,14 @@ def test_rights_to_write_are_not_needed_to_observe():
 def test_no_right_at_all_means_that_the_manifests_are_not_applied():
     environment = healthy()
     deny(environment, *{call.verb for call in CALLS})
-    _, found = look(environment)
+    _, found = findings_by_check(environment)
     assert "infra/cluster is not applied" in found["rights"]["says"]
 
 
 def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itself():
     environment = healthy()
     asked = deny(environment).asked
-    look(environment)
+    findings_by_check(environment)
     assert {review["kind"] for review in asked} == {"SubjectAccessReview"}
     assert all("plimsoll" in review["spec"]["groups"] for review in asked)
     assert len(asked) == len(CALLS)
@@ -343,7 +345,7 @@ def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itse
     }
     asked.clear()
     by_endpoint(environment)
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert status == 0
     assert {review["kind"] for review in asked} == {"SelfSubjectAccessReview"}
     assert "access entries" not in found
@@ -353,7 +355,7 @@ def test_in_an_eks_cluster_the_group_is_asked_about_and_elsewhere_the_token_itse
 def test_who_may_not_ask_about_a_group_is_told_who_may():
     environment = healthy()
     deny(environment, open_=False)
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["rights"]["state"]) == (2, "skipped")
     assert "as an administrator" in found["rights"]["says"]
 
@@ -361,7 +363,7 @@ def test_who_may_not_ask_about_a_group_is_told_who_may():
 def test_fields_that_nobody_holds_us_to_must_be_fixed():
     environment = healthy()
     guarding(environment).foreign = None
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["fields"]["state"]) == (1, "fail")
     for about in ("Node base-1", "Deployment default/web", "Pod default/web-"):
         assert about in found["fields"]["says"]
@@ -371,7 +373,7 @@ def test_fields_that_nobody_holds_us_to_must_be_fixed():
 def test_what_something_else_refuses_proves_nothing_of_our_policies():
     environment = healthy()
     guarding(environment).foreign = refused('admission webhook "w" denied the request: no', 400)
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["fields"]["state"]) == (0, "info")
     assert 'Node base-1: admission webhook "w"' in found["fields"]["says"]
 
@@ -379,14 +381,14 @@ def test_what_something_else_refuses_proves_nothing_of_our_policies():
 def test_another_policy_is_not_ours():
     environment = healthy()
     guarding(environment).foreign = refused(BY_POLICY.replace("'plimsoll-nodes'", "'house-rules'"))
-    assert look(environment)[1]["fields"]["state"] == "info"
+    assert findings_by_check(environment)[1]["fields"]["state"] == "info"
 
 
 def test_without_any_right_to_write_no_field_can_be_changed():
     environment = healthy(Mode.OBSERVE)
     no_right = refused('nodes "a" is forbidden: User "x" cannot patch resource "nodes"')
     guarding(environment).foreign = guarding(environment).ours = no_right
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["fields"]["state"]) == (0, "ok")
     assert "no right to write at all" in found["fields"]["says"]
     assert "our fields" not in found
@@ -395,7 +397,7 @@ def test_without_any_right_to_write_no_field_can_be_changed():
 def test_a_webhook_that_spoils_our_own_writes_is_found_before_a_drain_finds_it():
     environment = healthy()
     guarding(environment).ours = refused(f"{BY_POLICY}, spec.template.spec")
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["our fields"]["state"]) == (1, "fail")
     assert "exempt the group" in found["our fields"]["cure"]
     assert found["fields"]["state"] == "ok"
@@ -405,14 +407,14 @@ def test_a_cluster_that_has_nothing_yet_cannot_be_tried():
     environment = healthy()
     empty = HollowTransport(HollowCluster(now=NOON), environment.clock)
     guarding(environment).inner = empty
-    _, found = look(environment)
+    _, found = findings_by_check(environment)
     assert found["fields"]["state"] == "info"
 
 
 def test_no_trial_is_kept():
     environment, _ = an_environment(mode=Mode.ACT)
     before = [n.resource_version for n in environment.open(a_cluster()).nodes()]
-    _, found = look(environment)
+    _, found = findings_by_check(environment)
     assert found["fields"]["state"] == "fail"  # a hollow cluster has no policies, so both passed
     assert [n.resource_version for n in environment.open(a_cluster()).nodes()] == before
 
@@ -431,7 +433,7 @@ def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_fixed(version, fi
     guard = guarding(environment)
     guard.version, guard.foreign = version, None
     guard.queue = Response(status=404, body={"message": "not found"}, headers=USED)
-    _, found = look(environment)
+    _, found = findings_by_check(environment)
     assert (found["fields"]["state"], found["queue"]["state"]) == (fields, queue)
 
 
@@ -461,7 +463,7 @@ def test_what_a_cluster_is_too_old_for_is_told_and_need_not_be_fixed(version, fi
 def test_the_queue_that_our_requests_go_through_is_named_by_the_answers(answer, state, said):
     environment = healthy()
     guarding(environment).queue = answer
-    _, found = look(environment)
+    _, found = findings_by_check(environment)
     assert found["queue"]["state"] == state
     assert said in found["queue"]["says"]
 
@@ -469,7 +471,7 @@ def test_the_queue_that_our_requests_go_through_is_named_by_the_answers(answer, 
 def test_roles_without_an_access_entry_are_named():
     environment = healthy()
     environment.strangers = ["arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"]
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert status == 1
     assert "SweepRole" in found["access entries"]["says"]
     assert "create-access-entry --cluster-name harbor" in found["access entries"]["cure"]
@@ -478,7 +480,7 @@ def test_roles_without_an_access_entry_are_named():
 def test_an_index_that_no_sweep_renews_is_stale():
     environment = healthy()
     environment.clock.time += timedelta(minutes=6)
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["node index"]["state"]) == (1, "fail")
     assert found["node index"]["says"].startswith("0 of 2 nodes")
     assert "2026-01-02T12:00:00Z" in found["node index"]["says"]
@@ -487,15 +489,15 @@ def test_an_index_that_no_sweep_renews_is_stale():
 def test_a_node_that_joined_just_now_may_be_missing_from_the_index():
     environment = healthy()
     environment.index = type(environment.index)()
-    assert look(environment)[1]["node index"]["state"] == "fail"
+    assert findings_by_check(environment)[1]["node index"]["state"] == "fail"
     environment.clock = StillClock(environment.clock.now() - timedelta(minutes=10))
-    assert look(environment)[1]["node index"]["state"] == "info"
+    assert findings_by_check(environment)[1]["node index"]["state"] == "info"
 
 
 def test_without_node_groups_there_is_nothing_to_ask_for_room():
     environment = healthy()
     environment.groups = []
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["node groups"]["state"]) == (1, "fail")
     assert "kubernetes.io/cluster/harbor" in found["node groups"]["cure"]
 
@@ -516,7 +518,7 @@ def test_without_node_groups_there_is_nothing_to_ask_for_room():
 def test_what_keeps_a_group_from_growing_is_said(group: NodeGroup, mark: GroupSettings, said: str):
     environment = healthy()
     environment.groups, environment.marks = [group], {"base": mark}
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["node groups"]["state"]) == (1, "fail")
     assert said in found["node group base"]["says"]
     assert found["node group base"]["cure"]
@@ -526,7 +528,7 @@ def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
     environment = healthy()
     environment.groups = [a_group("base"), a_group("full", desired=10)]
     environment.marks["full"] = TAGGED
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["node groups"]["state"]) == (0, "ok")
     assert "base (on-demand) by 10" in found["node groups"]["says"]
     assert found["node group full"]["state"] == "info"
@@ -535,19 +537,19 @@ def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
 def test_a_group_of_eks_needs_no_tag():
     environment = healthy()
     environment.groups, environment.marks = [a_group("managed", kind="eks-nodegroup")], {}
-    assert look(environment)[0] == 0
+    assert findings_by_check(environment)[0] == 0
 
 
 def test_spot_alone_is_no_place_to_go():
     environment = healthy()
     environment.groups = [a_group("base", capacity="spot")]
-    assert look(environment)[1]["node groups"]["state"] == "fail"
+    assert findings_by_check(environment)[1]["node groups"]["state"] == "fail"
 
 
 def test_a_quota_below_what_runs_on_spot_must_be_raised():
     environment = healthy()
     environment.quota = Quota(limit=10, used=9)
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["quota"]["state"]) == (1, "fail")
     assert "request-service-quota-increase" in found["quota"]["cure"]
 
@@ -555,7 +557,7 @@ def test_a_quota_below_what_runs_on_spot_must_be_raised():
 def test_a_quota_that_cannot_be_read_is_said_and_no_more():
     environment = healthy()
     environment.quota = Refused("read the quota: AccessDenied")
-    status, found = look(environment)
+    status, found = findings_by_check(environment)
     assert (status, found["quota"]["state"]) == (0, "info")
     assert "AccessDenied" in found["quota"]["says"]
 

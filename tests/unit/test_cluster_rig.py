@@ -25,7 +25,7 @@ from plimsoll_testbed.rigs.cluster.outage import Outages
 from plimsoll_testbed.rigs.cluster.retry_queue import RetryQueue
 from plimsoll_testbed.rigs.cluster.watch_cache import WatchCache
 from plimsoll_testbed.rigs.controlplane.audit import Audit
-from plimsoll_testbed.rigs.emulated.emulator import _complains
+from plimsoll_testbed.rigs.emulated.emulator import is_complaint
 from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
@@ -403,4 +403,4 @@ def test_a_note_that_the_deployment_controller_copied_to_a_replicaset_does_not(r
     ],
 )
 def test_a_function_that_failed_is_complained_of_and_one_that_comes_back_is_not(line, complains):
-    assert _complains(line, ["timed out"]) == complains
+    assert is_complaint(line, ["timed out"]) == complains

@@ -40,18 +40,18 @@ def snapshot(*pods: Pod) -> ClusterSnapshot:
     return ClusterSnapshot([A1, A2, B1], pods)
 
 
-def on(nodes: list[Node]) -> list[str]:
+def nodes_named(nodes: list[Node]) -> list[str]:
     return [node.name for node in nodes]
 
 
 class TestAffinity:
     def test_a_pod_goes_where_the_other_is(self):
         cache = labelled("cache", node="a1")
-        assert on(snapshot(cache).candidates(labelled("web", affinity=near(term("cache"))))) == [
-            "a1"
-        ]
+        assert nodes_named(
+            snapshot(cache).candidates(labelled("web", affinity=near(term("cache"))))
+        ) == ["a1"]
         by_zone = labelled("web", affinity=near(term("cache", ZONE)))
-        assert on(snapshot(cache).candidates(by_zone)) == ["a1", "a2"]
+        assert nodes_named(snapshot(cache).candidates(by_zone)) == ["a1", "a2"]
 
     def test_nothing_fits_while_the_other_is_nowhere(self):
         pod = labelled("web", affinity=near(term("cache")))
@@ -60,10 +60,10 @@ class TestAffinity:
     def test_the_first_of_a_group_that_wants_itself_may_go_anywhere(self):
         first = labelled("web", "web-1", affinity=near(term("web", ZONE)))
         placed = snapshot()
-        assert on(placed.candidates(first)) == ["a1", "a2", "b1"]
+        assert nodes_named(placed.candidates(first)) == ["a1", "a2", "b1"]
         placed.place(first, "b1")
         second = labelled("web", "web-2", affinity=near(term("web", ZONE)))
-        assert on(placed.candidates(second)) == ["b1"]
+        assert nodes_named(placed.candidates(second)) == ["b1"]
 
     def test_even_the_first_needs_the_topology_key(self):
         bare = a_node("bare")
@@ -77,41 +77,49 @@ class TestAffinity:
         pod = labelled("web", affinity=both)
         old = labelled("cache", node="a1")
         new = a_pod("cache-2", labels={"app": "cache", "v": "2"}, node="a2")
-        assert on(snapshot(old).candidates(pod)) == []
-        assert on(snapshot(old, new).candidates(pod)) == ["a2"]
+        assert nodes_named(snapshot(old).candidates(pod)) == []
+        assert nodes_named(snapshot(old, new).candidates(pod)) == ["a2"]
 
     def test_a_pod_that_is_terminating_still_counts(self):
         cache = labelled("cache", node="a1", deleting=NOON)
-        assert on(snapshot(cache).candidates(labelled("web", affinity=near(term("cache"))))) == [
-            "a1"
-        ]
+        assert nodes_named(
+            snapshot(cache).candidates(labelled("web", affinity=near(term("cache"))))
+        ) == ["a1"]
 
 
 class TestAntiAffinity:
     def test_a_pod_keeps_away_from_those_it_names(self):
         web = labelled("web", "web-1", node="a1")
         pod = labelled("web", "web-2", affinity=apart(term("web")))
-        assert on(snapshot(web).candidates(pod)) == ["a2", "b1"]
+        assert nodes_named(snapshot(web).candidates(pod)) == ["a2", "b1"]
         assert snapshot(web).why_not(pod, A1) == APART
 
     def test_a_pod_that_is_placed_keeps_later_ones_away_too(self):
         loner = labelled("loner", affinity=apart(term("web", ZONE)), node="a1")
         pod = labelled("web")
         placed = snapshot(loner)
-        assert on(placed.candidates(pod)) == ["b1"]
+        assert nodes_named(placed.candidates(pod)) == ["b1"]
         assert placed.why_not(pod, A2) == FENCED
         placed.remove(loner)
-        assert on(placed.candidates(pod)) == ["a1", "a2", "b1"]
+        assert nodes_named(placed.candidates(pod)) == ["a1", "a2", "b1"]
 
     def test_a_node_without_the_key_is_no_domain(self):
         loner = labelled("loner", affinity=apart(term("web", "rack")), node="a1")
-        assert on(snapshot(loner).candidates(labelled("web"))) == ["a1", "a2", "b1"]
+        assert nodes_named(snapshot(loner).candidates(labelled("web"))) == ["a1", "a2", "b1"]
         other = labelled("web", "web-2", affinity=apart(term("web", "rack")))
-        assert on(snapshot(labelled("web", node="a1")).candidates(other)) == ["a1", "a2", "b1"]
+        assert nodes_named(snapshot(labelled("web", node="a1")).candidates(other)) == [
+            "a1",
+            "a2",
+            "b1",
+        ]
 
     def test_an_absent_selector_names_nobody(self):
         pod = labelled("web", "web-2", affinity=apart({"topologyKey": HOST}))
-        assert on(snapshot(labelled("web", node="a1")).candidates(pod)) == ["a1", "a2", "b1"]
+        assert nodes_named(snapshot(labelled("web", node="a1")).candidates(pod)) == [
+            "a1",
+            "a2",
+            "b1",
+        ]
 
 
 class TestNamespaces:

@@ -14,7 +14,7 @@ from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def at(seconds: float) -> datetime:
+def after_start(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
@@ -69,12 +69,16 @@ def test_the_nodes_of_the_start_join_at_once_and_are_dealt_to_the_zones_in_turn(
 def test_a_launch_is_beyond_what_is_desired_and_becomes_a_node_after_its_start_up():
     world, heard = fleet()
     heard.clear()
-    (machine,) = world.launch("spot-a", 1, "us-east-1a", at(10))
-    assert (machine.state, machine.zone, machine.launched) == ("pending", "us-east-1a", at(10))
+    (machine,) = world.launch("spot-a", 1, "us-east-1a", after_start(10))
+    assert (machine.state, machine.zone, machine.launched) == (
+        "pending",
+        "us-east-1a",
+        after_start(10),
+    )
     assert world.group("spot-a").desired == 4
-    assert world.step(at(79)) == at(80)
+    assert world.step(after_start(79)) == after_start(80)
     assert heard == []
-    assert world.step(at(80)) is None
+    assert world.step(after_start(80)) is None
     assert heard == ["spot-a-4 joined 80"]
     assert machine.state == "running"
 
@@ -83,12 +87,12 @@ def test_a_vanished_instance_is_replaced_after_its_start_up():
     world, heard = fleet()
     heard.clear()
     first = next(world.alive())
-    world.end(first.id, at(120))
-    world.step(at(119))
+    world.end(first.id, after_start(120))
+    world.step(after_start(119))
     assert heard == []
-    world.step(at(500))
+    world.step(after_start(500))
     assert heard == ["spot-a-1 vanished 120", "spot-a-4 joined 190"]
-    assert (first.state, first.gone) == ("terminated", at(120))
+    assert (first.state, first.gone) == ("terminated", after_start(120))
     assert world.group("spot-a").desired == 3
 
 
@@ -96,44 +100,47 @@ def test_the_sooner_end_wins():
     world, heard = fleet(spec(kind="static"))
     heard.clear()
     first = next(world.alive())
-    world.end(first.id, at(120))
-    world.end(first.id, at(300))
-    world.end(first.id, at(60))
-    world.step(at(500))
+    world.end(first.id, after_start(120))
+    world.end(first.id, after_start(300))
+    world.end(first.id, after_start(60))
+    world.step(after_start(500))
     assert heard == ["spot-a-1 vanished 60"]
 
 
 def test_a_static_group_neither_grows_nor_replaces():
     world, _ = fleet(spec(kind="static"))
     with pytest.raises(Refused, match="static"):
-        world.launch("spot-a", 1, None, at(1))
-    world.end(next(world.alive()).id, at(5))
-    world.step(at(500))
+        world.launch("spot-a", 1, None, after_start(1))
+    world.end(next(world.alive()).id, after_start(5))
+    world.step(after_start(500))
     assert len(list(world.alive())) == 2
 
 
 def test_more_than_the_maximum_is_refused_in_the_words_of_the_cloud():
     world, _ = fleet()
     with pytest.raises(Refused, match="New SetDesiredCapacity value 6 is above max value 5"):
-        world.launch("spot-a", 3, None, at(1))
+        world.launch("spot-a", 3, None, after_start(1))
     assert world.group("spot-a").desired == 3
 
 
 def test_a_group_that_gets_no_capacity_asks_again():
     world, heard = fleet()
     heard.clear()
-    world.refuse("spot-a", until=at(60))
+    world.refuse("spot-a", until=after_start(60))
     with pytest.raises(Refused, match=r"InsufficientInstanceCapacity.*m5\.2xlarge"):
-        world.launch("spot-a", 1, None, at(1))
-    assert world.raise_desired("spot-a", 4, at(10)) == []
-    world.step(at(500))
+        world.launch("spot-a", 1, None, after_start(1))
+    assert world.raise_desired("spot-a", 4, after_start(10)) == []
+    world.step(after_start(500))
     assert heard == ["spot-a-4 joined 140"]  # refused at 10 and 40, granted at 70
 
 
 def test_desired_is_only_ever_raised():
     world, _ = fleet()
-    assert world.raise_desired("spot-a", 2, at(1)) == []
-    assert [m.node for m in world.raise_desired("spot-a", 5, at(1))] == ["spot-a-4", "spot-a-5"]
+    assert world.raise_desired("spot-a", 2, after_start(1)) == []
+    assert [m.node for m in world.raise_desired("spot-a", 5, after_start(1))] == [
+        "spot-a-4",
+        "spot-a-5",
+    ]
     assert world.group("spot-a").desired == 5
 
 
@@ -142,11 +149,11 @@ def test_every_ask_and_every_launch_is_heard_of():
     listener = Listener()
     world.tell(listener)
     assert listener.launches == ["spot-a-1", "spot-a-2", "spot-a-3"]
-    world.launch("spot-a", 2, None, at(3))
+    world.launch("spot-a", 2, None, after_start(3))
     with pytest.raises(Refused):
-        world.launch("spot-a", 1, None, at(4))
-    world.end(next(world.alive()).id, at(5))
-    world.step(at(5))
+        world.launch("spot-a", 1, None, after_start(4))
+    world.end(next(world.alive()).id, after_start(5))
+    world.step(after_start(5))
     assert listener.launches[3:] == ["spot-a-4", "spot-a-5", "spot-a-6"]
     assert listener.asks == ["spot-a 3", "spot-a 4"]  # nobody asked for the last: it is kept
 
@@ -154,9 +161,9 @@ def test_every_ask_and_every_launch_is_heard_of():
 def test_an_unknown_group_or_instance_is_named():
     world, _ = fleet()
     with pytest.raises(NotFound, match="no node group x in cluster harbor"):
-        world.launch("x", 1, None, at(1))
+        world.launch("x", 1, None, after_start(1))
     with pytest.raises(NotFound, match="no instance i-1"):
-        world.end("i-1", at(1))
+        world.end("i-1", after_start(1))
 
 
 def test_start_up_times_and_ids_come_from_the_seed_and_nothing_else():
@@ -164,9 +171,12 @@ def test_start_up_times_and_ids_come_from_the_seed_and_nothing_else():
     one, _ = fleet(ranged, seed=7)
     two, _ = fleet(ranged, seed=7)
     other, _ = fleet(ranged, seed=8)
-    first = [*one.launch("spot-a", 1, None, at(5)), *one.launch("spot-a", 2, None, at(50))]
-    second = two.launch("spot-a", 3, None, at(30))
-    third = other.launch("spot-a", 3, None, at(30))
+    first = [
+        *one.launch("spot-a", 1, None, after_start(5)),
+        *one.launch("spot-a", 2, None, after_start(50)),
+    ]
+    second = two.launch("spot-a", 3, None, after_start(30))
+    third = other.launch("spot-a", 3, None, after_start(30))
     assert [m.id for m in first] == [m.id for m in second]
     assert [m.ready - m.launched for m in first] == [m.ready - m.launched for m in second]
     assert {m.id for m in first}.isdisjoint(m.id for m in third)

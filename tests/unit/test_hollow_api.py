@@ -32,20 +32,20 @@ def play() -> Play:
     return play
 
 
-def names(answer: Any) -> list[str]:
+def item_names(answer: Any) -> list[str]:
     return [item["metadata"]["name"] for item in answer.body["items"]]
 
 
 def test_lists_are_selected_by_labels_and_fields(play: Play):
     play.apply(a_pod("x"), a_pod("y"), a_pod("large", a_template("large", cpu="100")))
     play.wait(20)
-    assert names(play.call("GET", PODS, labelSelector="app in (x, y)")) == ["x", "y"]
-    assert names(play.call("GET", PODS, labelSelector="app!=x,app")) == ["large", "y"]
-    assert names(play.call("GET", PODS, labelSelector="!app")) == []
-    assert names(play.call("GET", PODS, fieldSelector="status.phase=Pending")) == ["large"]
-    assert names(play.call("GET", "/api/v1/pods", fieldSelector="metadata.name=x")) == ["x"]
-    on_a = names(play.call("GET", PODS, fieldSelector="spec.nodeName=a"))
-    on_b = names(play.call("GET", PODS, fieldSelector="spec.nodeName=b"))
+    assert item_names(play.call("GET", PODS, labelSelector="app in (x, y)")) == ["x", "y"]
+    assert item_names(play.call("GET", PODS, labelSelector="app!=x,app")) == ["large", "y"]
+    assert item_names(play.call("GET", PODS, labelSelector="!app")) == []
+    assert item_names(play.call("GET", PODS, fieldSelector="status.phase=Pending")) == ["large"]
+    assert item_names(play.call("GET", "/api/v1/pods", fieldSelector="metadata.name=x")) == ["x"]
+    on_a = item_names(play.call("GET", PODS, fieldSelector="spec.nodeName=a"))
+    on_b = item_names(play.call("GET", PODS, fieldSelector="spec.nodeName=b"))
     assert sorted(on_a + on_b) == ["x", "y"]
     assert play.call("GET", PODS, fieldSelector="spec.color=red").status == 400
 
@@ -53,13 +53,13 @@ def test_lists_are_selected_by_labels_and_fields(play: Play):
 def test_a_long_list_comes_in_pages(play: Play):
     play.apply(*(a_pod(f"p{i}") for i in range(5)))
     first = play.call("GET", PODS, limit="2")
-    assert names(first) == ["p0", "p1"]
+    assert item_names(first) == ["p0", "p1"]
     assert first.body["metadata"]["remainingItemCount"] == 3
     token = first.body["metadata"]["continue"]
     second = play.call("GET", PODS, **{"limit": "2", "continue": token})
     token = second.body["metadata"]["continue"]
     third = play.call("GET", PODS, **{"limit": "2", "continue": token})
-    assert names(second) + names(third) == ["p2", "p3", "p4"]
+    assert item_names(second) + item_names(third) == ["p2", "p3", "p4"]
     assert "continue" not in third.body["metadata"]
 
 
@@ -125,7 +125,7 @@ def test_a_pod_is_bound_once(play: Play):
     assert play.call("POST", f"{PODS}/x/binding", binding).status == 201
     assert play.call("POST", f"{PODS}/x/binding", binding).status == 409
     play.wait(20)
-    assert play.on("b") == {"x"}
+    assert play.pods_on("b") == {"x"}
 
 
 def test_whoever_sets_replicas_becomes_their_manager(play: Play):

@@ -124,7 +124,7 @@ def test_a_job_gives_up_when_more_pods_were_lost_than_its_limit(play: Play):
 def test_a_pod_killed_with_its_node_counts_when_its_object_is_collected(play: Play):
     play.apply(a_job(None))
     play.wait(20)
-    node = "a" if play.on("a") else "b"
+    node = "a" if play.pods_on("a") else "b"
     play.cluster.vanish(node, now=play.now)
     play.wait(180)
     assert figures(play) == (1, 0, 1)

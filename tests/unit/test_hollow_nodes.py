@@ -76,7 +76,7 @@ def test_a_condition_brings_its_taints_and_takes_them_away_again(
     assert have() == {("own", "NoSchedule"), *taints}
     play.apply(a_deployment("web", 2))
     play.wait(20)
-    assert not play.on("a")
+    assert not play.pods_on("a")
     report("True" if kind == "Ready" else "False")
     assert have() == {("own", "NoSchedule")}
 
@@ -122,7 +122,7 @@ def test_the_api_learns_late_that_a_node_vanished(play: Play):
     assert old not in play.names()
     play.wait(16)
     assert len(play.serving()) == 1
-    assert play.on("b") == play.serving()
+    assert play.pods_on("b") == play.serving()
 
 
 def test_a_pod_evicted_before_its_node_vanishes_is_not_missed(play: Play):

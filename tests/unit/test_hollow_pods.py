@@ -169,8 +169,8 @@ def test_no_pod_is_placed_on_a_cordoned_node(play: Play):
     play.cordon("a")
     play.apply(a_deployment("web", 4))
     play.wait(20)
-    assert not play.on("a")
-    assert len(play.on("b")) == 4
+    assert not play.pods_on("a")
+    assert len(play.pods_on("b")) == 4
 
 
 def test_while_the_api_server_is_away_pods_run_on_and_exit_but_nothing_is_written(play: Play):

@@ -49,7 +49,7 @@ def test_a_pod_of_higher_priority_takes_the_place_of_a_lower_one(play: Play):
     assert victims(play) == {"x"}
     assert play.get(f"{PODS}/boss")["status"]["nominatedNodeName"] == "a"
     play.wait(20)
-    assert play.on("a") == {"boss"}
+    assert play.pods_on("a") == {"boss"}
     assert play.serving() == {"boss", "y"}
     assert "nominatedNodeName" not in play.get(f"{PODS}/boss")["status"]
 
@@ -190,7 +190,7 @@ def test_room_that_was_made_is_kept_from_lower_pods(play: Play):
     play.wait(5)
     play.apply(pod("small", "middle", cpu="4"))
     play.wait(60)
-    assert play.on("a") == {"boss"}
+    assert play.pods_on("a") == {"boss"}
 
 
 def test_two_pods_of_one_template_each_find_their_victim(play: Play):

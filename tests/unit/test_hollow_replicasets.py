@@ -76,13 +76,13 @@ def test_without_a_cost_the_pods_that_were_ready_first_stay(play: Play):
 def test_a_node_with_two_pods_of_a_set_gives_one_before_a_node_with_one(play: Play):
     play.apply(a_deployment("web", 4))  # three nodes: one of them carries two
     play.wait(20)
-    crowded = max("abc", key=lambda n: len(play.on(n)))
-    assert len(play.on(crowded)) == 2
+    crowded = max("abc", key=lambda n: len(play.pods_on(n)))
+    assert len(play.pods_on(crowded)) == 2
 
     scale(play, "web", 3)
     play.wait(10)
 
-    assert [len(play.on(n)) for n in "abc"] == [1, 1, 1]
+    assert [len(play.pods_on(n)) for n in "abc"] == [1, 1, 1]
 
 
 def test_a_pod_without_a_node_goes_first(play: Play):

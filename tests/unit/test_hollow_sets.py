@@ -100,12 +100,12 @@ def test_what_is_immutable_in_a_set_is_refused(play: Play):
 def test_a_daemon_runs_once_on_every_node_even_a_cordoned_one(play: Play):
     play.apply(a_daemon_set("agent"))
     play.wait(20)
-    assert [len(play.on(n)) for n in "ab"] == [1, 1]
+    assert [len(play.pods_on(n)) for n in "ab"] == [1, 1]
     play.cordon("a")
     play.nodes("c")
     play.wait(20)
-    assert [len(play.on(n)) for n in "abc"] == [1, 1, 1]
-    (name,) = play.on("a")
+    assert [len(play.pods_on(n)) for n in "abc"] == [1, 1, 1]
+    (name,) = play.pods_on("a")
     play.delete(name)
     play.wait(20)
     assert len(play.serving()) == 3
@@ -115,7 +115,7 @@ def test_a_daemon_follows_selectors_and_taints(play: Play):
     play.nodes("gpu", accelerator="yes")
     play.apply(a_daemon_set("agent", a_template("agent", nodeSelector={"accelerator": "yes"})))
     play.wait(20)
-    assert [len(play.on(n)) for n in ("a", "b", "gpu")] == [0, 0, 1]
+    assert [len(play.pods_on(n)) for n in ("a", "b", "gpu")] == [0, 0, 1]
 
 
 def test_a_taint_no_schedule_keeps_new_daemons_away_and_leaves_those_that_run(play: Play):
@@ -126,10 +126,10 @@ def test_a_taint_no_schedule_keeps_new_daemons_away_and_leaves_those_that_run(pl
     play.patch(f"{NODES}/a", {"spec": {"taints": taint}})
     play.wait(20)
     assert play.names() == before
-    for name in play.on("a"):
+    for name in play.pods_on("a"):
         play.delete(name)
     play.wait(20)
-    assert not play.on("a")
+    assert not play.pods_on("a")
 
 
 def test_a_taint_no_execute_takes_daemons_away_that_do_not_tolerate_it(play: Play):
@@ -138,7 +138,7 @@ def test_a_taint_no_execute_takes_daemons_away_that_do_not_tolerate_it(play: Pla
     taint = [{"key": "doomed", "effect": "NoExecute"}]
     play.patch(f"{NODES}/a", {"spec": {"taints": taint}})
     play.wait(20)
-    assert not play.on("a")
+    assert not play.pods_on("a")
     assert len(play.serving()) == 1
 
 

@@ -25,16 +25,16 @@ def watching(play: Play, path: str, **query: str) -> Watch:
     return Watch(play.cluster.store, target, query)
 
 
-def told(watch: Watch) -> list[tuple[str, Any]]:
+def messages(watch: Watch) -> list[tuple[str, Any]]:
     return [(e["type"], e["object"].get("metadata", {}).get("name")) for e in watch.news()]
 
 
 def test_a_watch_without_a_version_begins_with_what_there_is(play: Play):
     watch = watching(play, NODES)
-    assert told(watch) == [("ADDED", "a"), ("ADDED", "b")]
-    assert told(watch) == []
+    assert messages(watch) == [("ADDED", "a"), ("ADDED", "b")]
+    assert messages(watch) == []
     play.cordon("b")
-    assert told(watch) == [("MODIFIED", "b")]
+    assert messages(watch) == [("MODIFIED", "b")]
 
 
 def test_a_watch_from_a_version_tells_every_change_since(play: Play):
@@ -42,7 +42,7 @@ def test_a_watch_from_a_version_tells_every_change_since(play: Play):
     play.cordon("a")
     play.call("DELETE", f"{NODES}/b")
     watch = watching(play, NODES, resourceVersion=version)
-    assert told(watch) == [("MODIFIED", "a"), ("DELETED", "b")]
+    assert messages(watch) == [("MODIFIED", "a"), ("DELETED", "b")]
     assert watch.bookmark["object"]["metadata"]["resourceVersion"] == str(
         play.cluster.store.revision
     )
@@ -54,8 +54,8 @@ def test_a_watch_sees_only_its_namespace_and_its_selector(play: Play):
     other["metadata"]["namespace"] = "kube-system"
     play.apply(a_pod("x"), a_pod("y"), other)
     play.wait(1)
-    (here,) = play.on("a") & {"x", "y"}
-    assert told(watch) == [("ADDED", here)]
+    (here,) = play.pods_on("a") & {"x", "y"}
+    assert messages(watch) == [("ADDED", here)]
 
 
 def test_a_version_that_is_no_longer_kept_is_an_error_event_with_410(

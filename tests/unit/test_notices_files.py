@@ -48,7 +48,7 @@ def read(name: str) -> tuple[Notice, ...]:
     return parse((EVENTS / f"{name}.json").read_text(), received=NOW, region="us-east-1")
 
 
-def only(name: str) -> Notice:
+def the_notice(name: str) -> Notice:
     (notice,) = read(name)
     return notice
 
@@ -93,7 +93,7 @@ def test_every_parser_in_the_table_reads_some_file():
 
 
 def test_a_spot_interruption_ends_two_minutes_after_its_own_time():
-    notice = only("spot-interruption")
+    notice = the_notice("spot-interruption")
     assert isinstance(notice, SpotInterruption)
     assert notice.time == datetime(2026, 11, 17, 14, 14, 14, tzinfo=UTC)
     assert notice.ends == datetime(2026, 11, 17, 14, 16, 14, tzinfo=UTC)
@@ -106,13 +106,13 @@ def test_a_spot_interruption_ends_two_minutes_after_its_own_time():
 
 
 def test_a_rebalance_recommendation_has_a_zone_and_no_end():
-    notice = only("rebalance-recommendation")
+    notice = the_notice("rebalance-recommendation")
     assert isinstance(notice, RebalanceRecommendation)
     assert (notice.zone, notice.ends) == ("us-east-1b", None)
 
 
 def test_a_capacity_reservation_names_its_end_and_its_zone_by_id():
-    notice = only("capacity-reservation-interruption")
+    notice = the_notice("capacity-reservation-interruption")
     assert isinstance(notice, CapacityReservationInterruption)
     assert notice.ends == datetime(2026, 11, 17, 16, 42, 5, tzinfo=UTC)
     assert (notice.zone, notice.zone_id) == (None, "use1-az4")
@@ -128,6 +128,6 @@ def test_a_health_event_is_a_notice_for_each_of_its_instances():
 
 
 def test_an_autoshift_is_about_a_zone():
-    notice = only("zonal-autoshift")
+    notice = the_notice("zonal-autoshift")
     assert isinstance(notice, ZonalShift)
     assert (notice.zone_id, notice.cause, notice.active) == ("use1-az2", "autoshift", True)

@@ -48,7 +48,7 @@ def event(name: str, **changes: object) -> Any:
     return body
 
 
-def only(body: object, **options: Any) -> Any:
+def the_notice(body: object, **options: Any) -> Any:
     (notice,) = parse(body, received=NOW, **options)
     return notice
 
@@ -66,52 +66,52 @@ def entity(value: str, **more: str) -> list[dict[str, str]]:
 
 def test_the_instance_is_taken_from_the_detail_never_from_resources():
     body = event("spot-interruption", resources=["arn:aws:ec2:us-east-1a:instance/i-0dead000"])
-    assert only(body).instance == "i-0b662ef9931388ba0"
+    assert the_notice(body).instance == "i-0b662ef9931388ba0"
 
 
 def test_a_zone_is_taken_only_from_the_arn_of_the_instance_itself():
     body = event("spot-interruption", resources=["arn:aws:ec2:us-east-1a:instance/i-0dead000"])
-    assert only(body).zone is None
+    assert the_notice(body).zone is None
 
 
 def test_a_local_zone_is_a_zone():
     arn = "arn:aws:ec2:us-west-2-lax-1a:instance/i-0b662ef9931388ba0"
-    assert only(event("spot-interruption", resources=[arn])).zone == "us-west-2-lax-1a"
+    assert the_notice(event("spot-interruption", resources=[arn])).zone == "us-west-2-lax-1a"
 
 
 def test_the_region_of_an_ordinary_arn_is_not_taken_for_a_zone():
-    assert only(event("state-change-terminated")).zone is None
+    assert the_notice(event("state-change-terminated")).zone is None
 
 
 @pytest.mark.parametrize("resources", ["arn:aws:ec2:us-east-1b:instance/i-1", [], [7], {}, 7])
 def test_resources_may_be_a_bare_string_or_anything_else(resources):
-    assert isinstance(only(event("spot-interruption", resources=resources)), SpotInterruption)
+    assert isinstance(the_notice(event("spot-interruption", resources=resources)), SpotInterruption)
 
 
 def test_resources_may_be_absent():
-    assert isinstance(only(event("spot-interruption", resources=None)), SpotInterruption)
+    assert isinstance(the_notice(event("spot-interruption", resources=None)), SpotInterruption)
 
 
 def test_resources_of_a_capacity_reservation_may_be_a_list_too():
     body = event("capacity-reservation-interruption", resources=["arn:aws:ec2:us-east-1:1:i"])
-    assert isinstance(only(body), CapacityReservationInterruption)
+    assert isinstance(the_notice(body), CapacityReservationInterruption)
 
 
 @pytest.mark.parametrize("name", capacity_reservation.DETAIL_TYPES)
 def test_a_capacity_reservation_is_known_by_both_documented_names(name):
     body = event("capacity-reservation-interruption")
     body["detail-type"] = name
-    assert isinstance(only(body), CapacityReservationInterruption)
+    assert isinstance(the_notice(body), CapacityReservationInterruption)
 
 
 def test_a_short_instance_id_is_an_instance_id():
-    assert only(event("state-change-running", detail__instance_id="i-12345678")).instance == (
+    assert the_notice(event("state-change-running", detail__instance_id="i-12345678")).instance == (
         "i-12345678"
     )
 
 
 def test_a_time_with_an_offset_is_turned_into_utc():
-    notice = only(event("spot-interruption", time="2026-11-17T16:14:14+02:00"))
+    notice = the_notice(event("spot-interruption", time="2026-11-17T16:14:14+02:00"))
     assert notice.time == datetime(2026, 11, 17, 14, 14, 14, tzinfo=UTC)
 
 
@@ -119,13 +119,13 @@ def test_a_time_with_an_offset_is_turned_into_utc():
 
 
 def test_hibernation_has_no_lead_time():
-    notice = only(event("spot-interruption", detail__instance_action="hibernate"))
+    notice = the_notice(event("spot-interruption", detail__instance_action="hibernate"))
     assert notice.ends == notice.time
 
 
 @pytest.mark.parametrize("action", ["terminate", "stop", "something-new"])
 def test_any_other_action_leaves_two_minutes(action):
-    notice = only(event("spot-interruption", detail__instance_action=action))
+    notice = the_notice(event("spot-interruption", detail__instance_action=action))
     assert notice.ends == notice.time + timedelta(seconds=120)
 
 
@@ -133,7 +133,7 @@ def test_any_other_action_leaves_two_minutes(action):
 
 
 def test_a_lifecycle_action_carries_what_completes_it():
-    notice = only(event("lifecycle-terminate"))
+    notice = the_notice(event("lifecycle-terminate"))
     assert (notice.group, notice.hook, notice.token) == (
         "orders-prod-spot-general",
         "plimsoll-terminate",
@@ -145,35 +145,35 @@ def test_a_lifecycle_action_carries_what_completes_it():
 @pytest.mark.parametrize("field", ["NotificationMetadata", "Origin", "Destination"])
 def test_fields_that_older_lifecycle_actions_lack_are_optional(field):
     assert isinstance(
-        only(event("lifecycle-terminate", **{f"detail__{field}": None})), LifecycleTerminate
+        the_notice(event("lifecycle-terminate", **{f"detail__{field}": None})), LifecycleTerminate
     )
 
 
 def test_the_time_of_a_flat_message_has_milliseconds():
-    notice = only(event("lifecycle-sqs-flat"))
+    notice = the_notice(event("lifecycle-sqs-flat"))
     assert notice.time == datetime(2026, 11, 17, 15, 20, 47, 872000, tzinfo=UTC)
 
 
 def test_a_flat_message_has_no_region_unless_the_caller_knows_it():
-    assert only(event("lifecycle-sqs-flat")).region is None
-    assert only(event("lifecycle-sqs-flat"), region="eu-west-1").region == "eu-west-1"
+    assert the_notice(event("lifecycle-sqs-flat")).region is None
+    assert the_notice(event("lifecycle-sqs-flat"), region="eu-west-1").region == "eu-west-1"
 
 
 def test_a_flat_launch_is_a_launch():
     body = event("lifecycle-sqs-flat", LifecycleTransition="autoscaling:EC2_INSTANCE_LAUNCHING")
-    assert isinstance(only(body), LifecycleLaunch)
+    assert isinstance(the_notice(body), LifecycleLaunch)
 
 
 def test_one_lifecycle_action_told_by_event_and_by_queue_has_one_id():
     flat = event("lifecycle-sqs-flat")
     enveloped = event("lifecycle-terminate")
     enveloped["detail"]["LifecycleActionToken"] = flat["LifecycleActionToken"]
-    assert only(flat).id == only(enveloped).id
+    assert the_notice(flat).id == the_notice(enveloped).id
 
 
 def test_an_action_without_a_token_is_known_by_its_event():
     body = event("lifecycle-terminate", detail__LifecycleActionToken=None)
-    notice = only(body)
+    notice = the_notice(body)
     assert (notice.token, notice.id) == (None, body["id"])
 
 
@@ -182,11 +182,11 @@ def test_a_transition_that_contradicts_the_detail_type_is_refused():
         "lifecycle-terminate", detail__LifecycleTransition="autoscaling:EC2_INSTANCE_LAUNCHING"
     )
     with pytest.raises(BadInput, match=r"detail\.LifecycleTransition"):
-        only(body)
+        the_notice(body)
 
 
 def test_an_instance_on_its_way_to_a_warm_pool_is_left_alone():
-    verdict = actionable(only(event("lifecycle-terminate", detail__Destination="WarmPool")))
+    verdict = actionable(the_notice(event("lifecycle-terminate", detail__Destination="WarmPool")))
     assert verdict.effect is Effect.NOTHING
     assert "warm pool" in verdict.reason
 
@@ -202,12 +202,12 @@ def test_a_test_notification_is_one_wherever_it_says_so(key, inside):
     if inside == "detail":
         body = event("lifecycle-terminate")
         body["detail"] = said
-    assert only(body) == TestNotification(group="spot-a", time=NOW)
+    assert the_notice(body) == TestNotification(group="spot-a", time=NOW)
 
 
 def test_a_classic_notification_of_a_group_is_unknown():
     body = {"Event": "autoscaling:EC2_INSTANCE_TERMINATE", "AutoScalingGroupName": "spot-a"}
-    notice = only(body)
+    notice = the_notice(body)
     assert isinstance(notice, Unknown)
     assert notice.detail_type == "autoscaling:EC2_INSTANCE_TERMINATE"
 
@@ -353,13 +353,13 @@ def test_other_events_of_health_are_unknown(changes):
 
 @pytest.mark.parametrize("state", ["stopping", "stopped", "shutting-down", "terminated"])
 def test_an_instance_that_is_leaving_ends_at_once(state):
-    notice = only(event("state-change-running", detail__state=state))
+    notice = the_notice(event("state-change-running", detail__state=state))
     assert notice.ends == notice.time
 
 
 @pytest.mark.parametrize("state", ["pending", "running"])
 def test_an_instance_that_comes_has_no_end(state):
-    notice = only(event("state-change-running", detail__state=state))
+    notice = the_notice(event("state-change-running", detail__state=state))
     assert isinstance(notice, StateChange)
     assert notice.ends is None
 
@@ -367,14 +367,14 @@ def test_an_instance_that_comes_has_no_end(state):
 @pytest.mark.parametrize("state", ["stop", "down", "terminated,stopped", "Terminated"])
 def test_a_part_of_a_state_is_no_state(state):
     with pytest.raises(BadInput, match=r"detail\.state"):
-        only(event("state-change-running", detail__state=state))
+        the_notice(event("state-change-running", detail__state=state))
 
 
 @pytest.mark.parametrize("name", sorted(DETAIL_TYPES))
 def test_every_kind_of_zonal_shift_is_read_with_its_zone_id(name):
     body = event("zonal-autoshift")
     body["detail-type"] = name
-    notice = only(body)
+    notice = the_notice(body)
     assert isinstance(notice, ZonalShift)
     assert notice.zone_id == "use1-az2"
     assert actionable(notice).effect is Effect.SHOW
@@ -383,12 +383,12 @@ def test_every_kind_of_zonal_shift_is_read_with_its_zone_id(name):
 def test_the_data_of_an_interrupted_practice_run_is_an_object():
     body = event("zonal-autoshift", detail__data={"additionalFailureInfo": "…"})
     body["detail-type"] = "Practice Run Interrupted"
-    assert only(body).active is False
+    assert the_notice(body).active is False
 
 
 def test_an_autoshift_without_a_zone_is_refused():
     with pytest.raises(BadInput, match=r"detail\.metadata\.awayFrom"):
-        only(event("zonal-autoshift", detail__metadata={}))
+        the_notice(event("zonal-autoshift", detail__metadata={}))
 
 
 # Drills and the unknown
@@ -396,8 +396,8 @@ def test_an_autoshift_without_a_zone_is_refused():
 
 def test_a_drill_stands_for_aws_only_where_drills_are_accepted():
     body = event("spot-interruption", source="plimsoll.drill")
-    assert only(body, drills=True) == only(event("spot-interruption"))
-    refused = only(body)
+    assert the_notice(body, drills=True) == the_notice(event("spot-interruption"))
+    refused = the_notice(body)
     assert isinstance(refused, Unknown)
     assert "drill" in refused.why
 
@@ -413,11 +413,11 @@ def test_a_drill_stands_for_any_source_of_aws(name):
 def test_a_drill_of_something_unknown_is_unknown():
     body = event("spot-interruption", source="plimsoll.drill")
     body["detail-type"] = "EC2 Something Else"
-    assert isinstance(only(body, drills=True), Unknown)
+    assert isinstance(the_notice(body, drills=True), Unknown)
 
 
 def test_a_detail_type_counts_only_from_its_own_source():
-    notice = only(event("spot-interruption", source="aws.health"))
+    notice = the_notice(event("spot-interruption", source="aws.health"))
     assert isinstance(notice, Unknown)
     assert (notice.source, notice.detail_type) == (
         "aws.health",
@@ -426,7 +426,7 @@ def test_a_detail_type_counts_only_from_its_own_source():
 
 
 def test_of_the_unknown_nothing_but_its_name_need_be_right():
-    notice = only({"source": "aws.s3", "detail-type": "Object Created"})
+    notice = the_notice({"source": "aws.s3", "detail-type": "Object Created"})
     assert notice == Unknown(
         source="aws.s3",
         detail_type="Object Created",

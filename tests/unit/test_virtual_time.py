@@ -9,7 +9,7 @@ import pytest
 from plimsoll_testbed.rigs.simulated.time import EPOCH, GreenletWorkers, Invocation, VirtualClock
 
 
-def at(seconds: float) -> datetime:
+def after_start(seconds: float) -> datetime:
     return EPOCH + timedelta(seconds=seconds)
 
 
@@ -43,9 +43,9 @@ def test_sleeping_code_interleaves_by_time_and_then_by_who_asked_first():
 
         return body
 
-    clock.spawn(at(0), run("slow", 2), "slow")
-    clock.spawn(at(0), run("fast", 1), "fast")
-    clock.run_until(at(10))
+    clock.spawn(after_start(0), run("slow", 2), "slow")
+    clock.spawn(after_start(0), run("fast", 1), "fast")
+    clock.run_until(after_start(10))
     # At 2 the slow one goes first: it asked for that moment at 0, the fast one only at 1.
     assert log == ["fast 1", "slow 2", "fast 2", "slow 4"]
     assert seconds(clock) == 10
@@ -55,8 +55,8 @@ def test_a_source_moves_before_an_invocation_at_the_same_instant():
     clock = VirtualClock()
     log: list[str] = []
     clock.follow(Ticking(1, log))
-    clock.spawn(at(2), lambda: log.append("call 2"), "call")
-    clock.run_until(at(2))
+    clock.spawn(after_start(2), lambda: log.append("call 2"), "call")
+    clock.run_until(after_start(2))
     assert log == ["step 1", "step 2", "call 2"]
 
 
@@ -71,15 +71,15 @@ def test_a_touched_source_is_stepped_before_time_goes_on():
 
     lazy = Lazy()
     clock.follow(lazy)
-    clock.run_until(at(1))
+    clock.run_until(after_start(1))
 
     def change() -> None:
         clock.touch(lazy)
         clock.sleep(5)
 
-    clock.spawn(at(3), change, "change")
-    clock.run_until(at(10))
-    assert seen == [at(0), at(3)]
+    clock.spawn(after_start(3), change, "change")
+    clock.run_until(after_start(10))
+    assert seen == [after_start(0), after_start(3)]
 
 
 def test_workers_overlap_in_virtual_time_up_to_their_bound():
@@ -97,8 +97,8 @@ def test_workers_overlap_in_virtual_time_up_to_their_bound():
         found.extend(workers.run([partial(call, n) for n in range(8)]))
         found.append(seconds(clock))
 
-    clock.spawn(at(0), run, "run")
-    clock.run_until(at(100))
+    clock.spawn(after_start(0), run, "run")
+    clock.run_until(after_start(100))
     assert [str(f) for f in found] == ["0", "1", "2", "three", "4", "5", "6", "7", "2.0"]
 
 
@@ -132,9 +132,9 @@ def test_a_killed_run_changes_nothing_more_not_even_in_its_cleaning_up():
             invocation.kill()
 
     clock.on_call = kill_after_two
-    invocation = clock.spawn(at(0), run, "victim", done.append)
-    clock.spawn(at(60), lambda: ended.append(True), "later")
-    clock.run_until(at(100))
+    invocation = clock.spawn(after_start(0), run, "victim", done.append)
+    clock.spawn(after_start(60), lambda: ended.append(True), "later")
+    clock.run_until(after_start(100))
     assert world == ["one", "two"]
     assert done == [invocation]
     assert (invocation.finished, invocation.error, invocation.calls) == (True, None, 2)
@@ -157,9 +157,9 @@ def test_a_kill_ends_all_lanes_of_the_invocation():
 
     clock.on_call = kill
     invocation = clock.spawn(
-        at(0), lambda: workers.run([partial(call, n) for n in (1, 2, 3, 4)]), "victim"
+        after_start(0), lambda: workers.run([partial(call, n) for n in (1, 2, 3, 4)]), "victim"
     )
-    clock.run_until(at(100))
+    clock.run_until(after_start(100))
     assert world == [1, 2]
     assert invocation.finished
 
@@ -171,8 +171,8 @@ def test_an_exception_ends_the_invocation_and_not_the_drill():
         clock.sleep(1)
         raise ValueError("no")
 
-    invocation = clock.spawn(at(0), fail, "fails")
-    clock.run_until(at(5))
+    invocation = clock.spawn(after_start(0), fail, "fails")
+    clock.run_until(after_start(5))
     assert str(invocation.error) == "no"
 
 
@@ -193,7 +193,7 @@ def test_what_goes_round_in_circles_is_found_out():
     clock = VirtualClock()
     clock.follow(Stuck())
     with pytest.raises(RuntimeError, match="time stands still"):
-        clock.run_until(at(1))
+        clock.run_until(after_start(1))
 
 
 def test_close_drops_what_still_sleeps():
@@ -206,7 +206,7 @@ def test_close_drops_what_still_sleeps():
         finally:
             log.append("left")
 
-    clock.spawn(at(0), run, "sleeper")
-    clock.run_until(at(1))
+    clock.spawn(after_start(0), run, "sleeper")
+    clock.run_until(after_start(1))
     clock.close()
     assert log == ["left"]

@@ -196,7 +196,7 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
     def complaints(self) -> Sequence[str]:
         """Return the lines of the log that say that a function failed to start, or failed."""
         lines = self.log.read_text(errors="replace").splitlines()
-        return [line for line in lines if _complains(line, self.complaining)]
+        return [line for line in lines if is_complaint(line, self.complaining)]
 
     def stop(self) -> None:
         """Stop exactly what was started, and remove its folder. Twice is once."""
@@ -299,7 +299,7 @@ def free_port() -> int:
     return port
 
 
-def _complains(line: str, complaining: Sequence[str]) -> bool:
+def is_complaint(line: str, complaining: Sequence[str]) -> bool:
     """Whether a line says that a function failed, or failed to start.
 
     What a function logs itself tells by its level: a warning may quote a call that timed out. Errors
