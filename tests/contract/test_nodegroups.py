@@ -588,8 +588,10 @@ def test_a_lifecycle_action_that_is_over_is_not_found(moto_aws: Aws, groups: Aws
 def test_only_the_owners_tag_lets_a_group_be_renewed(
     moto_aws: Aws, groups: AwsNodeGroups, said: str | None, *, may: bool
 ) -> None:
-    asg(moto_aws, tags={OWNED: "owned"} | ({"plimsoll.dev/renew": said} if said else {}))
-    assert the_group(groups).renew is may
+    tag = {"plimsoll.dev/renew": said} if said else {}
+    asg(moto_aws, tags={OWNED: "owned"} | tag)
+    managed(moto_aws, tags=tag)
+    assert [(g.kind, g.renew) for g in groups.list([])] == [("asg", may), ("eks-nodegroup", may)]
 
 
 def test_a_renewed_instance_is_replaced_by_its_group(moto_aws: Aws, groups: AwsNodeGroups) -> None:

@@ -50,6 +50,16 @@ def test_a_stateful_set_waits_while_one_of_its_pods_is_not_ready():
     assert of(plan, Evict) == []
 
 
+def test_a_stateful_set_moves_its_pod_that_is_not_ready_first():
+    pods = sets_of("db", ["spot", "spot", "spot"])
+    pods[1] = replace(pods[1], ready=False)
+    plan = plan_drain(
+        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
+    )
+
+    assert [a.pod.name for a in of(plan, Evict)] == ["db-1"]
+
+
 def test_a_stateful_set_does_not_move_to_where_its_volume_is_not():
     pods = sets_of("db", ["spot"], volumes=mounting("data"))
     seen = looked(
