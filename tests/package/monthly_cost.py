@@ -114,7 +114,7 @@ def monthly(
     invocations = resyncs + canaries + notices + wake_ups
     logs = invocations * use["kB of logs of an invocation"] + drained * use["kB of logs of a drain"]
     lines = {
-        "sweeps": lambdas(
+        "resyncs": lambdas(
             "SweepFunction",
             resyncs,
             resyncs

@@ -334,13 +334,13 @@ def test_every_price_and_every_use_on_the_page_counts():
     assert asked == {*price, *use}
 
 
-def test_a_sweep_twice_as_often_costs_twice_as_much():
+def test_a_resync_twice_as_often_costs_twice_as_much():
     price, use = monthly_cost.numbers("price"), monthly_cost.numbers("use")
     stack = monthly_cost.Stack.of_the_template()
     twice = replace(stack, resync_minutes=stack.resync_minutes / 2)
     once = monthly_cost.monthly(10, price, use, stack)
     often = monthly_cost.monthly(10, price, use, twice)
-    assert often["sweeps"] == pytest.approx(2 * once["sweeps"])
+    assert often["resyncs"] == pytest.approx(2 * once["resyncs"])
     assert often["drains"] == once["drains"]
 
 
