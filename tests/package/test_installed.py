@@ -1,0 +1,126 @@
+"""The command outside a checkout: what `pip install .` gives works there, and names what does not.
+
+An installation is put together from the packages, the data files that pyproject.toml names, and the
+libraries that it declares without extras; pip itself would need the network.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.package.template import ROOT
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "setuptools"
+]
+PLIMSOLL = "from plimsoll_cli import main; main()"
+
+
+def declared() -> list[Requirement]:
+    """Return what pyproject.toml declares for an installation without extras."""
+    lines = [
+        line.partition("#")[0].strip()
+        for file in PYPROJECT["dynamic"]["dependencies"]["file"]
+        for line in (ROOT / file).read_text(encoding="utf-8").splitlines()
+    ]
+    return [Requirement(line) for line in lines if line]
+
+
+def libraries() -> set[Path]:
+    """Return the files and folders of all declared libraries, and of those that they declare."""
+    waiting, seen, found = declared(), set[str](), set[Path]()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name in seen:
+            continue
+        seen.add(name)
+        installed = distribution(name)
+        folder = Path(str(installed.locate_file("")))
+        found |= {
+            folder / file.parts[0] for file in installed.files or () if ".." not in file.parts
+        }
+        for line in installed.requires or ():
+            needed = Requirement(line)
+            extras = {"", *requirement.extras}
+            if needed.marker is None or any(needed.marker.evaluate({"extra": e}) for e in extras):
+                waiting.append(needed)
+    return found
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installation")
+    for tree in PYPROJECT["packages"]["find"]["where"]:
+        for package in (path.parent for path in (ROOT / tree).glob("*/__init__.py")):
+            for pattern in ("**/*.py", *PYPROJECT["package-data"][package.name]):
+                for file in package.glob(pattern):
+                    target = folder / file.relative_to(package.parent)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, target)
+    for library in libraries():
+        target = folder / library.name
+        if library.exists() and not target.exists():
+            target.symlink_to(library)
+    return folder
+
+
+def plimsoll(installation: Path, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-S", "-c", PLIMSOLL, *words],
+        env={"PYTHONPATH": str(installation), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(cwd)},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_simulated_drill_writes_its_page(installation, tmp_path):
+    done = plimsoll(
+        installation, "drill", ROOT / "examples/one-node.yaml", "--html", "page.html", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_random_storms_are_played(installation, tmp_path):
+    done = plimsoll(installation, "storms", "--count", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "every rule was kept" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["event", "clusters", "status", "reports", "doctor", "demo", "controlplane", ""]
+)
+def test_every_command_explains_itself(installation, tmp_path, command):
+    done = plimsoll(installation, *command.split(), "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["demo"],
+        ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "emulated"],
+        ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "cluster"],
+        ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "localstack"],
+        ["controlplane", "build"],
+    ],
+    ids=" ".join,
+)
+def test_what_needs_a_checkout_says_so_with_the_cure(installation, tmp_path, words):
+    done = plimsoll(installation, *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "needs a checkout" in done.stderr
+    assert "make setup build" in done.stderr
