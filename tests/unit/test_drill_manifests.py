@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll_testbed.scenario.defaults import POD_DEFAULTS
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.kinds import KINDS
 from plimsoll_testbed.scenario.manifests import Manifest, read_manifests
@@ -88,12 +87,14 @@ def test_a_deployment_gets_the_defaults_of_kubernetes(tmp_path):
 
 
 def test_defaults_do_not_leak_from_one_object_into_the_next(tmp_path):
-    first, second = read(tmp_path, f"{WEB}---\n{WEB.replace('name: web', 'name: two')}")
+    both = f"{WEB}---\n{WEB.replace('name: web', 'name: two')}"
+    first, second = read(tmp_path, both)
     first.body["spec"]["strategy"]["rollingUpdate"]["maxSurge"] = 9
     first.body["spec"]["template"]["spec"]["securityContext"]["runAsUser"] = 0
     assert second.body["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == "25%"
     assert second.body["spec"]["template"]["spec"]["securityContext"] == {}
-    assert POD_DEFAULTS["securityContext"] == {}
+    later, _ = read(tmp_path, both)
+    assert later.body["spec"]["template"]["spec"]["securityContext"] == {}
 
 
 def test_a_recreate_deployment_gets_no_rolling_update(tmp_path):

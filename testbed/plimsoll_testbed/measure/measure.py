@@ -30,7 +30,7 @@ from plimsoll_testbed.measure.workload_metrics import (
     left_by_eviction,
 )
 from plimsoll_testbed.model.durations import parse_duration
-from plimsoll_testbed.scenario.manifestchecks import STOP
+from plimsoll_testbed.model.hollow.controllers.kubelet import STOP
 from plimsoll_testbed.scenario.scenario import ScaleEntry
 
 JITTER = timedelta(milliseconds=250)

@@ -2,25 +2,21 @@
 
 The files are checked as strictly as an API server would check what a drill reads of them, since a
 field that is misspelt would otherwise be a drill of something else. Objects come back as plain
-JSON with the defaults that Kubernetes would fill in (`defaults.py`).
+JSON with the defaults that Kubernetes would fill in (`kinds.py`).
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, override
 
-from plimsoll_testbed.scenario.defaults import fill
-from plimsoll_testbed.scenario.kinds import KINDS
-from plimsoll_testbed.scenario.manifestchecks import check_object
+from plimsoll_testbed.scenario.kinds import KINDS, MODELS, KubernetesObject, Namespace
 from plimsoll_testbed.scenario.problems import Place, Problems, listed, rename, shown
-from plimsoll_testbed.scenario.schemas import check_shape, validator
+from plimsoll_testbed.scenario.validation import validate
 from plimsoll_testbed.scenario.yamlfiles import Document, read_documents
 
-SCHEMA = "kinds.json"
 CLUSTER_SCOPED = frozenset({"Namespace", "PriorityClass", "PersistentVolume", "StorageClass"})
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 """What can be scaled, and is measured."""
@@ -115,26 +111,23 @@ def _manifest(document: Document, problems: Problems) -> Manifest | None:
     if not isinstance(kind, str) or kind not in KINDS:
         _unknown_kind(document, kind, problems)
         return None
-    sound = True
-    if value.get("apiVersion") != KINDS[kind]:
+    sound = value.get("apiVersion") == KINDS[kind]
+    if not sound:
         problems.add(
             document.place("apiVersion"),
             found=shown(value.get("apiVersion")),
             allowed=f"{KINDS[kind]} for a {kind}",
             cure=f"Write apiVersion: {KINDS[kind]}",
         )
-        sound = False
-    if not check_shape(validator(SCHEMA, kind), document, problems) or not sound:
+    declared = validate(MODELS[kind], document, problems)
+    if declared is None or not sound:
         return None
-    if not check_object(kind, document, problems):
-        return None
-    body = copy.deepcopy(value)
+    body = _json(declared)
     metadata = body["metadata"]
     if kind in CLUSTER_SCOPED:
         metadata.pop("namespace", None)
     else:
         metadata.setdefault("namespace", "default")
-    fill(kind, body)
     return Manifest(
         kind=kind,
         namespace=metadata.get("namespace", ""),
@@ -142,6 +135,11 @@ def _manifest(document: Document, problems: Problems) -> Manifest | None:
         body=body,
         document=document,
     )
+
+
+def _json(declared: KubernetesObject) -> dict[str, Any]:
+    """Return an object with the defaults that were filled in."""
+    return declared.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _unknown_kind(document: Document, kind: Any, problems: Problems) -> None:
@@ -170,7 +168,6 @@ def _namespaces(found: dict[tuple[str, str, str], Manifest]) -> Iterator[Manifes
     declared = {name for kind, _, name in found if kind == "Namespace"}
     used = {m.namespace: m for m in reversed(found.values()) if m.namespace}
     for name in sorted(used.keys() - declared - _NAMESPACES_OF_KUBERNETES):
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        fill("Namespace", body)
-        document = used[name].document
+        named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        body, document = _json(Namespace.model_validate(named)), used[name].document
         yield Manifest(kind="Namespace", namespace="", name=name, body=body, document=document)

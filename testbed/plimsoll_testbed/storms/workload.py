@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from plimsoll.domain.names import HOSTNAME
-from plimsoll_testbed.scenario.manifestchecks import RUN, STARTUP, STOP
+from plimsoll_testbed.model.hollow.controllers.kubelet import RUN, STARTUP, STOP
 
 type Json = dict[str, Any]
 
