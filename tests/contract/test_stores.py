@@ -276,6 +276,21 @@ def test_a_report_that_others_write_in_between_is_read_and_merged_again(moto_aws
     assert list(stores.reports.list("shop")) == [merged]
 
 
+def test_a_report_that_others_update_in_between_keeps_what_they_wrote(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    stores.reports.merge(REPORT)
+    pending = [replace(REPORT, emptied=T0 + timedelta(seconds=9))]
+
+    def race(**_: object) -> None:
+        if pending:
+            stores.reports.merge(pending.pop())
+
+    moto_aws.dynamodb.meta.events.register("before-call.dynamodb.PutItem", race)
+    stores.reports.merge(replace(REPORT, cordoned=T0 + timedelta(seconds=1)))
+    (kept,) = stores.reports.list("shop")
+    assert (kept.cordoned, kept.emptied) == (T0 + timedelta(seconds=1), T0 + timedelta(seconds=9))
+
+
 def test_ticks_that_the_queue_did_not_take_are_temporary(moto_aws: Aws) -> None:
     stores = in_aws(moto_aws)
     failed = {"Failed": [{"Id": "0", "Code": "InternalError", "SenderFault": False}]}
