@@ -52,7 +52,7 @@ EVENT = "event to PATCH, once it is started"
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class Ground:
     """A deployed stack, its cluster, and a node for every run."""
 
     stack: Emulator
@@ -63,7 +63,7 @@ class World:
 
 
 @contextmanager
-def world(nodes: int) -> Iterator[World]:
+def ground(nodes: int) -> Iterator[Ground]:
     clock = SystemClock()
     now = clock.now()
     group = NodeGroupSpec(
@@ -98,20 +98,20 @@ def world(nodes: int) -> Iterator[World]:
         stack = Stack(ministack, aws)
         stack.register("harbor", Access(url=server.url, token=server.token))
         stack.resync()
-        yield World(stack=ministack, server=server, machines=machines, patches=patches)
+        yield Ground(stack=ministack, server=server, machines=machines, patches=patches)
 
 
-def environment(world: World) -> dict[str, str]:
+def environment(ground: Ground) -> dict[str, str]:
     """Return the environment of the deployed function, with the built artefact on its path."""
-    functions = world.stack.client("lambda")
-    name = world.stack.outputs["NoticesFunction"]
+    functions = ground.stack.client("lambda")
+    name = ground.stack.outputs["NoticesFunction"]
     variables = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
     built = Checkout.find().template.parent
     path = ("NoticesFunction", "CoreLayer/python", "KubernetesLayer/python")
     return {
         **variables,
-        **{f"AWS_ENDPOINT_URL_{key}": url for key, url in world.stack.endpoints.items()},
-        "AWS_ENDPOINT_URL": world.stack.url,
+        **{f"AWS_ENDPOINT_URL_{key}": url for key, url in ground.stack.endpoints.items()},
+        "AWS_ENDPOINT_URL": ground.stack.url,
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_ACCESS_KEY_ID": ACCOUNT,
@@ -135,13 +135,13 @@ def event(machine: Machine) -> str:
     return json.dumps({"Records": [record]})
 
 
-def cold(world: World, machine: Machine, variables: Mapping[str, str]) -> dict[str, float]:
+def cold(ground: Ground, machine: Machine, variables: Mapping[str, str]) -> dict[str, float]:
     """Run the function once in a fresh process, and return its parts in seconds."""
-    world.patches.clear()
+    ground.patches.clear()
     command = [sys.executable, str(HERE / "cold_runtime.py"), event(machine)]
     began = time.monotonic()
     done = subprocess.run(command, env=dict(variables), capture_output=True, text=True, check=False)
-    if done.returncode or not world.patches:
+    if done.returncode or not ground.patches:
         raise SystemExit(f"the function did not patch:\n{done.stdout}{done.stderr}")
     told: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])
     if ".aws-sam" not in told["file"]:
@@ -157,23 +157,23 @@ def cold(world: World, machine: Machine, variables: Mapping[str, str]) -> dict[s
         "calls to AWS": aws,
         "Kubernetes client": spent["kubernetes"],
         "GET of the node": spent["GET cluster"],
-        "PATCH, until the cluster has it": world.patches[0] - moments["PATCH"],
+        "PATCH, until the cluster has it": ground.patches[0] - moments["PATCH"],
     }
-    total = world.patches[0] - began
+    total = ground.patches[0] - began
     return {
         "process start to PATCH": total,
-        EVENT: world.patches[0] - moments["ready"],
+        EVENT: ground.patches[0] - moments["ready"],
         **parts,
         "the rest": total - sum(parts.values()),
     }
 
 
-def bare(world: World, machine: Machine) -> float:
-    world.patches.clear()
-    command = [sys.executable, str(HERE / "bare.py"), world.server.url, world.server.token, "1"]
+def bare(ground: Ground, machine: Machine) -> float:
+    ground.patches.clear()
+    command = [sys.executable, str(HERE / "bare.py"), ground.server.url, ground.server.token, "1"]
     began = time.monotonic()
     subprocess.run([*command, machine.node], check=True)
-    return world.patches[0] - began
+    return ground.patches[0] - began
 
 
 def main() -> None:
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=15)
     chosen = parser.parse_args()
     load = os.getloadavg()[0]
-    with world(2 * chosen.runs + 1) as here:
+    with ground(2 * chosen.runs + 1) as here:
         variables = environment(here)
         first, *machines = here.machines
         cold(here, first, variables)  # reads the files into the page cache

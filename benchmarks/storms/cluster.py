@@ -12,7 +12,7 @@ from typing import Final, override
 
 from benchmarks.storms.functionlog import actions, started
 from benchmarks.storms.outcome import Outcome, emptied, left
-from benchmarks.storms.scenario import CLUSTER, ROOM
+from benchmarks.storms.scenario import CLUSTER, HEADROOM
 from benchmarks.storms.times import Times
 from benchmarks.storms.watch import Watch, watching
 from benchmarks.storms.workers import Memory, sized
@@ -171,6 +171,8 @@ def open_headroom(rig_cluster: ControlPlaneRigCluster) -> None:
         if answer.status != _OK:
             raise Refused(f"PATCH node {node}: {answer.status} {answer.body}")
 
-    nodes = [machine.node for machine in rig_cluster.fleet.alive() if machine.group.name == ROOM]
+    nodes = [
+        machine.node for machine in rig_cluster.fleet.alive() if machine.group.name == HEADROOM
+    ]
     with ThreadPoolExecutor(OPENERS) as threads:
         list(threads.map(open_node, nodes))

@@ -14,11 +14,11 @@ PODS: Final = 10
 """On each spot node: no eleventh fits."""
 CLUSTER: Final = "harbor"
 SPOT: Final = "spot"
-ROOM: Final = "room"
+HEADROOM: Final = "room"
 CLOSED: Final = {"key": "storm.example/closed", "effect": "NoSchedule"}
 """Keeps the room empty until the storm begins, so that every pod starts on a spot node."""
 NOTICE_SECONDS: Final = 120
-ON_ROOM: Final = 40
+ON_HEADROOM: Final = 40
 """Pods that one node of the room can hold."""
 SPARE: Final = 1.2
 """Room for so many times the pods: a scheduler deals unevenly."""
@@ -34,12 +34,12 @@ def cordon_drill(nodes: int) -> Drill:
 def drain_drill(nodes: int) -> Drill:
     """Return a drill that goes on to the deadline, with on-demand room for all pods at hand."""
     headroom = {
-        "name": ROOM,
+        "name": HEADROOM,
         "kind": "static",
         "capacity": "on-demand",
         "instanceType": "m5.8xlarge",
         "zones": _ZONES,
-        "size": room_nodes(nodes),
+        "size": headroom_nodes(nodes),
         "allocatable": {"cpu": "31850m", "memory": "120Gi", "pods": 234},
         "taints": [CLOSED],
     }
@@ -51,9 +51,9 @@ def drain_drill(nodes: int) -> Drill:
     )
 
 
-def room_nodes(nodes: int) -> int:
+def headroom_nodes(nodes: int) -> int:
     """Return how many on-demand nodes stand ready for the pods of so many spot nodes."""
-    return int(SPARE * nodes * PODS / ON_ROOM) + 1
+    return int(SPARE * nodes * PODS / ON_HEADROOM) + 1
 
 
 def _spot(nodes: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks.storms import bare
 from benchmarks.storms.outcome import Outcome
-from benchmarks.storms.scenario import NOTICE_SECONDS, ON_ROOM, PODS, room_nodes
+from benchmarks.storms.scenario import NOTICE_SECONDS, ON_HEADROOM, PODS, headroom_nodes
 from benchmarks.storms.times import HEADINGS, row, rows, spread
 from plimsoll_testbed.measure.figures import percentile
 
@@ -61,7 +61,9 @@ def _emptied(runs: Runs) -> Table:
     for name, outcomes in (("Plimsoll", runs.plimsoll), (_DRAIN, runs.drains)):
         cells = row([(run.times.nodes, run.in_time) for run in outcomes])
         table.add_row(name, *cells, _spread(outcomes, lambda run: run.left, "{:.0f}"))
-    headroom = f"room: {room_nodes(runs.nodes)} empty on-demand nodes for {ON_ROOM} pods each"
+    headroom = (
+        f"room: {headroom_nodes(runs.nodes)} empty on-demand nodes for {ON_HEADROOM} pods each"
+    )
     late = max((max(run.emptied, default=0.0) for run in runs.drains), default=0.0)
     table.caption = f"{headroom}; the bound's slowest node took {late:.0f} s"
     return table

@@ -139,7 +139,7 @@ class TestSmallestChange:
         (growth,) = grow(snapshot, pods_of("web", 2, cpu="2"), a_group()).growths
         assert (growth.kind, growth.pods) == ("asg", ("default/web-0", "default/web-1"))
         assert growth.reason == (
-            "room for 2 pods, the first default/web-0 (0/2 nodes are available:"
+            "headroom for 2 pods, the first default/web-0 (0/2 nodes are available:"
             " 1 Insufficient cpu, 1 node(s) were unschedulable)"
         )
 

@@ -27,7 +27,7 @@ def a_report(instance: str = SPOT, minute: int = 0, cluster: str = "harbor") -> 
         emptied=noticed + timedelta(seconds=80),
         lowest_ready={"Deployment default/web": 2},
         killed=("default/late",),
-        reasons=("cordoned: spot reclaims it", "grown: room for 2 pods"),
+        reasons=("cordoned: spot reclaims it", "grown: headroom for 2 pods"),
     )
 
 
@@ -88,7 +88,7 @@ def test_shows_every_reason_of_one_interruption():
     result = run(environment, "reports", "show", SPOT)
     assert result.exit_code == 0
     assert "- cordoned: spot reclaims it" in result.stdout
-    assert "- grown: room for 2 pods" in result.stdout
+    assert "- grown: headroom for 2 pods" in result.stdout
     assert "default/late" in result.stdout
     assert AGAIN not in result.stdout
 

@@ -233,10 +233,10 @@ def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
     workloads = [a_deployment("low", replicas=1), a_deployment("high", replicas=1)]
     plan = plan_drain(looked([interrupted("spot"), a_node("od")], pods, workloads), at(1))
 
-    given_up = [words for words in plan.waiting["spot"] if words.startswith("no room for")]
+    given_up = [words for words in plan.waiting["spot"] if words.startswith("no headroom for")]
     assert [words.split(" (")[0] for words in given_up] == [
-        "no room for default/high-0",
-        "no room for default/low-0",
+        "no headroom for default/high-0",
+        "no headroom for default/low-0",
     ]
 
 

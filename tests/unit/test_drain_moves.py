@@ -188,7 +188,7 @@ def test_a_rollout_of_a_stateful_set_is_let_finish_first():
     assert len(of(plan_drain(seen, at(90)), Evict)) == 2
 
 
-def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_be_dealt():
+def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_take():
     nodes = [
         interrupted("spot"),
         a_node("small", memory="4Gi"),
@@ -206,7 +206,7 @@ def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_
 
     assert [a.workload.ref for a in of(plan, Scale)] == [WEB]
     assert of(plan, Evict) == []  # the replacement of `web` may come to stand on `wide`
-    assert any("dealt its room first" in words for words in plan.waiting["spot"])
+    assert any("take its headroom first" in words for words in plan.waiting["spot"])
 
     placed = replace(a_pod("web-9", node="small", memory="2Gi"), ready=False)
     later = looked(nodes, [*pods, placed], [old, raised(a_deployment(replicas=2), 1)])
@@ -250,7 +250,7 @@ def test_a_pod_that_stops_has_its_place_before_anybody_else_however_near_to_the_
     plan = plan_drain(looked(nodes, [*sets, *others], [a_stateful_set(replicas=3), api]), at(1))
 
     assert of(plan, Evict) == []
-    assert any("waits for room" in words for words in plan.waiting["spot"])
+    assert any("waits for headroom" in words for words in plan.waiting["spot"])
 
 
 def test_a_rollout_may_take_any_place_at_any_moment():
@@ -292,7 +292,7 @@ def test_a_rolling_restart_waits_for_room_for_its_first_replacement():
     )
 
     assert plan_drain(tight, at(1)).actions == ()
-    assert "waits for room" in plan_drain(tight, at(1)).waiting["spot"][-1]
+    assert "waits for headroom" in plan_drain(tight, at(1)).waiting["spot"][-1]
 
 
 def test_where_nothing_says_when_nodes_go_a_restart_waits_for_room_for_all():

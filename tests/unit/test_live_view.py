@@ -267,8 +267,8 @@ def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_secon
 @pytest.mark.parametrize(
     ("message", "facts", "said"),
     [
-        ("acted", {"action": "grow", "target": "asg base by 2", "because": "room for 9"},
-         "grow asg base by 2: room for 9"),
+        ("acted", {"action": "grow", "target": "asg base by 2", "because": "headroom for 9"},
+         "grow asg base by 2: headroom for 9"),
         ("acted", {"action": "finish-surge", "target": "Deployment web back to 3", "because": ""},
          "put Deployment web back to 3"),
         ("action not done", {"action": "evict", "target": "Pod a", "because": "budget"},

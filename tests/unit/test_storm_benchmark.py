@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from benchmarks.storms.functionlog import actions, started
-from benchmarks.storms.scenario import ON_ROOM, PODS, ROOM, SPOT, drain_drill, room_nodes
+from benchmarks.storms.scenario import (
+    HEADROOM,
+    ON_HEADROOM,
+    PODS,
+    SPOT,
+    drain_drill,
+    headroom_nodes,
+)
 from benchmarks.storms.times import Times, row
 from benchmarks.storms.watcher import Watcher
 
@@ -121,6 +128,6 @@ def test_keeps_the_first_time_that_a_node_was_cordoned() -> None:
 def test_the_room_holds_every_pod_of_the_storm_and_stays_closed_until_it_begins() -> None:
     [cluster] = drain_drill(50).scenario.clusters
     assert cluster.group(SPOT).size == 50
-    assert cluster.group(ROOM).size == room_nodes(50)
-    assert room_nodes(50) * ON_ROOM >= 50 * PODS
-    assert cluster.group(ROOM).taints[0]["effect"] == "NoSchedule"
+    assert cluster.group(HEADROOM).size == headroom_nodes(50)
+    assert headroom_nodes(50) * ON_HEADROOM >= 50 * PODS
+    assert cluster.group(HEADROOM).taints[0]["effect"] == "NoSchedule"

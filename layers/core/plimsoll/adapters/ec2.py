@@ -59,7 +59,7 @@ class Ec2Instances:
         return {i["InstanceId"]: _instance(i) for _, i in self._described(ids)}
 
     def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
-        """Return notices for those instances that are going, as events would have told.
+        """Return notices for those instances that are about to go, as events would have told.
 
         An instance that EC2 does not know is no notice: it may be too new as well as long gone.
         """

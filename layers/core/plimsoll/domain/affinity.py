@@ -24,7 +24,7 @@ from plimsoll.domain.topology_counts import DomainOf, FilterReason, TopologyCoun
 
 def admitted(term: PodTerm, namespace: str, pod: Pod) -> bool:
     """Whether a pod is one of those that a term of a pod in `namespace` speaks of."""
-    return _looks_at(term, namespace, pod.namespace) and matches(term.selector, pod.labels)
+    return _in_namespaces(term, namespace, pod.namespace) and matches(term.selector, pod.labels)
 
 
 def affinity_filter(pod: Pod, topology_counts: TopologyCounts) -> Iterator[FilterReason]:
@@ -115,7 +115,7 @@ class AntiAffinityIndex:
         return fence
 
 
-def _looks_at(term: PodTerm, own: str, namespace: str) -> bool:
+def _in_namespaces(term: PodTerm, own: str, namespace: str) -> bool:
     wide = term.namespace_selector
     if not term.namespaces and wide is None:
         return namespace == own

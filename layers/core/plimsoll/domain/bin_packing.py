@@ -1,6 +1,6 @@
 """Dealing homeless pods to nodes: those that stay, those on the way, and as few new ones as can be.
 
-A deal goes through the pods in order. A pod takes the node the scheduler would choose; when none
+Bin packing goes through the pods in order. A pod takes the node the scheduler would choose; when none
 fits, a node is opened for it. Nodes that were asked for already are opened before new ones, and
 only when a pod needs one, in the same order in which new ones would have been: so a second look
 that counts what the first one asked for arrives at the same nodes and asks for nothing more.
@@ -41,7 +41,7 @@ class ScaleUpOption:
 
 
 class BinPacking:
-    """One attempt to give every pod a node. It changes the board that it is given."""
+    """One attempt to give every pod a node. It changes the snapshot that it is given."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class BinPacking:
         self.opened: dict[str, Source] = {}
         """Name of each new node -> what has to be asked for it."""
         self.awaited: dict[str, Node] = {}
-        """All nodes that are not there yet, new or asked for before, in the order of opening."""
+        """All nodes that are not there yet, new or asked for before, in the order in which they were added."""
         self.group_of: dict[str, str] = {}
         """Their groups."""
         self.placed: dict[str, str] = {}
@@ -256,8 +256,8 @@ class BinPacking:
         return self._snapshot.explain(pod, without=self.awaited)
 
     def _refusal(self, pod: Pod, reasons: Mapping[str, str]) -> str:
-        told = "; ".join(f"{group}: {why}" for group, why in sorted(reasons.items()))
-        return f"{self._why_homeless(pod)}; {told or 'there is no group that could grow'}"
+        counted = "; ".join(f"{group}: {why}" for group, why in sorted(reasons.items()))
+        return f"{self._why_homeless(pod)}; {counted or 'there is no group that could grow'}"
 
 
 def _zones_in_use(

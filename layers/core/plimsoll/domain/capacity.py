@@ -1,6 +1,6 @@
-"""How much room the homeless pods need, and the smallest growth of node groups that makes it.
+"""How much headroom the homeless pods need, and the smallest growth of node groups that makes it.
 
-Pods are dealt by priority, the constrained and the big first, to the nodes that stay, then to those
+Pods are placed by priority, the constrained and the big first, on the nodes that stay, then to those
 that were asked for, then to new ones: of on-demand groups, and of spot groups where no on-demand
 group will do. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
 The exact minimum is a bin packing problem; this is first-fit decreasing with a second look, and
@@ -71,8 +71,8 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     """Fit pods on the nodes that stay, then on nodes asked for, then on as few new ones as can be.
 
     Args:
-        snapshot: the working picture; it is left as it is.
-        homeless: pods that need a node. One that the board still holds is moved, not doubled.
+        snapshot: where pods stand; it is left as it is.
+        homeless: pods that need a node. One that the snapshot still holds is moved, not doubled.
         groups: the groups that may grow; `desired` already counts what was asked for.
         upcoming: (group, zone or None where nobody knows) -> nodes asked for and not there yet.
         avoid: (group, zone or None for all of it) -> until when it is not to be asked.
@@ -94,7 +94,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     if first.opened:
         slim = packed(groups, upcoming)
         if slim.drop({pod.uid: pod for pod in order}):
-            # Fewer nodes are asked for only if the next look is content with them, whether it
+            # Fewer nodes are asked for only if the next round is content with them, whether it
             # knows in which zones they come up or not.
             asked = Counter(slim.opened.values())
             grown = _grown(groups, asked)
@@ -140,7 +140,7 @@ def _plan(
 
 def _reason(pods: Sequence[str], cause: str) -> str:
     whom = f"{len(pods)} pods, the first {pods[0]}" if len(pods) > 1 else "".join(pods)
-    return f"room for {whom} ({cause})"
+    return f"headroom for {whom} ({cause})"
 
 
 def _in_order(
@@ -173,7 +173,7 @@ def _in_order(
 def _interrupted_groups(
     snapshot: ClusterSnapshot, groups: Sequence[NodeGroup]
 ) -> frozenset[Source]:
-    """Return the spot groups with a node that is going: its neighbours are likely to follow."""
+    """Return the spot groups with an interrupted node: its neighbours are likely to follow."""
     group_of = {i: g for g in groups if g.capacity == "spot" for i in g.instances}
     return frozenset(
         (group.name, node.zone if group.launchable else None)

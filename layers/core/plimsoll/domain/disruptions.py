@@ -48,7 +48,7 @@ class InterruptedNodes:
         return {n.name: found for n in self.nodes if (found := n.interruption)}
 
     def nodes_of(self, disruption: WorkloadDisruption) -> frozenset[str]:
-        """Return the nodes that are going on which a case still has pods; all where none is left."""
+        """Return the interrupted nodes on which a disruption still has pods; all where none is left."""
         return frozenset(p.node for p in disruption.pods if p.node in self.names) or self.names
 
 
@@ -57,7 +57,7 @@ def _is_interrupted(node: Node) -> bool:
 
 
 def leaves(pod: Pod) -> bool:
-    """Whether a pod has to leave a node that is going, and counts until it has."""
+    """Whether a pod has to leave an interrupted node, and counts until it has."""
     return not (pod.finished or pod.mirror or (pod.owner and pod.owner.kind in _STAYS_PUT))
 
 
@@ -70,7 +70,7 @@ def ignored(pod: Pod, workload: Workload | None) -> bool:
 
 
 def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
-    """Whether a pod has to leave this node, which is going, and is ours to move."""
+    """Whether a pod has to leave this node, which is interrupted, and is ours to move."""
     owner = seen.owner(pod)
     workload = None if owner is None else seen.workload.get(owner)
     return leaves(pod) and not ignored(pod, workload) and not _chose(pod, node)

@@ -29,11 +29,11 @@ def plan_drain(
     *,
     avoid: Mapping[tuple[str, str | None], datetime] | None = None,
 ) -> Plan:
-    """Decide what to do now about every node of a cluster that is going.
+    """Decide what to do now about every interrupted node of a cluster.
 
     Args:
-        seen: one look at the cluster and its node groups.
-        now: the time of the look.
+        seen: one observation of the cluster and its node groups.
+        now: the time of the observation.
         avoid: (node group, zone or None for all) -> until when it is not asked, because it refused.
     """
     interrupted = InterruptedNodes.of(seen)
@@ -129,7 +129,7 @@ def _under_way(disruptions: Iterable[WorkloadDisruption], interrupted: Interrupt
 
 
 def _without_late(disruption: WorkloadDisruption, now: datetime) -> WorkloadDisruption:
-    """Return a case without the pods that are told to stop in this plan: they serve no longer."""
+    """Return a disruption without the pods that are asked to stop in this plan: they serve no longer."""
     late = {d.pod.uid for d in disruption.evictable if d.late(now)}
     return replace(
         disruption,
@@ -158,7 +158,7 @@ def _last_call(one: EvictablePod, now: datetime) -> Evict:
 
 
 def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom) -> None:
-    """Go on with pods that still have time; what is left of a case may be nothing."""
+    """Go on with pods that still have time; what is left of a disruption may be nothing."""
     if not disruption.evictable:
         return
     nodes = draft.interrupted.nodes_of(disruption)

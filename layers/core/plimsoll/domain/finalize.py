@@ -33,7 +33,7 @@ def finalize_steps(
 
 def _finalize(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
     interruption = node.interruption
-    assert interruption is not None  # noqa: S101 - nodes that are going have one
+    assert interruption is not None  # noqa: S101 - interrupted nodes have one
     if interruption.withdrawn:
         yield Uncordon(node=node, reason="everything that was announced has been called off")
         return
@@ -90,23 +90,23 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
     seen: Observation,
     node: Node,
     here: Sequence[WorkloadDisruption],
-    told: Iterable[str],
+    reasons: Iterable[str],
     *,
     asked: bool,
     now: datetime,
 ) -> Report:
-    """Return what is known of an interruption now; reports of many looks are merged.
+    """Return what is known of an interruption now; reports of many rounds are merged.
 
     Args:
-        seen: the look.
-        node: the node that is going.
+        seen: the observation.
+        node: the interrupted node.
         here: the cases with pods on it.
-        told: the steps of the plan for it, and what it waits for, in words.
+        reasons: the steps of the plan for it, and what it waits for, in words.
         asked: whether the plan asks for capacity.
-        now: the time of the look.
+        now: the time of the observation.
     """
     interruption = node.interruption
-    assert interruption is not None  # noqa: S101 - nodes that are going have one
+    assert interruption is not None  # noqa: S101 - interrupted nodes have one
     gone = is_gone(seen, node)
     return Report(
         interruption=interruption.identity,
@@ -123,7 +123,7 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
         closed=interruption.closed,
         lowest_ready={str(c.ref): c.serving for c in here if c.workload is not None},
         killed=tuple(str(p) for p in left_on(seen, node)) if gone else (),
-        reasons=tuple(told),
+        reasons=tuple(reasons),
     )
 
 

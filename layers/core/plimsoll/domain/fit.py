@@ -1,4 +1,4 @@
-"""What fits where: the scheduler's predicates over a working picture that can be changed.
+"""What fits where: the scheduler's predicates, over a snapshot that can be changed.
 
 One implementation for the planner and for the hollow cluster's scheduler. Modelled on the filter
 plugins of kube-scheduler's default profile:
@@ -10,7 +10,7 @@ Left out: attach limits, dynamic resources, preemption, host addresses of ports 
 taken on all), and ReadWriteOnce volumes that still hang on another node, which the scheduler does
 not look at either.
 
-Surprise: `place` asks nothing. The picture shows what is, also where that breaks a rule.
+Surprise: `place` asks nothing. The snapshot shows what is, also where that breaks a rule.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ClusterSnapshot:
         pods: Iterable[Pod],
         claims: Mapping[tuple[str, str], Claim] | None = None,
     ) -> None:
-        """Place every pod that names a node of the board and is not finished.
+        """Place every pod that names a node of the snapshot and is not finished.
 
         A claim that is not given demands nothing of a node, like one that is not bound.
         """
@@ -74,7 +74,7 @@ class ClusterSnapshot:
         return tuple(self._on[node_name].values())
 
     def where(self, pod: Pod) -> str | None:
-        """Return the name of the node on which the board holds a pod."""
+        """Return the name of the node on which the snapshot holds a pod."""
         return self._where.get(pod.uid)
 
     def free(self, node_name: str) -> Resources:
@@ -82,9 +82,9 @@ class ClusterSnapshot:
         return self._free[node_name]
 
     def why_not(self, pod: Pod, node: Node) -> str | None:
-        """Say in the scheduler's words why a pod does not fit on a node of the board.
+        """Say in the scheduler's words why a pod does not fit on a node of the snapshot.
 
-        None when it fits. A pod that stands on the board is seen as if it had left.
+        None when it fits. A pod that stands in the snapshot is seen as if it had left.
         """
         found = why_never(pod.scheduling, node)
         if found is not None:
@@ -103,7 +103,7 @@ class ClusterSnapshot:
     def candidates(self, pod: Pod) -> list[Node]:
         """Return the nodes that a pod fits on, in the order in which they were added.
 
-        A pod that stands on the board is seen as if it had left.
+        A pod that stands in the snapshot is seen as if it had left.
         """
         held = self._lift(pod)
         try:
@@ -126,9 +126,9 @@ class ClusterSnapshot:
         """
         nodes = [node for name, node in self._nodes.items() if name not in without]
         reasons = Counter(why for node in nodes if (why := self.why_not(pod, node)) is not None)
-        told = ", ".join(f"{n} {why}" for why, n in sorted(reasons.items()))
+        counted = ", ".join(f"{n} {why}" for why, n in sorted(reasons.items()))
         fitting = len(nodes) - reasons.total()
-        return f"{fitting}/{len(nodes)} nodes are available" + (f": {told}" if told else "")
+        return f"{fitting}/{len(nodes)} nodes are available" + (f": {counted}" if counted else "")
 
     def best(self, pod: Pod, candidates: Sequence[Node]) -> Node:
         """Choose one of the nodes (at least one) about as the default scoring would."""
@@ -163,7 +163,7 @@ class ClusterSnapshot:
         """Put a pod on a node without asking whether it fits; a pod already there is replaced.
 
         Raises:
-            KeyError: the board has no such node.
+            KeyError: the snapshot has no such node.
         """
         there = self._on[node_name]
         self.remove(pod)
@@ -173,7 +173,7 @@ class ClusterSnapshot:
         self._count(pod, node_name, 1)
 
     def remove(self, pod: Pod) -> None:
-        """Take a pod off; nothing happens where it is not on the board."""
+        """Take a pod off; nothing happens where it is not in the snapshot."""
         name = self._where.pop(pod.uid, None)
         if name is None:
             return
@@ -202,7 +202,7 @@ class ClusterSnapshot:
             self.place(pod, node.name)
 
     def remove_node(self, node_name: str) -> None:
-        """Take a node off with its pods; nothing happens where it is not on the board."""
+        """Take a node off with its pods; nothing happens where it is not in the snapshot."""
         if node_name not in self._nodes:
             return
         for pod in tuple(self._on[node_name].values()):
@@ -221,7 +221,7 @@ class ClusterSnapshot:
         self._claims[claim.namespace, claim.name] = claim
 
     def copy(self) -> Self:
-        """Return a board to plan on; changes to one are not seen by the other."""
+        """Return a snapshot to plan on; changes to one are not seen by the other."""
         twin = copy(self)
         twin._part()  # noqa: SLF001 - it is of this class
         return twin
@@ -272,7 +272,7 @@ class ClusterSnapshot:
         return known[1]
 
     def _filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
-        """Yield the checks that depend on what else is on the board, most of them seldom used."""
+        """Yield the checks that depend on what else is in the snapshot, most of them seldom used."""
         scheduling = pod.scheduling
         if scheduling.host_ports:
             yield self._ports_free(scheduling.host_ports)

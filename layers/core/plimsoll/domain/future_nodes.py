@@ -41,13 +41,13 @@ _NOT_YET: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Daemons:
-    """One pod of every DaemonSet, to be put on future nodes: they take room there too.
+    """One pod of every DaemonSet, to be put on future nodes: they take headroom there too.
 
     https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#how-daemon-pods-are-scheduled
     """
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
-        """Take a sample of every DaemonSet whose pods are on the board."""
+        """Take a sample of every DaemonSet whose pods are in the snapshot."""
         found: dict[str, Pod] = {}
         for name in snapshot.nodes:
             for pod in snapshot.on(name):

@@ -1,6 +1,6 @@
 """The scheduler's predicates between a pod template and a node, whatever stands on the node.
 
-They depend on the two objects alone, so a board asks once for each template and node.
+They depend on the two objects alone, so a snapshot asks once for each template and node.
 """
 
 from __future__ import annotations

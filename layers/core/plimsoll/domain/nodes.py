@@ -44,5 +44,5 @@ class Node:
 
     @property
     def staying(self) -> bool:
-        """Whether new pods may be counted on this node: Ready, open, not going."""
+        """Whether new pods may be counted on this node: Ready, not cordoned, not interrupted."""
         return self.ready and not self.unschedulable and self.interruption is None

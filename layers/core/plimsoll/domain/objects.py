@@ -2,7 +2,7 @@
 
 What an object may leave out may be left out here too, with the API server's default in its place.
 What is there and has the wrong shape raises BadInput, which names the object and the field: the
-caller decides whether one bad object spoils the look at a cluster or is left out of it.
+caller decides whether one bad object spoils the observation of a cluster or is left out of it.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def parse_budget(obj: Field) -> Budget:
 
 def parse_claim(claim: Json, volume: Json | None) -> Claim:
     """Read a PersistentVolumeClaim and, where it is bound, its PersistentVolume."""
-    demands = _volume_demands(volume) if volume is not None else ()
+    requirements = _volume_requirements(volume) if volume is not None else ()
 
     @_naming("PersistentVolumeClaim")
     def read(obj: Field) -> Claim:
@@ -179,7 +179,7 @@ def parse_claim(claim: Json, volume: Json | None) -> Claim:
             namespace=metadata["namespace"].text("default"),
             name=metadata["name"].text(),
             bound=bool(spec["volumeName"].text()),
-            node_requirements=demands,
+            node_requirements=requirements,
             single_node=set(spec["accessModes"].texts()) <= _ONE_NODE,
         )
 
@@ -229,7 +229,7 @@ def _managers(entries: Field) -> Iterator[str]:
 
 
 @_naming("PersistentVolume")
-def _volume_demands(obj: Field) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _volume_requirements(obj: Field) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return label keys and allowed values. Of several terms, what all of them name is kept.
 
     A volume without node affinity may carry its zone as a label, several joined by `__`.

@@ -1,4 +1,4 @@
-"""What one look at a cluster found: the only input of a plan besides the time."""
+"""What one observation of a cluster found: the only input of a plan besides the time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Observation:
     """Node name -> volumes that are still attached to it."""
 
     def among(self, *, groups: Sequence[NodeGroup], gone: frozenset[str]) -> Observation:
-        """Return the same look with what AWS says beside it."""
+        """Return the same observation with what AWS says beside it."""
         return replace(self, groups=groups, gone=gone)
 
     @cached_property

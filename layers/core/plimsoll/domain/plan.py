@@ -36,9 +36,9 @@ class Plan:
     reports: tuple[Report, ...] = ()
     """What is known now of each open interruption."""
     busy: bool = False
-    """Something is under way that another look within seconds will carry on."""
+    """Something is under way that another round within seconds will carry on."""
     next_call: datetime | None = None
-    """When the next pod has to be told to stop, whatever happens until then."""
+    """When the next pod has to be asked to stop, whatever happens until then."""
 
     @property
     def actions(self) -> tuple[Action, ...]:

@@ -139,7 +139,7 @@ class Pod:
     ready: bool = False
     """The Ready condition. A terminating pod may still be ready here: see `serving`."""
     deleting: datetime | None = None
-    """When its grace period ends (deletionTimestamp), once it was told to stop."""
+    """When its grace period ends (deletionTimestamp), once it was asked to stop."""
     created: datetime
     grace_seconds: int = 30
     priority: int = 0
@@ -148,7 +148,7 @@ class Pod:
 
     @property
     def serving(self) -> bool:
-        """Ready, and not told to stop."""
+        """Ready, and not asked to stop."""
         return self.ready and self.deleting is None
 
     @property

@@ -1,6 +1,6 @@
 """The best node for a row of pods that are alike, without looking at every node for each of them.
 
-Pods are dealt by the thousand, workload after workload, and from one pod to the next only the node
+Pods are placed by the thousand, workload after workload, and from one pod to the next only the node
 changes that the last one took. So the nodes stand in one heap for each zone, and only those that
 changed are looked at again. That is exact: `scoring` weighs a node's own pods of the owner against
 those in its zone by how many nodes and zones there are, and within a zone no weight decides
@@ -39,7 +39,7 @@ class EquivalenceGroup(NamedTuple):
 
 
 class NodeRanking:
-    """The nodes that pods of one template and owner fit on, while a board changes."""
+    """The nodes that pods of one template and owner fit on, while a snapshot changes."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class NodeRanking:
         """Rank nodes for pods like this one.
 
         Args:
-            pod: the first of the row. It is not on the board.
+            pod: the first of the row. It is not in the snapshot.
             nodes: those that may do; they stay as they are, or a new ranking is made.
             fits: whether the pods fit on a node by now.
-            free: node -> what it has left; the board's own, which changes.
-            peers: the board's own, which changes.
+            free: node -> what it has left; the snapshot's own, which changes.
+            peers: the snapshot's own, which changes.
         """
         self._nodes = nodes
         self._order = {node.name: place for place, node in enumerate(nodes)}

@@ -1,4 +1,4 @@
-"""How much room the pods that must move will need, and what node groups are asked for it."""
+"""How much headroom the pods that must move will need, and what node groups are asked for it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
 ) -> ScaleUp:
     """Return what to ask for so that every replacement has a node.
 
-    Groups with a node that is going under a deadline are left out: what is reclaimed together
+    Groups with an interrupted node under a deadline are left out: what is reclaimed together
     would be reclaimed again.
     """
     if not interrupted.nodes:
@@ -63,7 +63,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             for growth in plan.growths
         ),
         given_up=tuple(
-            f"no room for {pod} (priority {pod.priority}): {plan.unplaceable[pod.uid]}"
+            f"no headroom for {pod} (priority {pod.priority}): {plan.unplaceable[pod.uid]}"
             for pod in sorted(lost, key=lambda p: (-p.priority, str(p)))
         ),
     )

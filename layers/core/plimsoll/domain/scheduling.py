@@ -46,16 +46,16 @@ def read_scheduling(spec: Field, labels: Mapping[str, str], pod: str = "") -> Sc
     Raises:
         BadInput: a field is wrong; the message names it.
     """
-    told: dict[str, Any] = {key: spec.value[key] for key in _WHOLE if key in (spec.value or ())}
+    decisive: dict[str, Any] = {key: spec.value[key] for key in _WHOLE if key in (spec.value or ())}
     for key in ("containers", "initContainers"):
-        told[key] = [
+        decisive[key] = [
             {part: item[part].value for part in _OF_CONTAINER} for item in spec[key].each()
         ]
-    if told.get("affinity"):
-        told["labels"] = dict(labels)
+    if decisive.get("affinity"):
+        decisive["labels"] = dict(labels)
     if spec["volumes"]:
-        told["claims"] = list(_claims(spec["volumes"], pod))
-    return _read(json.dumps(told))
+        decisive["claims"] = list(_claims(spec["volumes"], pod))
+    return _read(json.dumps(decisive))
 
 
 def read_selector(field: Field) -> Selector:
@@ -70,19 +70,19 @@ def read_selector(field: Field) -> Selector:
 
 @lru_cache(maxsize=16_384)
 def _read(text: str) -> Scheduling:
-    told = Field(json.loads(text), "spec")
-    affinity = told["affinity"]
-    labels = told["labels"].pairs()
+    spec = Field(json.loads(text), "spec")
+    affinity = spec["affinity"]
+    labels = spec["labels"].pairs()
     return Scheduling(
-        requests=_requests(told),
-        node_selector=told["nodeSelector"].pairs(),
+        requests=_requests(spec),
+        node_selector=spec["nodeSelector"].pairs(),
         node_terms=_node_terms(affinity["nodeAffinity"][_REQUIRED]),
-        tolerations=tuple(_tolerations(told["tolerations"])),
+        tolerations=tuple(_tolerations(spec["tolerations"])),
         affinity=tuple(_pod_terms(affinity["podAffinity"][_REQUIRED], labels)),
         anti_affinity=tuple(_pod_terms(affinity["podAntiAffinity"][_REQUIRED], labels)),
-        spread=tuple(_spread(told["topologySpreadConstraints"])),
-        claims=told["claims"].texts(),
-        host_ports=tuple(sorted(set(_host_ports(told)))),
+        spread=tuple(_spread(spec["topologySpreadConstraints"])),
+        claims=spec["claims"].texts(),
+        host_ports=tuple(sorted(set(_host_ports(spec)))),
     )
 
 
@@ -94,7 +94,7 @@ def _claims(volumes: Field, pod: str) -> Iterator[str]:
             yield f"{pod}-{volume['name'].text()}"
 
 
-def _requests(told: Field) -> Resources:
+def _requests(spec: Field) -> Resources:
     """Return what a pod asks for: its containers together, or its greediest moment of starting.
 
     Init containers with restartPolicy Always stay, so they count beside the containers and beside
@@ -103,16 +103,16 @@ def _requests(told: Field) -> Resources:
     https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """
     staying, starting = Resources(), Resources()
-    for item in told["initContainers"].each():
+    for item in spec["initContainers"].each():
         asks = _asks(item)
         if item["restartPolicy"].value == "Always":
             staying += asks
             starting = _larger(starting, staying)
         else:
             starting = _larger(starting, staying + asks)
-    running = reduce(add, map(_asks, told["containers"].each()), staying)
+    running = reduce(add, map(_asks, spec["containers"].each()), staying)
     total = _larger(running, starting)
-    whole = told["resources"]["requests"]
+    whole = spec["resources"]["requests"]
     if whole:
         # Requests of the pod as a whole stand in place of the sum, resource by resource.
         said = whole.resources()
@@ -121,7 +121,7 @@ def _requests(told: Field) -> Resources:
             memory=said.memory if "memory" in whole.value else total.memory,
             extended=tuple(sorted({**dict(total.extended), **dict(said.extended)}.items())),
         )
-    total += told["overhead"].resources()
+    total += spec["overhead"].resources()
     return Resources(cpu=total.cpu, memory=total.memory, pods=1, extended=total.extended)
 
 
@@ -216,10 +216,10 @@ def _spread(field: Field) -> Iterator[SpreadConstraint]:
         )
 
 
-def _host_ports(told: Field) -> Iterator[tuple[str, int]]:
+def _host_ports(spec: Field) -> Iterator[tuple[str, int]]:
     """Yield the ports taken on the host; on the host's network every named port is one."""
-    shared = told["hostNetwork"].flag()
-    for item in told["containers"].each():
+    shared = spec["hostNetwork"].flag()
+    for item in spec["containers"].each():
         for port in item["ports"].each():
             number = port["hostPort"].whole() or (port["containerPort"].whole() if shared else 0)
             if number:

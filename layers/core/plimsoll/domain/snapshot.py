@@ -1,4 +1,4 @@
-"""The room of a plan, before anything is planned: who stands, who waits, and who is about to come."""
+"""The headroom of a plan, before anything is planned: who stands, who waits, and who is about to come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plimsoll.domain.workloads import Workload
 
 
 def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
-    """Return the room of a plan. Nodes that are going take nothing, cordoned or not.
+    """Return the headroom of a plan. Interrupted nodes take nothing, cordoned or not.
 
     What is Pending has its place first. So have the successors of pods that died with their node:
     they are Pending a moment from now.
@@ -49,7 +49,7 @@ def _dead(seen: Observation, interrupted: InterruptedNodes) -> list[Pod]:
 
 
 def _contention(seen: Observation, contention: Contention, waiting: list[Pod]) -> Contention:
-    """Fill a crowd with who waits, and with pods that controllers owe and that do not exist yet.
+    """Fill the contention with who waits, and with pods that controllers owe and that do not exist yet.
 
     A count that was just raised, by us or by its owner, is followed a moment later; and a rollout
     makes pods in the middle of everything, as many as its settings let it.

@@ -94,7 +94,7 @@ def _domain(
 
 
 def _counted_nodes(constraint: SpreadConstraint, scheduling: Scheduling) -> Hashable:
-    """Return what decides which nodes are counted, so that templates that agree share a tally."""
+    """Return what decides which nodes are counted, so that templates that agree share a count."""
     by_affinity = constraint.node_affinity_policy == "Honor"
     return (
         (tuple(sorted(scheduling.node_selector.items())), scheduling.node_terms)

@@ -1,8 +1,8 @@
 """Counting pods by topology domain, kept up to date as pods and nodes come and go.
 
 Pod affinity, anti-affinity and topology spread all ask the same: how many pods of some kind stand
-in each zone, host or other domain. A tally is made when the first pod asks, and then follows every
-change of the board, so that the next pod's answer costs nothing.
+in each zone, host or other domain. A count is made when the first pod asks, and then follows every
+change of the snapshot, so that the next pod's answer costs nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TopologyCount:
             self.count[domain] += by
 
     def copy(self) -> Self:
-        """Return a tally that goes on by itself."""
+        """Return a count that goes on by itself."""
         twin = copy(self)
         twin._part()  # noqa: SLF001 - it is of this class
         return twin
@@ -68,8 +68,8 @@ class TopologyCount:
 
 
 class TopologyCounts(Protocol):
-    """Where tallies are kept: the same key gives the same tally, made on first use."""
+    """Where counts are kept: the same key gives the same count, made on first use."""
 
     def __call__(self, key: Hashable, admits: Admits, domain_of: DomainOf) -> TopologyCount:
-        """Return the tally of a key."""
+        """Return the count of a key."""
         ...

@@ -24,7 +24,7 @@ from plimsoll.domain.replace.swap import restore
 SOON: Final = timedelta(minutes=10)
 """A deadline nearer than this is waited for. Maintenance in two weeks is not."""
 OVERDUE: Final = timedelta(minutes=2)
-"""How long after its deadline an instance that still serves is believed to be going."""
+"""How long after its deadline an instance that still serves is believed to be interrupted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

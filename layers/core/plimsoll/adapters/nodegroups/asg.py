@@ -151,11 +151,11 @@ class AutoScalingGroups:
         instances = instances_of(group)
         weighted = any(o.get("WeightedCapacity") for o in _overrides(group))
         stuck = any(p.get("ProcessName") == "Launch" for p in group.get("SuspendedProcesses", ()))
-        told = templates.from_nodes([n for n in nodes if n.instance in instances])
-        if told is None:
+        node_template = templates.from_nodes([n for n in nodes if n.instance in instances])
+        if node_template is None:
             infos = [i for i in map(self._account.instance_type, types) if i is not None]
             labels = {CAPACITY_LABELS[0]: capacity}
-            told = templates.from_tags(tags, templates.from_instance_types(infos, labels))
+            node_template = templates.from_tags(tags, templates.from_instance_types(infos, labels))
         return NodeGroup(
             kind=NAME,
             name=group["AutoScalingGroupName"],
@@ -168,7 +168,7 @@ class AutoScalingGroups:
             instances=instances,
             instance_types=types,
             # A weighted group counts units, not nodes: what a unit is, nobody can say beforehand.
-            template=None if weighted else told,
+            template=None if weighted else node_template,
             launchable=bool(group.get("LaunchTemplate")),
             renew=tags.get(RENEW) == "true",
         )

@@ -1,6 +1,6 @@
-"""What a new node of a group will look like.
+"""What a new node of a group will be like.
 
-Best told by a node that the group has. Else by the tags that cluster-autoscaler reads for groups of
+Best known from a node that the group has. Else by the tags that cluster-autoscaler reads for groups of
 no nodes, and by the instance type less what the kubelet and the system keep for themselves:
 
 * memory: 7.5 % (the hypervisor and the kernel), 255 MiB and 11 MiB for each pod that the node may
@@ -117,8 +117,8 @@ def from_instance_types(
     """Return what EC2 says of instance types, less the reserve; of several the least."""
     if not infos:
         return None
-    told = [_labels_of(info) for info in infos]
-    shared = set.intersection(*(set(one.items()) for one in told))
+    known = [_labels_of(info) for info in infos]
+    shared = set.intersection(*(set(one.items()) for one in known))
     return NodeTemplate(
         labels={**dict(sorted(shared)), **labels},
         taints=tuple(taints),

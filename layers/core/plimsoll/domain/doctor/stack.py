@@ -64,7 +64,7 @@ def mode(facts: Facts) -> Iterator[Finding]:
     name = facts.cluster.name
     match facts.cluster.mode:
         case Mode.ACT:
-            yield ok("mode", f"act: Plimsoll writes to {name} when an instance is going")
+            yield ok("mode", f"act: Plimsoll writes to {name} when an instance is interrupted")
         case Mode.OBSERVE:
             yield info(
                 "mode",

@@ -1,4 +1,4 @@
-"""All that is known about one instance that is going.
+"""All that is known about one interrupted instance.
 
 An interruption is a set of notices and a few marks, and everything else is read off them: so it
 does not matter in which order they came, nor how often. `join` is commutative, associative and
@@ -100,7 +100,7 @@ class Interruption:
 
     def __post_init__(self) -> None:
         if not self.notices:
-            raise ValueError(f"no notice says that {self.instance} is going")
+            raise ValueError(f"no notice says that {self.instance} is interrupted")
 
     @property
     def identity(self) -> str:

@@ -1,4 +1,4 @@
-"""Notices: what AWS tells about instances that are going, parsed once into our own words."""
+"""Notices: what AWS tells about instances that are about to go, parsed once into our own words."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ WAYS: Final = (LAST_CALL, ONE_BY_ONE, RESTART, WITHIN_FLOOR, SWAP)
 
 
 def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
-    """Return how the pods of a case are replaced, and why so."""
+    """Return how the pods of a disruption are replaced, and why so."""
     for way in WAYS:
         if (why := way.why(disruption)) is not None:
             return way, why

@@ -1,8 +1,8 @@
 """Whether a place is sure while several pods ask for one, and nobody knows who is asked first.
 
-A plan deals places in one order; kube-scheduler takes another, and its own choice of nodes. So a
+A plan assigns places in one order; kube-scheduler takes another, and its own choice of nodes. So a
 pod that leaves and counts on a place has it for sure only when all the others that may come before
-it, however they are dealt, cannot fill every node that it fits on. That is answered by counting,
+it, however they are placed, cannot fill every node that it fits on. That is answered by counting,
 on the safe side: each of the others is taken to be as large as the largest of them, and to go where
 it does the most harm. In doubt the answer is no, and a second later they have their places.
 

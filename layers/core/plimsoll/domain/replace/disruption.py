@@ -14,7 +14,7 @@ from plimsoll.domain.workloads import Budget, Claim, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictablePod:
-    """A pod on a node that is going."""
+    """A pod on an interrupted node."""
 
     pod: Pod
     deadline: datetime | None
@@ -22,7 +22,7 @@ class EvictablePod:
 
     @property
     def latest_start(self) -> datetime | None:
-        """The last moment at which it can be told to stop and still have its whole grace period."""
+        """The last moment at which it can be asked to stop and still have its whole grace period."""
         if self.deadline is None:
             return None
         return self.deadline - timedelta(seconds=self.pod.grace_seconds)
@@ -51,9 +51,9 @@ class WorkloadDisruption:
     """None for jobs, bare pods, and controllers that we do not know."""
     pods: tuple[Pod, ...]
     evictable: tuple[EvictablePod, ...]
-    """Those not yet told to stop."""
+    """Those not yet asked to stop."""
     on_interrupted_nodes: frozenset[str]
-    """Uids of all its pods on nodes that are going, stopping ones too."""
+    """Uids of all its pods on interrupted nodes, stopping ones too."""
     dead: frozenset[str] = frozenset()
     """Uids of pods whose instance is gone: the API server may count them, Ready even."""
     replicas: int
@@ -70,12 +70,12 @@ class WorkloadDisruption:
 
     @cached_property
     def serving(self) -> int:
-        """Ready pods anywhere, the doomed ones too: they still serve."""
+        """Ready pods anywhere, those on interrupted nodes too: they still serve."""
         return sum(self.serves(p) for p in self.pods)
 
     @cached_property
     def staying(self) -> tuple[Pod, ...]:
-        """Pods that are not going: bound elsewhere or still without a node."""
+        """Pods that stay: bound elsewhere or still without a node."""
         return tuple(
             p
             for p in self.pods
@@ -84,7 +84,7 @@ class WorkloadDisruption:
 
     @cached_property
     def leaving(self) -> tuple[Pod, ...]:
-        """Pods that were told to stop and still need a place elsewhere."""
+        """Pods that were asked to stop and still need a place elsewhere."""
         return tuple(
             p for p in self.pods if p.deleting is not None and p.uid in self.on_interrupted_nodes
         )
@@ -137,7 +137,7 @@ class WorkloadDisruption:
         return f"its PodDisruptionBudget {names} allows no disruption now"
 
     def serves(self, pod: Pod) -> bool:
-        """Whether a pod of it is Ready, not told to stop, and alive."""
+        """Whether a pod of it is Ready, not asked to stop, and alive."""
         return pod.serving and pod.uid not in self.dead
 
     @cached_property

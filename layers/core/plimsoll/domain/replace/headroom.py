@@ -12,15 +12,15 @@ from plimsoll.domain.replace.contention import Contention
 
 @dataclass(slots=True)
 class Headroom:
-    """The board of one plan, and whether some of it is kept for pods that leave later.
+    """The snapshot of one plan, and whether some of it is kept for pods that leave later.
 
-    The board deals places in our order; `crowd` says which of them are sure in any other.
+    The snapshot assigns places in our order; `contention` says which of them are sure in any other.
     """
 
     snapshot: ClusterSnapshot
     contention: Contention
     closed: frozenset[str] = frozenset()
-    """Nodes that are going: even a pod that tolerates their cordon has no place there."""
+    """Interrupted nodes: even a pod that tolerates their cordon has no place there."""
     kept: bool = False
     """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
     Pending: kube-scheduler would give the place to whoever asks first."""

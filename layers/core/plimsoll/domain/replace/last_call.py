@@ -1,6 +1,6 @@
 """Jobs and bare pods: told as late as is safe, so that they may finish or checkpoint.
 
-Nothing is planned here. Every doomed pod is told to stop at its latest safe start, and that is all
+Nothing is planned here. Every pod on an interrupted node is asked to stop at its latest safe start, and that is all
 that these need.
 """
 

@@ -1,7 +1,7 @@
 """StatefulSets: one pod at a time, its place made ready first.
 
 A pod of a StatefulSet keeps its name, so its replacement cannot stand beside it; and with volumes
-it must find room where they are. Source:
+it must find headroom where they are. Source:
 https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#deployment-and-scaling-guarantees
 """
 
@@ -48,11 +48,11 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
                 ),
             )
         )
-    return Steps(waiting="waits for room: " + _named(evictable))
+    return Steps(waiting="waits for headroom: " + _named(evictable))
 
 
 def _why_held(disruption: WorkloadDisruption, one: EvictablePod, headroom: Headroom) -> str | None:
-    """Say why a pod that serves must not leave yet, though there is room for it."""
+    """Say why a pod that serves must not leave yet, though there is headroom for it."""
     if disruption.workload is not None and disruption.workload.rolling_out:
         return "a rollout is under way, and takes its pods one by one itself"
     if disruption.serving - 1 < disruption.floor:

@@ -42,9 +42,9 @@ def _why(disruption: WorkloadDisruption) -> str | None:
 
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
-    """Start it when its first pods have room, or all where nothing else may be Pending.
+    """Start it when its first pods have headroom, or all where nothing else may be Pending.
 
-    Once begun it makes one after the other, whether there is room or not.
+    Once begun it makes one after the other, whether there is headroom or not.
     """
     workload = disruption.workload
     if workload is None or not disruption.evictable:
@@ -53,15 +53,15 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     wanted = len(disruption.evictable) if headroom.kept or disruption.calm else at_once
     fits = sum(headroom.add(d.pod) is not None for d in disruption.evictable)
     if fits < wanted:
-        return Steps(waiting=f"waits for room for {wanted} replacements, there is some for {fits}")
+        return Steps(
+            waiting=f"waits for headroom for {wanted} replacements, there is some for {fits}"
+        )
     new = replacement_of(disruption.evictable[0].pod)
     if headroom.contention.spares(new, at_once) < at_once:
         return Steps(waiting=CONTENDED)
     for _ in range(at_once):
         headroom.contention.join(new)
-    reason = (
-        f"{_why(disruption)}; there is room for {fits} replacements of {len(disruption.evictable)}"
-    )
+    reason = f"{_why(disruption)}; there is headroom for {fits} replacements of {len(disruption.evictable)}"
     return Steps(actions=(Restart(workload=workload, at=disruption.now, reason=reason),))
 
 

@@ -10,7 +10,7 @@ from plimsoll.domain.actions import Action
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 
-CONTENDED: Final = "waits until others, who may be dealt its room first, have their places"
+CONTENDED: Final = "waits until others, who may take its headroom first, have their places"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Way:
 
     name: str
     surges: bool
-    """Replacements stand beside the old pods. Ways that cannot do that choose their room first."""
+    """Replacements stand beside the old pods. Ways that cannot do that choose their headroom first."""
     why: Callable[[WorkloadDisruption], str | None]
-    """Return why a case is treated this way, or None when it is not."""
+    """Return why a disruption is treated this way, or None when it is not."""
     steps: Callable[[WorkloadDisruption, Headroom], Steps]

@@ -1,10 +1,10 @@
-"""The swap: replacements stand beside the doomed pods until they are Ready, then exactly those go.
+"""The swap: replacements stand beside the old pods until they are Ready, then exactly those leave.
 
-`replicas` is raised by the number of doomed pods and noted on the workload in the same patch. When
-the new ones are Ready, the doomed are made the cheapest to delete and the count goes back: the
+`replicas` is raised by the number of pods on interrupted nodes and noted on the workload in the same patch. When
+the new ones are Ready, those on interrupted nodes are made the cheapest to delete and the count goes back: the
 ReplicaSet takes them and nothing else, and no budget is asked. Deletion cost is only the fifth
 thing that a ReplicaSet looks at on scale-in, after unassigned, Pending and not Ready: so the count
-goes back only while every other pod is Ready; when one is not, the doomed are evicted instead.
+goes back only while every other pod is Ready; when one is not, those on interrupted nodes are evicted instead.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _let_go(disruption: WorkloadDisruption) -> Action:
 
 
 def _finish(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
-    """Enough Ready pods stay: the doomed may go."""
+    """Enough Ready pods stay: those on interrupted nodes may leave."""
     workload, note = disruption.workload, disruption.temporary
     assert workload is not None  # noqa: S101 - _steps looked
     sick = [p for p in disruption.staying if not p.ready]
@@ -76,7 +76,7 @@ def _finish(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
             )
         )
     if note is None and not sick and all(_cheapest(d.pod) for d in disruption.evictable):
-        return Steps(waiting="its ReplicaSet is about to take the doomed pods")
+        return Steps(waiting="its ReplicaSet is about to take the pods on interrupted nodes")
     why = f"{sick[0].name} is not Ready and would go first" if sick else "its count is its own"
     if disruption.allowed == 0:
         return Steps(waiting=disruption.blocked)
@@ -96,7 +96,7 @@ def _cheapest(pod: Pod) -> bool:
 
 
 def restore(disruption: WorkloadDisruption) -> Action | None:
-    """Put a raised count back once nothing of the workload stands on a node that is going.
+    """Put a raised count back once nothing of the workload stands on an interrupted node.
 
     Not while replacements are still starting: a count put back takes those that are not Ready
     first, and among them not surely the youngest. After `PATIENCE` it goes back all the same.
@@ -119,7 +119,7 @@ def restore(disruption: WorkloadDisruption) -> Action | None:
         workload=disruption.workload,
         replicas=disruption.temporary.restore,
         temporary=None,
-        reason="none of its pods is on a node that is going any more",
+        reason="none of its pods is on an interrupted node any more",
     )
 
 
@@ -147,7 +147,7 @@ def _give_up(disruption: WorkloadDisruption, homeless: int) -> Steps:
         if left == disruption.replicas
         else SurgeReplicas(restore=disruption.replicas, set_to=left)
     )
-    reason = f"{homeless} replacements found no room, and nothing says when the nodes go"
+    reason = f"{homeless} replacements found no headroom, and nothing says when the nodes go"
     return Steps(
         actions=(Scale(workload=workload, replicas=left, temporary=note, reason=reason),),
         waiting=f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere",
@@ -155,7 +155,7 @@ def _give_up(disruption: WorkloadDisruption, homeless: int) -> Steps:
 
 
 def _begin(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
-    """Raise the count by as many as are doomed, or by as many as have room for now."""
+    """Raise the count by the pods on interrupted nodes, or by as many as have headroom for now."""
     workload = disruption.workload
     assert workload is not None  # noqa: S101 - _steps looked
     want = disruption.replicas + len(disruption.evictable)
@@ -163,7 +163,7 @@ def _begin(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     fits = sum(headroom.add(d.pod) is not None for d in disruption.evictable[: disruption.missing])
     if (headroom.kept or disruption.calm) and fits < disruption.missing:
         want = max(workload.replicas, min(want, workload.replicas + fits))
-        waiting += "; more are made as there is room for them"
+        waiting += "; more are made as there is headroom for them"
     one = replacement_of(disruption.evictable[0].pod)
     spared = headroom.contention.spares(one, max(0, want - workload.replicas))
     if workload.replicas + spared < want:

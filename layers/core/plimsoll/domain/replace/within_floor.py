@@ -1,6 +1,6 @@
 """Eviction within the ready floor: for whatever count is not ours to touch.
 
-A pod leaves when its replacement has room now and enough others serve. This is how Deployments of
+A pod leaves when its replacement has headroom now and enough others serve. This is how Deployments of
 an autoscaler or a GitOps tool move, those that must not run twice, and any kind that is unknown.
 """
 
@@ -46,7 +46,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
             waiting = words if spare <= 0 else disruption.blocked
             continue
         if place is None:
-            waiting = "waits for room for a replacement"
+            waiting = "waits for headroom for a replacement"
             continue
         if one.pod.serving and not headroom.contention.holds(one.pod):
             waiting = CONTENDED
@@ -58,7 +58,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         actions.append(
             Evict(
                 pod=one.pod,
-                reason=f"{_why(disruption) or 'within its ready floor'}; room on {place}, "
+                reason=f"{_why(disruption) or 'within its ready floor'}; headroom on {place}, "
                 f"{disruption.serving} serve and {floor} must",
             )
         )
