@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from plimsoll.observability import Metric
+from plimsoll.domain.metrics import Metric
 
 ROOT = Path(__file__).parents[2]
 TREES = ("layers/core", "cli", "testbed", "functions", "benchmarks", "tests/support")
