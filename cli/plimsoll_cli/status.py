@@ -129,12 +129,10 @@ def _show_cluster(out: Console, one: Status, now: datetime) -> None:
                 str(len(i.pods_left)),
             )
         out.print(shown)
-    if one.changes:
-        shown = table("WORKLOAD", "REPLICAS", "DECLARED", title=f"{one.cluster}: temporary changes")
-        for c in one.changes:
-            declared = str(c.restore) if c.restore is not None else f"left alone: {c.unreadable}"
-            shown.add_row(str(c.workload), str(c.replicas), declared)
-        out.print(shown)
+    for pod in one.released:
+        out.print(
+            f"{one.cluster}: {pod} is released, and serves until its replacement is available"
+        )
 
 
 def _deadline(deadline: datetime | None, now: datetime) -> str:
@@ -160,15 +158,7 @@ def _as_json(one: Status) -> Mapping[str, Any]:
             }
             for i in one.interruptions
         ],
-        "temporary_changes": [
-            {
-                "workload": str(c.workload),
-                "replicas": c.replicas,
-                "declared": c.restore,
-                "unreadable": c.unreadable,
-            }
-            for c in one.changes
-        ],
+        "released_pods": one.released,
     }
 
 

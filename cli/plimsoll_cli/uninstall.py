@@ -49,10 +49,8 @@ def put_back(
     for words in map(str, found.plan.steps):
         click.echo(f"{would}{words}")
     if dry_run:
-        for words in found.waiting:
-            click.echo(f"would wait: {words}")
-        return _is_clean(cluster, replace(found, plan=Plan(), waiting=()))
-    if found.interrupted or not (found.plan.steps or found.waiting):
+        return _is_clean(cluster, replace(found, plan=Plan()))
+    if found.interrupted or not found.plan.steps:
         return _is_clean(cluster, found)
     if not yes:
         click.confirm(f"Set {cluster.name} to observe, and put this back?", abort=True)
@@ -71,15 +69,14 @@ def name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:
         return
     for one in still.interruptions:
         warn(f"left: {one.kind} on node {one.node} (pods left: {len(one.pods_left)})")
-    for change in still.changes:
-        declared = "" if change.restore is None else f", its owner declared {change.restore}"
-        warn(f"left: {change.workload} has {change.replicas} replicas for a while{declared}")
+    for pod in still.released:
+        warn(f"left: {pod} is released from its ReplicaSet")
 
 
 def _is_clean(cluster: Cluster, left: UninstallPlan) -> bool:
     if left.clean:
         return True
-    for words in (*left.interrupted, *map(str, left.plan.steps), *left.waiting, *left.by_hand):
+    for words in (*left.interrupted, *map(str, left.plan.steps), *left.by_hand):
         click.echo(f"open: {words}", err=True)
     click.echo(
         f"{cluster.name} is kept, because nobody would end what is open. Run the command again "

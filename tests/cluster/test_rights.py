@@ -21,7 +21,7 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.doctor.facts import Queue, TrialResult
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, SURGE
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RELEASED
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, message_of, until
@@ -120,11 +120,12 @@ def workload_of(ground: Ground, plural: str) -> str:
 
 
 def pod_of(ground: Ground) -> str:
-    return f"{ground.pods_path}/{ground.pods('web')[0]['metadata']['name']}"
-
-
-def scaler_of(ground: Ground) -> str:
-    return f"/apis/autoscaling/v2/namespaces/{ground.name}/horizontalpodautoscalers/web"
+    """Return a pod of web that its ReplicaSet owns and that is not terminating."""
+    for pod in ground.pods("web"):
+        meta = pod["metadata"]
+        if "deletionTimestamp" not in meta and "pod-template-hash" in meta["labels"]:
+            return f"{ground.pods_path}/{meta['name']}"
+    raise AssertionError("web has no pod")
 
 
 def patch(api: Transport, path: str, body: Json, **query: str) -> Response:
@@ -139,130 +140,8 @@ def held(answer: Response, policy: str, field_: str) -> None:
     assert "under another identity" in message_of(answer)
 
 
-def template(**spec: Any) -> Json:
-    return {"spec": {"template": {"spec": spec}}}
-
-
-def container(**more: Any) -> Json:
-    return template(containers=[{"name": "main", "image": "x", **more}])
-
-
 def marks(kind: str, **pairs: str | None) -> Json:
     return {"metadata": {kind: pairs}}
-
-
-# Workloads
-
-
-@pytest.mark.parametrize("plural", WORKLOADS)
-@pytest.mark.parametrize(
-    ("field_", "body"),
-    [
-        pytest.param("spec.template.spec", container(image="evil"), id="image"),
-        pytest.param(
-            "spec.template.spec",
-            container(env=[{"name": "LD_PRELOAD", "value": "/evil.so"}]),
-            id="env",
-        ),
-        pytest.param("spec.template.spec", container(command=["/bin/sh"]), id="command"),
-        pytest.param(
-            "spec.template.spec", template(serviceAccountName="admin"), id="service account"
-        ),
-        pytest.param("spec.template.spec", template(hostNetwork=True), id="host network"),
-        pytest.param(
-            "spec.template.spec",
-            template(volumes=[{"name": "v", "hostPath": {"path": "/"}}]),
-            id="volume",
-        ),
-        pytest.param(
-            "the annotation inject of the template",
-            {"spec": {"template": marks("annotations", inject="yes")}},
-            id="foreign template annotation",
-        ),
-        pytest.param(
-            "spec.template.metadata.labels",
-            {"spec": {"template": marks("labels", more="1")}},
-            id="template label",
-        ),
-        pytest.param("spec.minReadySeconds", {"spec": {"minReadySeconds": 9}}, id="ready seconds"),
-        pytest.param("metadata.labels", marks("labels", theirs="2"), id="label"),
-        pytest.param("metadata.labels", marks("labels", theirs=None), id="label off"),
-        pytest.param("the annotation theirs", marks("annotations", theirs="2"), id="annotation"),
-        pytest.param("the annotation theirs", marks("annotations", theirs=None), id="off"),
-        pytest.param("the annotation new", marks("annotations", new="1"), id="new annotation"),
-        pytest.param(
-            "metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}, id="finalizer"
-        ),
-        pytest.param(
-            "metadata.ownerReferences",
-            {
-                "metadata": {
-                    "ownerReferences": [
-                        {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "1"}
-                    ]
-                }
-            },
-            id="owner",
-        ),
-    ],
-)
-def test_of_a_workload_its_owners_fields_are_refused(
-    shop: Ground, ours: Transport, plural: str, field_: str, body: Json
-):
-    held(patch(ours, workload_of(shop, plural), body), "workloads", field_)
-
-
-@pytest.mark.parametrize(
-    ("plural", "field_", "spec"),
-    [
-        (
-            "deployments",
-            "spec.strategy",
-            {"strategy": {"type": "Recreate", "rollingUpdate": None}},
-        ),
-        ("deployments", "spec.paused", {"paused": True}),
-        ("deployments", "spec.revisionHistoryLimit", {"revisionHistoryLimit": 0}),
-        (
-            "statefulsets",
-            "spec.updateStrategy",
-            {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
-        ),
-    ],
-)
-def test_how_a_workload_rolls_out_is_its_owners(
-    shop: Ground, ours: Transport, plural: str, field_: str, spec: Json
-):
-    held(patch(ours, workload_of(shop, plural), {"spec": spec}), "workloads", field_)
-
-
-def test_a_change_of_ours_does_not_cover_for_another(shop: Ground, ours: Transport):
-    both = {"spec": {"replicas": 2, "template": container(image="evil")["spec"]["template"]}}
-    held(patch(ours, workload_of(shop, "deployments"), both), "workloads", "spec.template.spec")
-    assert shop.get(workload_of(shop, "deployments"))["spec"]["replicas"] == 1
-
-
-def test_a_selector_nobody_may_change(shop: Ground, ours: Transport):
-    body = {"spec": {"selector": {"matchLabels": {"more": "1"}}}}
-    for plural in WORKLOADS:
-        assert patch(ours, workload_of(shop, plural), body).status == 422
-
-
-@pytest.mark.parametrize("plural", WORKLOADS)
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(
-            {"spec": {"replicas": 2}, "metadata": {"annotations": {SURGE: "x"}}},
-            id="raised, with its note",
-        ),
-        pytest.param(
-            {"spec": {"template": {"metadata": {"annotations": {RESTARTED: "now"}}}}}, id="restart"
-        ),
-    ],
-)
-def test_of_a_workload_our_fields_pass(shop: Ground, ours: Transport, plural: str, body: Json):
-    answer = patch(ours, workload_of(shop, plural), body, dryRun="All")
-    assert answer.status == 200, answer.body
 
 
 # Nodes
@@ -352,12 +231,22 @@ def test_of_a_node_our_fields_pass(shop: Ground, ours: Transport, body: Json):
     ("field_", "body"),
     [
         ("spec.activeDeadlineSeconds", {"spec": {"activeDeadlineSeconds": 1}}),
-        ("metadata.labels", marks("labels", theirs="2")),
-        ("metadata.labels", {"metadata": {"labels": {"plimsoll.dev/x": "1"}}}),
+        ("the label theirs", marks("labels", theirs="2")),
+        ("the label plimsoll.dev/x", {"metadata": {"labels": {"plimsoll.dev/x": "1"}}}),
+        ("the label pod-template-hash", {"metadata": {"labels": {"pod-template-hash": "other"}}}),
+        ("metadata.ownerReferences", {"metadata": {"ownerReferences": None}}),
         ("the annotation theirs", marks("annotations", theirs="2")),
         ("metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}),
     ],
-    ids=["deadline", "label", "a label even of ours", "annotation", "finalizer"],
+    ids=[
+        "deadline",
+        "label",
+        "a label even of ours",
+        "another hash",
+        "no owner",
+        "annotation",
+        "finalizer",
+    ],
 )
 def test_of_a_pod_what_is_not_ours_is_refused(
     shop: Ground, ours: Transport, field_: str, body: Json
@@ -368,6 +257,60 @@ def test_of_a_pod_what_is_not_ours_is_refused(
 def test_of_a_pod_the_image_is_its_owners(shop: Ground, ours: Transport):
     body = {"spec": {"containers": [{"name": "main", "image": "evil"}]}}
     held(ours.call("PATCH", pod_of(shop), body=body, content_type=STRATEGIC), "pods", "spec.cont")
+
+
+def release_of(shop: Ground, **changes: Any) -> Json:
+    """Return the patch that releases the pod of web, with another owner where one is given."""
+    deployment = shop.get(workload_of(shop, "deployments"))["metadata"]
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": deployment["name"],
+        "uid": deployment["uid"],
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    return {
+        "metadata": {
+            "labels": {"pod-template-hash": None},
+            "annotations": {RELEASED: "i-1@noon"},
+            "ownerReferences": [owner | changes],
+        }
+    }
+
+
+def test_a_pod_may_be_released_and_handed_back(shop: Ground, ours: Transport):
+    before = shop.get(pod_of(shop))["metadata"]
+    path = f"{shop.pods_path}/{before['name']}"
+    answer = patch(ours, path, release_of(shop))
+    assert answer.status == 200, answer.body
+    back = {
+        "metadata": {
+            "labels": {"pod-template-hash": before["labels"]["pod-template-hash"]},
+            "annotations": {RELEASED: None},
+            "ownerReferences": [before["ownerReferences"][0] | {"blockOwnerDeletion": False}],
+        }
+    }
+    answer = patch(ours, path, back)
+    assert answer.status == 200, answer.body
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "other"},
+        {"kind": "StatefulSet"},
+        {"apiVersion": "v1"},
+        {"controller": False},
+        {"blockOwnerDeletion": True},
+    ],
+    ids=["another Deployment", "another kind", "another group", "no controller", "blocks"],
+)
+def test_a_released_pod_gets_no_other_owner(shop: Ground, ours: Transport, changes: Json):
+    answer = patch(ours, pod_of(shop), release_of(shop, **changes), dryRun="All")
+    assert answer.status in {403, 422}, answer.body
+    if answer.status == 403:
+        assert "metadata.ownerReferences" in message_of(answer)
 
 
 @pytest.mark.parametrize("key", [DELETION_COST, "plimsoll.dev/x"])
@@ -393,31 +336,6 @@ def test_a_pod_is_told_to_go_only_by_its_uid(shop: Ground, ours: Transport):
     assert ours.call("POST", f"{path}/eviction", body=eviction).status == 201
 
 
-# Autoscalers: no right to them today, and a policy for the day there is one
-
-
-SCALER = [
-    ("spec.maxReplicas", {"spec": {"maxReplicas": 99}}),
-    ("spec.scaleTargetRef", {"spec": {"scaleTargetRef": {"name": "other"}}}),
-    ("spec.behavior", {"spec": {"behavior": {"scaleDown": {"selectPolicy": "Disabled"}}}}),
-    ("the annotation theirs", marks("annotations", theirs="2")),
-    ("metadata.labels", marks("labels", theirs="2")),
-]
-
-
-@pytest.mark.parametrize(("field_", "body"), SCALER, ids=[field_ for field_, _ in SCALER])
-def test_of_an_autoscaler_only_the_least_count_and_our_note_could_be_changed(
-    shop: Ground, guarded: ControlPlane, all_rights: Transport, field_: str, body: Json
-):
-    held(patch(all_rights, scaler_of(shop), body), "autoscalers", field_)
-    refused(patch(guarded.transport("plimsoll"), scaler_of(shop), body))
-
-
-def test_the_least_count_of_an_autoscaler_with_its_note_passes(shop: Ground, all_rights: Transport):
-    body = {"spec": {"minReplicas": 2}, "metadata": {"annotations": {SURGE: "x"}}}
-    assert patch(all_rights, scaler_of(shop), body, dryRun="All").status == 200
-
-
 # What RBAC alone refuses
 
 
@@ -439,6 +357,21 @@ REFUSED = {
     "delete all Deployments": Ask("DELETE", "/apis/apps/v1/namespaces/{ns}/deployments"),
     "create a Deployment": Ask("POST", "/apis/apps/v1/namespaces/{ns}/deployments", {}),
     "replace a Deployment": Ask("PUT", "/apis/apps/v1/namespaces/{ns}/deployments/web", {}),
+    "change a Deployment": Ask(
+        "PATCH", "/apis/apps/v1/namespaces/{ns}/deployments/web", {}, MERGE_PATCH
+    ),
+    "change a ReplicaSet": Ask(
+        "PATCH", "/apis/apps/v1/namespaces/{ns}/replicasets/alone", {}, MERGE_PATCH
+    ),
+    "change a StatefulSet": Ask(
+        "PATCH", "/apis/apps/v1/namespaces/{ns}/statefulsets/db", {}, MERGE_PATCH
+    ),
+    "change an autoscaler": Ask(
+        "PATCH",
+        "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers/web",
+        {},
+        MERGE_PATCH,
+    ),
     "scale by the subresource": Ask(
         "PATCH", "/apis/apps/v1/namespaces/{ns}/deployments/web/scale", {}, MERGE_PATCH
     ),
@@ -468,9 +401,7 @@ REFUSED = {
     ),
     "more rights": Ask("POST", f"{RBAC}/clusterrolebindings", {}),
     "its own role": Ask("PATCH", f"{RBAC}/clusterroles/plimsoll", {}, MERGE_PATCH),
-    "its own policy": Ask(
-        "DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-workloads"
-    ),
+    "its own policy": Ask("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-pods"),
     "its own queue": Ask(
         "PATCH", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/plimsoll", {}, MERGE_PATCH
     ),
@@ -510,10 +441,9 @@ def test_of_our_namespace_only_our_lease_may_be_made(guarded: ControlPlane):
 def test_nobody_else_is_held_to_our_fields(shop: Ground, guarded: ControlPlane):
     admin = guarded.transport()
     for path, body in (
-        (workload_of(shop, "deployments"), container(image="new")),
+        (workload_of(shop, "deployments"), {"spec": {"paused": True}}),
         (node_of(shop), marks("labels", theirs="2")),
         (pod_of(shop), marks("labels", theirs="2")),
-        (scaler_of(shop), {"spec": {"maxReplicas": 9}}),
     ):
         assert patch(admin, path, body, dryRun="All").status == 200
     assert admin.call("DELETE", pod_of(shop), body={"dryRun": ["All"]}).status == 200

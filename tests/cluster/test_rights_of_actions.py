@@ -18,37 +18,33 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.actions import (
-    CHEAPEST,
     Action,
-    ClearCost,
     CompleteLifecycle,
     Cordon,
     Evict,
-    FinishSurge,
     ForceDelete,
     Grow,
     OutOfService,
     Record,
-    Restart,
-    Scale,
+    Release,
     TerminateInstance,
     Uncordon,
+    UndoRelease,
 )
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
+from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.surge_replicas import SurgeReplicas
 from plimsoll.domain.workloads import Workload
 from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.support.builders import a_group
-from tests.support.hollows import a_budget, a_deployment, a_stateful_set
+from tests.support.hollows import a_budget, a_deployment
 from tests.support.workload_sets import Aws, Telemetry
 
 pytestmark = pytest.mark.cluster
@@ -56,7 +52,6 @@ pytestmark = pytest.mark.cluster
 type Json = dict[str, Any]
 
 WHY = "a test says so"
-RAISED = SurgeReplicas(restore=2, set_to=3)
 
 
 @dataclass
@@ -75,19 +70,21 @@ class Situation:
     def node(self) -> Node:
         return next(n for n in self.api.nodes() if n.name == f"{self.ground.name}-a")
 
-    def run_web(self, kind: str = "Deployment") -> None:
-        """Let a workload of two pods run."""
-        made = a_stateful_set("web", 2) if kind == "StatefulSet" else a_deployment("web", 2)
-        self.ground.apply({**made, "kind": kind})
+    def run_web(self) -> None:
+        """Let a Deployment of two pods run."""
+        self.ground.apply(a_deployment("web", 2))
         self.ground.until(lambda: len(self.ground.serving("web")) == 2)
 
-    def workload(self, kind: str = "Deployment") -> Workload:
-        return self.observed().workload[Ref(kind, self.ground.name, "web")]
+    def workload(self) -> Workload:
+        return self.observed().workload[Ref("Deployment", self.ground.name, "web")]
 
     @property
     def pod(self) -> Pod:
         pods = (p for p in self.observed().pods if p.namespace == self.ground.name)
         return min((p for p in pods if p.labels["app"] == "web"), key=lambda p: p.name)
+
+    def named(self, name: str) -> Pod:
+        return next(p for p in self.observed().pods if p.name == name)
 
     def interruption(self, *hooks: str) -> Interruption:
         notices = [NoticeRecord(kind="spot-interruption", time=datetime.now(UTC), id="event")]
@@ -160,7 +157,7 @@ def cordon(scene: Situation) -> tuple[Make, Look]:
     return action, lambda: scene.node.unschedulable and scene.node.interruption is not None
 
 
-def release(scene: Situation) -> tuple[Make, Look]:
+def uncordon(scene: Situation) -> tuple[Make, Look]:
     scene.carry_out(cordon(scene)[0])
     # The node controller adds a taint of its own to what is cordoned; it must not spoil ours.
     scene.ground.until(lambda: len(scene.node.taints) == 2)
@@ -212,58 +209,38 @@ def grow(scene: Situation) -> tuple[Make, Look]:
     return action, lambda: bool(scene.aws.asked)
 
 
-def scale(scene: Situation, kind: str = "Deployment") -> tuple[Make, Look]:
-    scene.run_web(kind)
-
-    def action() -> Action:
-        return Scale(workload=scene.workload(kind), replicas=3, temporary=RAISED, reason=WHY)
-
-    def raised() -> bool:
-        seen = scene.workload(kind)
-        return seen.replicas == 3 and seen.annotations[SURGE] == RAISED.to_record()
-
-    return action, raised
-
-
-def restart(scene: Situation) -> tuple[Make, Look]:
+def release(scene: Situation) -> tuple[Make, Look]:
     scene.run_web()
+    before = scene.pod
 
     def action() -> Action:
-        return Restart(workload=scene.workload(), at=datetime.now(UTC), reason=WHY)
-
-    old = {pod["metadata"]["uid"] for pod in scene.ground.serving("web")}
-    return action, lambda: not old & {p["metadata"]["uid"] for p in scene.ground.serving("web")}
-
-
-def finish_surge(scene: Situation) -> tuple[Make, Look]:
-    scene.carry_out(scale(scene)[0])
-    scene.ground.until(lambda: len(scene.ground.serving("web")) == 3)
-    evictable = scene.pod
-
-    def action() -> Action:
-        return FinishSurge(
-            workload=scene.workload(), replicas=2, evictable=(evictable,), reason=WHY
+        web = scene.workload()
+        return Release(
+            pod=scene.named(before.name),
+            owner=web.ref,
+            owner_uid=web.uid,
+            interruption="i-1@noon",
+            reason=WHY,
         )
 
-    def gone() -> bool:
-        left = scene.workload()
-        return (
-            left.replicas == 2
-            and SURGE not in left.annotations
-            and scene.stored_pod(evictable.name) is None
-        )
+    def replaced() -> bool:
+        return len(scene.ground.serving("web")) == 3 and scene.named(before.name).serving
 
-    return action, gone
+    return action, replaced
 
 
-def clear_cost(scene: Situation) -> tuple[Make, Look]:
-    scene.run_web()
-    scene.api.set_deletion_cost(scene.pod, CHEAPEST)
+def undo_release(scene: Situation) -> tuple[Make, Look]:
+    make, replaced = release(scene)
+    scene.carry_out(make)
+    scene.ground.until(replaced)
+    (name,) = (p.name for p in scene.observed().pods if p.released)
 
     def action() -> Action:
-        return ClearCost(pod=scene.pod, reason=WHY)
+        seen = scene.observed()
+        current = seen.current[scene.workload().ref]
+        return UndoRelease(pod=scene.named(name), replica_set=current, reason=WHY)
 
-    return action, lambda: DELETION_COST not in scene.pod.annotations
+    return action, lambda: len(scene.ground.serving("web")) == 2
 
 
 def evict(scene: Situation, **how: Any) -> tuple[Make, Look]:
@@ -286,16 +263,14 @@ def force_delete(scene: Situation) -> tuple[Make, Look]:
 
 SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     Cordon: cordon,
-    Uncordon: release,
+    Uncordon: uncordon,
     Record: record,
     OutOfService: out_of_service,
     CompleteLifecycle: complete,
     TerminateInstance: terminate,
     Grow: grow,
-    Scale: scale,
-    Restart: restart,
-    FinishSurge: finish_surge,
-    ClearCost: clear_cost,
+    Release: release,
+    UndoRelease: undo_release,
     Evict: evict,
     ForceDelete: force_delete,
 }
@@ -310,13 +285,6 @@ def test_what_the_product_does_is_let_through(scene: Situation, kind: type) -> N
     action, done = SCENES[kind](scene)
     scene.carry_out(action)
     scene.ground.until(done)
-
-
-@pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet"])
-def test_every_kind_of_workload_can_be_raised(scene: Situation, kind: str) -> None:
-    action, raised = scale(scene, kind)
-    scene.carry_out(action)
-    scene.ground.until(raised)
 
 
 def test_a_budget_can_be_overruled_with_less_grace(scene: Situation) -> None:

@@ -23,7 +23,6 @@ from plimsoll.domain.errors import (
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.surge_replicas import SurgeReplicas
 
 from .conftest import T0, ContractRig, machine
 
@@ -181,10 +180,10 @@ def test_an_observation_holds_what_a_plan_needs(shop: ContractRig) -> None:
     web = seen.workload[WEB]
     assert (web.replicas, web.scaler, web.scheduling.requests.cpu) == (2, "web-hpa", 100)
     assert [p.serving for p in seen.of_workload[WEB]] == [True, True]
-    (replica_set,) = (r for r, parent in seen.parents.items() if parent == WEB)
-    assert seen.revisions[WEB] == replica_set.name
+    (replica_set,) = (r for r in seen.replica_sets.values() if r.controller == WEB)
+    assert replica_set.controller_uid == web.uid
+    assert seen.current == {WEB: replica_set}
     assert Ref("StatefulSet", "shop", "db") in seen.workload
-    assert seen.revisions[Ref("StatefulSet", "shop", "db")]
     assert [str(b.ref) for b in seen.budgets] == ["PodDisruptionBudget shop/web"]
     assert seen.claims["shop", "data"].node_requirements == ((names.ZONE, ("eu-west-1a",)),)
     assert seen.attached == {"a": frozenset({"pv-1"})}
@@ -198,12 +197,12 @@ def test_a_replica_set_of_its_own_is_a_workload_and_an_owned_one_is_not(shop: Co
 
 
 def test_the_newest_revision_is_named_after_a_rollout(shop: ContractRig) -> None:
-    before = shop.api.observe().revisions[WEB]
+    before = shop.api.observe().current[WEB]
     shop.apply(workload("Deployment", "web", template=template("web", priority=1)))
     shop.wait(120)
     seen = shop.api.observe()
-    assert seen.revisions[WEB] != before
-    assert {p.owner.name for p in seen.of_workload[WEB] if p.owner} == {seen.revisions[WEB]}
+    assert seen.current[WEB] != before
+    assert {p.owner for p in seen.of_workload[WEB]} == {seen.current[WEB].ref}
 
 
 def test_finished_pods_are_not_even_asked_for(shop: ContractRig) -> None:
@@ -350,57 +349,43 @@ def test_a_node_that_is_gone_is_not_found(shop: ContractRig) -> None:
 # Workloads and pods
 
 
-def test_scale_and_its_note_are_one_patch(shop: ContractRig) -> None:
-    note = SurgeReplicas(restore=2, set_to=3).to_record()
-    shop.wire.asked.clear()
+def release_one(shop: ContractRig) -> Pod:
+    """Release a pod of web and return it as it was before."""
     web = shop.api.observe().workload[WEB]
-    shop.wire.asked.clear()
-    shop.api.scale(web, 3, note)
-    assert len(shop.wire.asked) == 1
-    web = shop.api.observe().workload[WEB]
-    assert (web.replicas, web.annotations[names.SURGE]) == (3, note)
-    shop.api.scale(web, 2, None)
-    web = shop.api.observe().workload[WEB]
-    assert web.replicas == 2
-    assert names.SURGE not in web.annotations
+    pod = pods(shop)[0]
+    shop.api.release(pod, WEB, web.uid, "i-1@noon")
+    return pod
 
 
-def test_a_workload_that_changed_since_it_was_read_is_a_conflict(shop: ContractRig) -> None:
-    web = shop.api.observe().workload[WEB]
-    shop.apply({**workload("Deployment", "web", 4)})
-    with pytest.raises(Conflict):
-        shop.api.scale(web, 3, None)
-    assert shop.api.observe().workload[WEB].replicas == 4
-
-
-@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet"])
-def test_every_kind_of_workload_can_be_scaled(shop: ContractRig, kind: str) -> None:
-    shop.apply(workload(kind, "other"))
-    found = shop.api.observe().workload[Ref(kind, "shop", "other")]
-    shop.api.scale(found, 3, "x")
-    assert shop.api.observe().workload[found.ref].replicas == 3
-
-
-def test_a_rolling_restart_makes_every_pod_anew_and_is_a_conflict_the_second_time(
+def test_a_release_is_one_patch_and_another_pod_is_made_beside_the_released_one(
     shop: ContractRig,
 ) -> None:
-    web = shop.api.observe().workload[WEB]
-    before = {p.uid for p in pods(shop)}
-    shop.api.restart(web, shop.clock.now())
+    pod = release_one(shop)
+    shop.wait(60)
+    seen = shop.api.observe()
+    found = seen.of_workload[WEB]
+    assert len(found) == 3
+    (released,) = (p for p in found if p.released)
+    assert (released.uid, released.serving) == (pod.uid, True)
+    assert released.annotations[names.RELEASED] == "i-1@noon"
+
+
+def test_an_undone_release_leaves_the_pods_there_were(shop: ContractRig) -> None:
+    release_one(shop)
+    shop.wait(60)
+    seen = shop.api.observe()
+    (released,) = (p for p in seen.of_workload[WEB] if p.released)
+    shop.api.undo_release(released, seen.current[WEB])
+    shop.wait(60)
+    found = shop.api.observe().of_workload[WEB]
+    assert len(found) == 2
+    assert not any(names.RELEASED in p.annotations for p in found)
+
+
+def test_a_pod_that_changed_since_it_was_read_is_not_released(shop: ContractRig) -> None:
+    old = release_one(shop)
     with pytest.raises(Conflict):
-        shop.api.restart(web, shop.clock.now())
-    assert shop.api.observe().workload[WEB].rolling_out
-    shop.wait(300)
-    assert not before & {p.uid for p in pods(shop)}
-    assert not shop.api.observe().workload[WEB].rolling_out
-
-
-def test_a_deletion_cost_is_set_and_removed(shop: ContractRig) -> None:
-    pod = pods(shop)[0]
-    shop.api.set_deletion_cost(pod, -100)
-    assert pods(shop)[0].annotations[names.DELETION_COST] == "-100"
-    shop.api.set_deletion_cost(pod, None)
-    assert names.DELETION_COST not in pods(shop)[0].annotations
+        shop.api.release(old, WEB, "uid", "i-1@noon")
 
 
 def test_a_pod_of_the_same_name_is_not_touched_for_another(shop: ContractRig) -> None:
@@ -412,11 +397,11 @@ def test_a_pod_of_the_same_name_is_not_touched_for_another(shop: ContractRig) ->
     (new,) = pods(shop, "db")
     assert new.name == old.name
     with pytest.raises((Conflict, NotFound)):
-        shop.api.set_deletion_cost(old, 1)
+        shop.api.release(old, WEB, "uid", "i-1@noon")
     for verb in (shop.api.evict, shop.api.delete):
         with pytest.raises(Conflict):
             verb(old)
-    assert names.DELETION_COST not in pods(shop, "db")[0].annotations
+    assert names.RELEASED not in pods(shop, "db")[0].annotations
     assert [p.uid for p in pods(shop, "db") if p.deleting is None] == [new.uid]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from plimsoll.domain.fields import parse_time
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
+from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll.services.drains import FIRST_LEASE_SECONDS
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
@@ -88,13 +88,9 @@ def leftovers(simulation: Simulation) -> Iterator[str]:
     """Yield what a finished drill must not leave behind."""
     store = simulation.rig_clusters["harbor"].cluster.store
     gone = {m.node for m in simulation.rig_clusters["harbor"].fleet.machine.values() if m.gone}
-    for kind in ("deployments", "statefulsets", "replicasets"):
-        for obj in store.all(kind):
-            if SURGE in notes_on(obj):
-                yield f"{kind} {obj['metadata']['name']} is still changed"
     for pod in store.all("pods"):
-        if pod["spec"].get("nodeName") not in gone and DELETION_COST in notes_on(pod):
-            yield f"pod {pod['metadata']['name']} has a deletion cost"
+        if pod["spec"].get("nodeName") not in gone and RELEASED in notes_on(pod):
+            yield f"pod {pod['metadata']['name']} is still released"
     for node in store.all("nodes"):
         if node["metadata"]["name"] not in gone and INTERRUPTION in json.dumps(node):
             yield f"node {node['metadata']['name']} is marked, and stays"

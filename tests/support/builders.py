@@ -126,6 +126,9 @@ def pod_json(  # noqa: PLR0913 - a test names what it is about
         "annotations": dict(annotations or {}),
     }
     if owner is not None:
+        if owner[0] == "ReplicaSet":
+            metadata["labels"].setdefault("pod-template-hash", owner[1].rpartition("-")[2])
+            metadata["generateName"] = f"{owner[1]}-"
         metadata["ownerReferences"] = [
             {
                 "apiVersion": "apps/v1",
@@ -174,7 +177,6 @@ def _workload_json(  # noqa: PLR0913 - a test names what it is about
     annotations: Mapping[str, str] | None = None,
     template: Mapping[str, Any] | None = None,
     status: Mapping[str, Any] | None = None,
-    managers: Sequence[str] = ("kubectl-client-side-apply",),
     **spec: Any,
 ) -> Json:
     settled = {
@@ -196,10 +198,6 @@ def _workload_json(  # noqa: PLR0913 - a test names what it is about
             "creationTimestamp": CREATED,
             "labels": dict(labels or {}),
             "annotations": dict(annotations or {}),
-            "managedFields": [
-                {"manager": m, "operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
-                for m in managers
-            ],
         },
         "spec": {
             "replicas": replicas,
@@ -215,7 +213,7 @@ def _workload_json(  # noqa: PLR0913 - a test names what it is about
 
 
 def deployment_json(name: str = "web", **how: Any) -> Json:
-    """Return a settled Deployment: `replicas`, `template` (a pod spec), `status`, `managers`, …
+    """Return a settled Deployment: `replicas`, `template` (a pod spec), `status`, …
 
     Other keywords go to the spec, for example `strategy` or `paused`.
     """

@@ -6,13 +6,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
-from plimsoll.domain.names import SURGE
+from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.surge_replicas import SurgeReplicas
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.workloads import ReplicaSet, Workload
 from tests.support.builders import (
     NOON,
     a_node,
@@ -49,8 +48,15 @@ def looked(
     nodes: list[Node], pods: list[Pod], workloads: list[Workload] | None = None, **how
 ) -> Observation:
     """Return a look at the cluster `harbor`; the ReplicaSet `x-abc` belongs to Deployment `x`."""
-    parents = {
-        p.owner: Ref("Deployment", p.namespace, p.owner.name.removesuffix("-abc"))
+    replica_sets = {
+        p.owner: ReplicaSet(
+            ref=p.owner,
+            uid=f"replicaset-{p.namespace}-{p.owner.name}",
+            hash="abc",
+            controller=Ref("Deployment", p.namespace, p.owner.name.removesuffix("-abc")),
+            controller_uid=f"deployment-{p.namespace}-{p.owner.name.removesuffix('-abc')}",
+            revision=1,
+        )
         for p in pods
         if p.owner is not None and p.owner.kind == "ReplicaSet"
     }
@@ -59,7 +65,7 @@ def looked(
         nodes=nodes,
         pods=pods,
         workloads=workloads or [],
-        parents=parents,
+        replica_sets=how.pop("replica_sets", replica_sets),
         **how,
     )
 
@@ -79,10 +85,10 @@ def only[A](plan: Plan, kind: type[A]) -> A:
     return action
 
 
-def raised(workload: Workload, restore: int) -> Workload:
-    """Return a workload whose count we raised."""
-    note = SurgeReplicas(restore=restore, set_to=workload.replicas).to_record()
-    return replace(workload, annotations={SURGE: note})
+def released(pod: Pod, owner: Ref = WEB, interruption: str = "i-1@noon") -> Pod:
+    """Return a pod as the API server shows it after its release."""
+    labels = {k: v for k, v in pod.labels.items() if k != POD_TEMPLATE_HASH}
+    return replace(pod, labels=labels, annotations={RELEASED: interruption}, owner=owner)
 
 
 def sets_of(name: str, nodes: list[str | None], **how) -> list[Pod]:

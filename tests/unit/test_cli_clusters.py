@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.clusters import ClusterKind, Mode
-from plimsoll.domain.names import SURGE
-from plimsoll.domain.surge_replicas import SurgeReplicas
 from tests.support.cli_environment import (
     MemoryEnvironment,
     a_cluster,
@@ -156,48 +154,47 @@ def test_a_cluster_with_an_open_interruption_is_kept_and_the_node_named():
     assert environment.registry.get("harbor") is not None
 
 
-def advise_and_raise(environment: MemoryEnvironment) -> None:
-    """Let a node be advised against, and web have a replica more for a while."""
+def advise_and_release(environment: MemoryEnvironment) -> None:
+    """Record a recommendation for spot-1, and release a pod of web on another node."""
     interrupt(environment, kind="rebalance-recommendation", seconds=None)
     api = environment.open(a_cluster())
-    [web] = api.observe().workloads
-    api.scale(web, 3, SurgeReplicas(restore=2, set_to=3).to_record())
-
-
-def marks(environment: MemoryEnvironment) -> tuple[bool, bool, int, bool]:
-    """Return whether spot-1 is cordoned and recorded on; the count of web, and whether noted on."""
-    seen = environment.open(a_cluster()).observe()
+    seen = api.observe()
     [web] = seen.workloads
+    api.release(seen.of_workload[web.ref][0], web.ref, web.uid, "i-1@noon")
+
+
+def changes(environment: MemoryEnvironment) -> tuple[bool, bool, int]:
+    """Return whether spot-1 is cordoned and recorded on, and how many pods are released."""
+    seen = environment.open(a_cluster()).observe()
     node = seen.node["spot-1"]
     return (
         node.unschedulable,
         node.interruption is not None or bool(node.taints),
-        web.replicas,
-        SURGE in web.annotations,
+        sum(pod.released for pod in seen.pods),
     )
 
 
 def test_what_is_changed_in_a_cluster_is_put_back_before_it_is_removed():
     environment, _ = an_environment(mode=Mode.ACT)
-    advise_and_raise(environment)
-    assert marks(environment) == (True, True, 3, True)
+    advise_and_release(environment)
+    assert changes(environment) == (True, True, 1)
     result = run(environment, "clusters", "remove", "harbor", input="y\n")
     assert result.exit_code == 0, result.output
     assert "uncordon Node spot-1" in result.stdout
-    assert "scale Deployment default/web to 2 replicas" in result.stdout
+    assert "undo-release Pod default/web-" in result.stdout
     assert "2 changes are put back" in result.stdout
-    assert marks(environment) == (False, False, 2, False)
+    assert changes(environment) == (False, False, 0)
     assert environment.registry.list() == []
 
 
 def test_a_dry_run_says_what_would_be_put_back_and_writes_nothing():
     environment, counting = an_environment(mode=Mode.ACT)
-    advise_and_raise(environment)
+    advise_and_release(environment)
     counting.writes.clear()
     result = run(environment, "clusters", "remove", "harbor", "--dry-run")
     assert result.exit_code == 0
     assert "would uncordon Node spot-1" in result.stdout
-    assert "would scale Deployment default/web to 2 replicas" in result.stdout
+    assert "would undo-release Pod default/web-" in result.stdout
     assert counting.writes == []
     assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
@@ -205,30 +202,18 @@ def test_a_dry_run_says_what_would_be_put_back_and_writes_nothing():
 def test_the_kill_switch_stops_the_functions_and_not_who_puts_things_back():
     environment, _ = an_environment(mode=Mode.ACT)
     environment.kill_switch = True
-    advise_and_raise(environment)
+    advise_and_release(environment)
     assert run(environment, "clusters", "remove", "harbor", "--yes").exit_code == 0
-    assert marks(environment) == (False, False, 2, False)
+    assert changes(environment) == (False, False, 0)
 
 
 def test_nothing_is_put_back_or_removed_without_a_yes():
     environment, counting = an_environment(mode=Mode.ACT)
-    advise_and_raise(environment)
+    advise_and_release(environment)
     counting.writes.clear()
     assert run(environment, "clusters", "remove", "harbor", input="n\n").exit_code == 1
     assert counting.writes == []
     assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
-
-
-def test_a_note_that_cannot_be_read_keeps_the_cluster_and_names_the_cure():
-    environment, _ = an_environment()
-    api = environment.open(a_cluster())
-    [web] = api.observe().workloads
-    api.scale(web, 2, "by hand")
-    for more in ((), ("--dry-run",)):
-        result = run(environment, "clusters", "remove", "harbor", "--yes", *more)
-        assert result.exit_code == 1
-        assert "take its annotation plimsoll.dev/temporary off" in result.stderr
-    assert environment.registry.get("harbor") is not None
 
 
 def test_force_and_a_dry_run_are_not_given_together():
@@ -238,7 +223,7 @@ def test_force_and_a_dry_run_are_not_given_together():
 
 def test_force_touches_nothing_in_the_cluster():
     environment, counting = an_environment()
-    advise_and_raise(environment)
+    advise_and_release(environment)
     counting.writes.clear()
     assert run(environment, "clusters", "remove", "harbor", "--force").exit_code == 0
     assert counting.writes == []

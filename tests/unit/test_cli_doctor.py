@@ -311,7 +311,7 @@ def test_missing_rights_are_named():
     status, found = findings_by_check(environment)
     assert (status, found["rights"]["state"]) == (1, "fail")
     assert "patch nodes" in found["rights"]["says"]
-    assert "patch apps/deployments" in found["rights"]["says"]
+    assert "patch pods" in found["rights"]["says"]
     assert "list" not in found["rights"]["says"]
     assert "infra/cluster" in found["rights"]["cure"]
 
@@ -365,7 +365,7 @@ def test_fields_that_nobody_holds_us_to_must_be_fixed():
     guarding(environment).foreign = None
     status, found = findings_by_check(environment)
     assert (status, found["fields"]["state"]) == (1, "fail")
-    for about in ("Node base-1", "Deployment default/web", "Pod default/web-"):
+    for about in ("Node base-1", "Pod default/web-"):
         assert about in found["fields"]["says"]
     assert found["fields"]["cure"].startswith("kubectl apply -k infra/cluster")
 

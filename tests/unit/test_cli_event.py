@@ -28,7 +28,7 @@ def test_shows_the_actions_and_their_reasons(tmp_path: Path):
     assert "spot reclaims it (terminate)" in result.stdout
     assert "cordon" in result.stdout
     assert "Node spot-1" in result.stdout
-    assert "Deployment default/web to 3 replicas" in result.stdout
+    assert "Pod default/web-" in result.stdout
     assert "their replacements come first" in result.stdout
     assert "it would wait" in result.stdout
     assert "must be empty by 2026-01-02T12:01:58Z" in result.stdout
@@ -58,7 +58,7 @@ def test_with_json_prints_nothing_but_the_plan(tmp_path: Path):
     (plan,) = said["plans"]
     assert [(s["wave"], s["action"]) for s in plan["steps"]] == [
         ("cordon", "cordon"),
-        ("replace", "scale"),
+        ("replace", "release"),
     ]
     assert plan["deadlines"] == {"spot-1": "2026-01-02T12:01:58Z"}
     assert "Ready elsewhere" in plan["waiting"]["spot-1"][0]
@@ -68,7 +68,7 @@ def test_needs_no_stack_with_a_kubeconfig(tmp_path: Path):
     environment, counting = an_environment(registered=False)
     result = run(environment, "event", an_event(tmp_path), "--context", "harbor")
     assert result.exit_code == 0
-    assert "Deployment default/web to 3 replicas" in result.stdout
+    assert "Pod default/web-" in result.stdout
     assert counting.writes == []
 
 

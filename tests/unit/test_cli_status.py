@@ -6,7 +6,6 @@ import json
 
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.reports import Report
-from plimsoll.domain.surge_replicas import SurgeReplicas
 from plimsoll.services.ports import ClusterApi
 from tests.support.builders import NOON
 from tests.support.cli_environment import (
@@ -19,40 +18,36 @@ from tests.support.cli_environment import (
 )
 
 
-def raised(api: ClusterApi) -> None:
-    """Raise the replicas of web for a while."""
-    web = next(w for w in api.observe().workloads if w.ref.name == "web")
-    api.scale(web, 3, SurgeReplicas(restore=2, set_to=3).to_record())
+def release_a_pod(api: ClusterApi) -> str:
+    """Release one pod of web, and return its name with its namespace."""
+    seen = api.observe()
+    [web] = seen.workloads
+    pod = seen.of_workload[web.ref][0]
+    api.release(pod, web.ref, web.uid, "i-1@noon")
+    return str(pod)
 
 
-def test_shows_open_interruptions_and_temporary_changes():
+def test_shows_open_interruptions_and_released_pods():
     environment, _ = an_environment()
     interrupt(environment)
-    raised(environment.open(a_cluster()))
+    pod = release_a_pod(environment.open(a_cluster()))
     result = run(environment, "status")
     assert result.exit_code == 0
     assert "spot-1" in result.stdout
     assert "spot-interruption" in result.stdout
     assert "2026-01-02T12:01:58Z (in 118 s)" in result.stdout
-    assert "Deployment default/web" in result.stdout
+    assert f"{pod} is released" in result.stdout
 
 
 def test_with_json_prints_nothing_else():
     environment, _ = an_environment()
     interrupt(environment)
-    raised(environment.open(a_cluster()))
+    pod = release_a_pod(environment.open(a_cluster()))
     said = json.loads(run(environment, "status", "--cluster", "harbor", "--json").stdout)
     (harbor,) = said["clusters"]
     (one,) = harbor["interruptions"]
     assert (one["node"], one["phase"], len(one["pods_left"])) == ("spot-1", "open", 1)
-    assert harbor["temporary_changes"] == [
-        {
-            "workload": "Deployment default/web",
-            "replicas": 3,
-            "declared": 2,
-            "unreadable": None,
-        }
-    ]
+    assert harbor["released_pods"] == [pod]
 
 
 def test_a_quiet_cluster_is_named():

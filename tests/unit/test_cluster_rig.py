@@ -18,7 +18,7 @@ import pytest
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
-from plimsoll.domain.names import SURGE
+from plimsoll.domain.names import RELEASED
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.rigs.cluster.installation import install
 from plimsoll_testbed.rigs.cluster.outage import Outages
@@ -369,27 +369,17 @@ def rig_cluster():
     return rig_cluster
 
 
-def note(rig_cluster: HollowRigCluster, resource: str, name: str) -> None:
-    """Leave the note of a temporary change on an object."""
+def test_a_released_pod_keeps_a_drill_from_being_settled(rig_cluster):
+    pod = next(iter(rig_cluster.all("pods")))["metadata"]
     answer = rig_cluster.cluster.handle(
         "PATCH",
-        f"/apis/apps/v1/namespaces/shop/{resource}/{name}",
-        body={"metadata": {"annotations": {SURGE: "{}"}}},
+        f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}",
+        body={"metadata": {"annotations": {RELEASED: "i-1@noon"}}},
         content_type="application/merge-patch+json",
         now=rig_cluster.cluster.now,
     )
     assert answer.status == 200
-
-
-def test_a_note_on_a_workload_keeps_a_drill_from_being_settled(rig_cluster):
-    note(rig_cluster, "deployments", "web")
-    assert list(rig_cluster.unfinished()) == ["Deployment shop/web is changed for a while"]
-
-
-def test_a_note_that_the_deployment_controller_copied_to_a_replicaset_does_not(rig_cluster):
-    [replicaset] = rig_cluster.all("replicasets")
-    note(rig_cluster, "replicasets", replicaset["metadata"]["name"])
-    assert list(rig_cluster.unfinished()) == []
+    assert list(rig_cluster.unfinished()) == [f"1 pods of {rig_cluster.name} are released"]
 
 
 @pytest.mark.parametrize(

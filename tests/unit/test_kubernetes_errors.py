@@ -104,8 +104,8 @@ def test_a_namespace_that_is_being_deleted_takes_its_pods_along() -> None:
 
 
 def test_a_missing_right_names_verb_resource_and_cure() -> None:
-    error = meaning(answer(403), calls.PATCH_WORKLOAD["Deployment"])
-    assert "patch apps/deployments" in str(error)
+    error = meaning(answer(403), calls.PATCH_POD)
+    assert "patch pods" in str(error)
     assert "infra/cluster" in str(error)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.names import INTERRUPTION, SURGE
+from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.lines import Line, Log
 from plimsoll_testbed.measure.measure import Measurement
@@ -117,23 +117,17 @@ def test_only_a_delete_with_a_shorter_grace_period_is_a_responders(watched: Watc
     assert not any(other in what and "delete" in what for _, what in watched.heard)
 
 
-def test_a_surge_and_its_end_are_told_and_the_owners_count_is_not(watched: WatchedCluster):
-    path = "/apis/apps/v1/namespaces/shop/deployments/web"
-    before = watched.rig_cluster.get("deployments", "shop", "web")
-    assert before is not None
-    count = before["spec"]["replicas"]
+def test_a_release_and_its_end_are_told_and_the_owners_count_is_not(watched: WatchedCluster):
+    pod = watched.pod("web-")
+    path = f"/api/v1/namespaces/shop/pods/{pod}"
+    watched.send("PATCH", path, {"metadata": {"annotations": {RELEASED: "i-1@noon"}}})
+    watched.send("PATCH", path, {"metadata": {"annotations": {RELEASED: None}}})
     watched.send(
-        "PATCH",
-        path,
-        {"metadata": {"annotations": {SURGE: "{}"}}, "spec": {"replicas": count + 2}},
+        "PATCH", "/apis/apps/v1/namespaces/shop/deployments/web", {"spec": {"replicas": 9}}
     )
-    watched.send(
-        "PATCH", path, {"metadata": {"annotations": {SURGE: None}}, "spec": {"replicas": count}}
-    )
-    watched.send("PATCH", path, {"spec": {"replicas": count + 1}})
     assert watched.heard == [
-        (0.0, f"scale Deployment shop/web to {count + 2} replicas"),
-        (0.0, f"put Deployment shop/web back to {count} replicas"),
+        (0.0, f"release Pod shop/{pod}"),
+        (0.0, f"undo-release Pod shop/{pod}"),
     ]
 
 

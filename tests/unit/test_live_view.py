@@ -269,8 +269,6 @@ def test_without_a_terminal_lines_come_once_and_how_things_stand_every_ten_secon
     [
         ("acted", {"action": "grow", "target": "asg base by 2", "because": "headroom for 9"},
          "grow asg base by 2: headroom for 9"),
-        ("acted", {"action": "finish-surge", "target": "Deployment web back to 3", "because": ""},
-         "put Deployment web back to 3"),
         ("action not done", {"action": "evict", "target": "Pod a", "because": "budget"},
          "not done: evict Pod a: budget"),
         ("would act", {"action": "evict", "target": "Pod a", "because": "it goes"},

@@ -10,18 +10,18 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import CHEAPEST, ClearCost, Scale, Uncordon
+from plimsoll.domain.actions import Uncordon, UndoRelease
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
+from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Taint
 from plimsoll.domain.uninstall import UninstallPlan, plan_uninstall
 from plimsoll.services.uninstall import UninstallService
 from plimsoll_cli.environment import Said
-from tests.support.builders import NOON, a_deployment, a_node, pods_of
+from tests.support.builders import NOON, a_deployment, a_node, a_pod, pods_of
 from tests.support.cli_environment import MemoryEnvironment, a_cluster, an_environment, interrupt
-from tests.support.observations import WEB, at, died, interrupted, looked, of, raised
+from tests.support.observations import at, died, interrupted, looked, of, released
 
 ADVICE = "rebalance-recommendation"
 
@@ -49,7 +49,7 @@ def test_a_node_that_was_only_advised_against_is_released_finished_with_or_not()
 
 @pytest.mark.parametrize("seconds", [0, 60, 125, 230])
 def test_a_node_that_goes_within_minutes_is_waited_for_and_nothing_else_is_touched(seconds):
-    web = raised(a_deployment(replicas=5), 3)
+    web = a_deployment(replicas=5)
     seen = looked([interrupted("spot"), advised("other")], pods_of("web", 5, node="od"), [web])
     left = plan_uninstall(seen, at(seconds))
     assert left.plan.steps == ()
@@ -89,70 +89,21 @@ def test_somebody_elses_cordon_stays():
     assert plan_uninstall(looked([node], []), NOON).clean
 
 
-def test_a_raised_count_goes_back_once_its_node_is_released():
-    web = raised(a_deployment(replicas=5), 3)
-    pods = [*pods_of("web", 2, node="spot"), *pods_of("more", 3, node="od")]
-    seen = looked([advised(), a_node("od")], pods, [web])
+def test_released_pods_on_nodes_that_stay_are_handed_back_to_their_replica_set():
+    pods = [released(pod) for pod in pods_of("web", 1, node="spot")]
+    seen = looked([advised(), a_node("od")], [*pods, a_pod("web-8", node="od")], [a_deployment()])
     plan = plan_uninstall(seen, NOON).plan
-    assert [type(action) for action in plan.actions] == [Uncordon, Scale]
-    [scale] = of(plan, Scale)
-    assert (scale.workload.ref, scale.replicas, scale.temporary) == (WEB, 3, None)
-
-
-def test_a_count_that_somebody_set_since_stands_and_only_our_note_goes():
-    web = replace(raised(a_deployment(replicas=5), 3), replicas=7)
-    [scale] = plan_uninstall(looked([a_node("od")], [], [web]), NOON).plan.actions
-    assert isinstance(scale, Scale)
-    assert (scale.replicas, scale.temporary) == (7, None)
-
-
-def test_a_count_waits_while_putting_it_back_would_take_pods_that_serve():
-    web = raised(a_deployment(replicas=4), 2)
-    pods = [
-        *pods_of("web", 2, node="dead"),
-        *pods_of("new", 2, node="od", ready=False),
-    ]
-    seen = looked([died(interrupted("dead")), a_node("od")], pods, [web])
-    left = plan_uninstall(replace(seen, parents=seen.parents | web_of_new(seen)), at(60))
-    assert left.plan.steps == ()
-    [words] = left.waiting
-    assert words.startswith("Deployment default/web keeps its 4 replicas until")
-
-
-def web_of_new(seen):
-    """Both ReplicaSets belong to the Deployment web."""
-    return dict.fromkeys(seen.parents, WEB)
-
-
-def test_pods_that_were_to_go_first_and_stay_are_as_dear_as_others_again():
-    cheap = [
-        replace(pod, annotations={DELETION_COST: str(CHEAPEST)})
-        for pod in pods_of("web", 1, node="od")
-    ]
-    web = a_deployment(replicas=1)
-    [clear] = plan_uninstall(looked([a_node("od")], cheap, [web]), NOON).plan.actions
-    assert isinstance(clear, ClearCost)
-    assert clear.pod == cheap[0]
-
-
-def test_they_stay_cheap_while_a_surplus_has_still_to_go():
-    cheap = [
-        replace(pod, annotations={DELETION_COST: str(CHEAPEST)})
-        for pod in pods_of("web", 2, node="od")
-    ]
-    seen = looked([a_node("od")], cheap, [a_deployment(replicas=1)])
-    assert plan_uninstall(seen, NOON).plan.steps == ()
+    assert [type(action) for action in plan.actions] == [Uncordon, UndoRelease]
+    assert [action.pod for action in of(plan, UndoRelease)] == pods
 
 
 def test_what_cannot_be_read_is_left_to_a_person_and_named():
     node = replace(a_node("spot"), unreadable="version 9")
-    web = replace(a_deployment(), annotations={SURGE: "{}"})
-    left = plan_uninstall(looked([node], [], [web]), NOON)
+    left = plan_uninstall(looked([node], []), NOON)
     assert left.plan.steps == ()
-    [about_node, about_web] = left.by_hand
+    [about_node] = left.by_hand
     assert "node spot" in about_node
     assert "version 9" in about_node
-    assert "Deployment default/web" in about_web
 
 
 # --- The service, over the hollow cluster ----------------------------------------------------------

@@ -4,7 +4,7 @@ A deployed function logs what it did, with its reasons, when it ends. The cluste
 at once, but not its reason, so the sentences here begin as those of `sentences.py` do.
 
 A change is the responder's if no controller of the cluster and no owner makes it: only a responder
-cordons nodes, uses the eviction API, shortens a grace period or changes the surge annotation.
+cordons nodes, uses the eviction API, shortens a grace period or releases a pod.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from plimsoll.domain.names import INTERRUPTION, SURGE
+from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll_testbed.measure.workload_metrics import left_by_eviction
 from plimsoll_testbed.model.hollow.conditions import controller_of, is_deleting, is_ready
-from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
@@ -37,8 +36,6 @@ def actions(resource: str, before: Json | None, after: Json) -> Iterator[str]:
             yield from _on_node(before, after)
         case "pods":
             yield from _on_pod(before, after)
-        case "deployments" | "statefulsets" | "replicasets":
-            yield from _on_workload(BY_PLURAL[resource].kind, before, after)
         case _:
             pass
 
@@ -68,23 +65,12 @@ def _on_pod(before: Json, after: Json) -> Iterator[str]:
             condition["type"] == "DisruptionTarget" for condition in conditions
         ):
             yield f"delete {name}"
+    elif _annotation(after, RELEASED) != _annotation(before, RELEASED):
+        yield f"{'undo-release' if _annotation(after, RELEASED) is None else 'release'} {name}"
     elif is_ready(after) and not is_ready(before) and not is_deleting(after):
         owner = controller_of(after)
         if owner is None or owner["kind"] != "DaemonSet":
             yield f"{name} is Ready on {spec['nodeName']}"
-
-
-def _on_workload(kind: str, before: Json, after: Json) -> Iterator[str]:
-    was, now = before["spec"].get("replicas"), after["spec"].get("replicas")
-    surge = _annotation(after, SURGE)
-    # The Deployment controller copies annotations and counts to ReplicaSets.
-    if was == now or controller_of(after) is not None or surge == _annotation(before, SURGE):
-        return
-    name = f"{kind} {after['metadata']['namespace']}/{after['metadata']['name']}"
-    if surge is None:
-        yield f"put {name} back to {now} replicas"
-    else:
-        yield f"scale {name} to {now} replicas"
 
 
 def _closed(node: Json) -> frozenset[str]:

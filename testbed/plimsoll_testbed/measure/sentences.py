@@ -18,8 +18,6 @@ _STEPS: Final = {
     "would act": "would ",
 }
 """Messages about one action, and how its sentence begins."""
-_VERBS: Final = {"finish-surge": "put"}
-"""Actions whose names do not read well before what they act on: "Deployment x back to 3"."""
 
 
 def sentence(message: str, facts: Mapping[str, object]) -> str:
@@ -31,14 +29,9 @@ def sentence(message: str, facts: Mapping[str, object]) -> str:
     """
     why = f": {facts['because']}" if facts.get("because") else ""
     if message in _STEPS and {"action", "target"} <= facts.keys():
-        return f"{_STEPS[message]}{_verb(facts)} {facts['target']}{why}"
+        return f"{_STEPS[message]}{facts['action']} {facts['target']}{why}"
     told = ", ".join(f"{name}={fact}" for name, fact in facts.items())
     return f"{message}: {told}" if told else message
-
-
-def _verb(facts: Mapping[str, object]) -> str:
-    action = str(facts["action"])
-    return _VERBS.get(action, action)
 
 
 def routine(what: str) -> bool:

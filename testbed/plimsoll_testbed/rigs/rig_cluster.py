@@ -12,16 +12,15 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.names import MIRROR, SURGE
+from plimsoll.domain.names import MIRROR, RELEASED
 from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.fleet import Fleet, Group
-from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.model.hollow.manifests import path_of
 from plimsoll_testbed.model.hollow.resources import BY_KIND
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.scenario.manifests import WORKLOADS, Manifest
+from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec, GroupSelector, ScaleEntry
 
 OWNER: Final = "kubectl"
@@ -192,14 +191,11 @@ class RigCluster(ABC):
         )
         if lost:
             yield f"{lost} pods of {self.name} are on nodes that are gone"
-        for kind in sorted(WORKLOADS):
-            for obj in self.all(BY_KIND[kind].plural):
-                meta = obj["metadata"]
-                # A Deployment's annotations are copied to its ReplicaSets, and stay there:
-                # k8s.io/kubernetes/pkg/controller/deployment/util, SetNewReplicaSetAnnotations.
-                own = controller_of(obj) is None
-                if own and SURGE in (meta.get("annotations") or {}):
-                    yield f"{kind} {meta['namespace']}/{meta['name']} is changed for a while"
+        released = sum(
+            1 for pod in self.all("pods") if RELEASED in (pod["metadata"].get("annotations") or {})
+        )
+        if released:
+            yield f"{released} pods of {self.name} are released"
 
     def _applied(self, obj: Json) -> str | None:
         """Create an object, or change it to what it says here; return why it was refused.

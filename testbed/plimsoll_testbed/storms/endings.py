@@ -10,15 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
+from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
-
-_COUNTED = ("deployments", "replicasets", "statefulsets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,19 +76,13 @@ def endings_wrong(
 def _left_changed(rig_cluster: HollowRigCluster, seen: Observation) -> Iterator[tuple[str, str]]:
     """Nothing is left changed once its interruption is over; a recommendation may wait for headroom for ever."""
     store = rig_cluster.cluster.store
-    waiting = {n.name for n in seen.nodes if n.interruption and n.interruption.phase == "open"}
-    unfinished = {
-        ref.name for ref, pods in seen.of_workload.items() if any(p.node in waiting for p in pods)
-    }
-    for kind in _COUNTED:
-        for obj in store.all(kind):
-            if SURGE in _annotations(obj) and obj["metadata"]["name"] not in unfinished:
-                yield "left-changed", f"{kind} {obj['metadata']['name']} is still changed"
     lives = {m.node for m in rig_cluster.fleet.alive()}
+    interrupted = {n.name for n in seen.nodes if n.interruption is not None}
     for pod in store.all("pods"):
-        stays = pod["spec"].get("nodeName") in lives and "deletionTimestamp" not in pod["metadata"]
-        if stays and DELETION_COST in _annotations(pod):
-            yield "left-changed", f"pod {pod['metadata']['name']} has a deletion cost"
+        node = pod["spec"].get("nodeName")
+        stays = node in lives and "deletionTimestamp" not in pod["metadata"]
+        if stays and node not in interrupted and RELEASED in _annotations(pod):
+            yield "left-released", f"pod {pod['metadata']['name']} is still released"
 
 
 def _left_open(

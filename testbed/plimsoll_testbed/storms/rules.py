@@ -13,18 +13,15 @@ from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.names import SURGE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
-from plimsoll_testbed.model.hollow.store import Store
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
-from plimsoll_testbed.storms.workload import GITOPS
-from plimsoll_testbed.storms.writes import GENERATIONS, KINDS, Write
+from plimsoll_testbed.storms.writes import GENERATIONS, Write
 
 type Wrong = tuple[str, str]
 DETECTED: Final = timedelta(seconds=5)
@@ -60,47 +57,9 @@ def judged(write: Write, situation: Situation) -> list[Wrong]:
         seen = situation.observe()
         pod = next((p for p in seen.pods if (p.namespace, p.name) == (namespace, write.name)), None)
         return [] if pod is None else list(_Removal(write, situation, seen, pod).wrong())
-    if plural in KINDS and "replicas" in write.body.get("spec", {}):
-        key = (situation.rig_cluster.name, namespace, KINDS[plural], write.name)
-        metrics = situation.measurement.workload_metrics.get(key)
-        return (
-            []
-            if metrics is None
-            else list(_scaling(write, metrics, situation.rig_cluster.cluster.store))
-        )
+    if plural not in {"pods", "nodes", "leases"}:
+        return [("workload-written", f"{write.method} {plural} {namespace}/{write.name}")]
     return []
-
-
-def _scaling(write: Write, metrics: WorkloadMetrics, store: Store) -> Iterator[Wrong]:
-    """A count is never set below the owner's, nor above it without a note of what to restore.
-
-    Where an autoscaler or a GitOps tool holds the declared count, it is not raised at all.
-    """
-    replicas = write.body["spec"]["replicas"]
-    note = (write.body.get("metadata", {}).get("annotations") or {}).get(SURGE)
-    what = f"{write.name} to {replicas}, and its owner declared {metrics.replicas}"
-    if replicas < metrics.replicas:
-        yield "scaled-below-declared", what
-    if replicas > metrics.replicas and note is None:
-        yield "raised-without-note", what
-    if replicas > metrics.replicas and (holder := _held(write, store)) is not None:
-        yield "raised-anothers", f"{what}, which {holder} holds"
-
-
-def _held(write: Write, store: Store) -> str | None:
-    """Return who holds the count of a workload to what is declared."""
-    plural, namespace = write.target.resource.plural, write.target.namespace or ""
-    for autoscaler in store.all("horizontalpodautoscalers"):
-        target = autoscaler["spec"]["scaleTargetRef"]
-        if (autoscaler["metadata"]["namespace"], target["kind"], target["name"]) == (
-            namespace,
-            KINDS[plural],
-            write.name,
-        ):
-            return "an autoscaler"
-    fields = store.must_get(plural, namespace, write.name)["metadata"].get("managedFields", ())
-    holders = {e["manager"] for e in fields if "f:replicas" in e["fieldsV1"].get("f:spec", {})}
-    return GITOPS if GITOPS in holders else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +95,7 @@ class _Removal:
         if not pod.serving:
             return
         late = deadline is not None and self.write.now >= deadline - timedelta(
-            seconds=pod.grace_seconds
+            seconds=pod.stop_seconds
         )
         if not late and not self._observations_are_old():
             yield from self._early(node)
@@ -167,8 +126,8 @@ class _Removal:
             return
         mates = [p for p in self.seen.of_workload.get(owner, ()) if self._serves(p)]
         staying = [p for p in mates if self._stays(p)]
-        if len(staying) >= metrics.replicas:
-            return
+        if len(staying) >= metrics.replicas or len(mates) > metrics.replicas:
+            return  # as many as declared serve on without it
         if len(mates) - 1 < metrics.floor:
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
             yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {metrics.floor}"

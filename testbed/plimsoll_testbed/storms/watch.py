@@ -23,7 +23,6 @@ from plimsoll_testbed.rigs.simulated.time import Invocation
 from plimsoll_testbed.storms.model import CLUSTER
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 from plimsoll_testbed.storms.rules import Situation, Wrong, judged
-from plimsoll_testbed.storms.scaleins import ScaleIns
 from plimsoll_testbed.storms.writes import Write
 
 WATCHER: Final = "storms"
@@ -62,7 +61,6 @@ class Watch:
             simulation.clock,
             workers=SerialWorkers(),
         )
-        self.scale_ins = ScaleIns(self.rig_cluster, simulation.measurement, self.note)
         self._desired: dict[str, int] = {}
         self.rig_cluster.cluster.api = _WatchedApi(self, responder, lease_for_all=lease_for_all)
 
@@ -126,7 +124,6 @@ class _WatchedApi(HollowApi):
         self._watch = watch
         self._user = user
         self._lease_for_all = lease_for_all
-        self._unattributable: set[str] = set()
         """Workloads whose owner declared the count that a temporary change had set already."""
 
     @override
@@ -149,14 +146,8 @@ class _WatchedApi(HollowApi):
         if about_lease or target is None or not target.name or method == "GET":
             return super().handle(method, path, query, body, content_type, now=now, user=user)
         write = Write(method=method, target=target, name=target.name, body=body or {}, now=now)
-        ours = ours and path not in self._unattributable
-        with self._watch.scale_ins.during(write, ours=ours):
-            wrong = self._watch.judge(write) if ours else []
-            revision = self.store.revision
-            answer = super().handle(method, path, query, body, content_type, now=now, user=user)
-        if path.endswith("/scale") and self.store.revision == revision:
-            # A no-op write leaves no trace: the count is the owner's now, and nothing shows it.
-            self._unattributable.add(path.removesuffix("/scale"))
+        wrong = self._watch.judge(write) if ours else []
+        answer = super().handle(method, path, query, body, content_type, now=now, user=user)
         for violation in wrong if answer.status < _FAILED else ():  # what was refused did no harm
             self._watch.note(*violation)
         return answer

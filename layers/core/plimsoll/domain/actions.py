@@ -7,22 +7,16 @@ waves, those of one wave side by side. To add an action, write its class here an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import IntEnum
-from typing import ClassVar, Final, override
+from typing import ClassVar, override
 
 from plimsoll.domain.errors import Blocked, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.names import DELETION_COST
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.surge_replicas import SurgeReplicas
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.workloads import ReplicaSet
 from plimsoll.domain.writers import Writers
-
-CHEAPEST: Final = -2147483647
-"""The lowest deletion cost that a 32-bit field takes, but one: -2147483648 has no negation."""
 
 
 class Wave(IntEnum):
@@ -33,7 +27,7 @@ class Wave(IntEnum):
     CAPACITY = 1
     """New nodes take the longest."""
     REPLACE = 2
-    """More replicas, before any pod leaves."""
+    """Replacements, before any pod leaves."""
     LEAVE = 3
     """Evictions and deletions of pods."""
     CLOSE = 4
@@ -118,53 +112,36 @@ class Grow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """Set the replicas of a workload together with the record of what to restore.
+class Release(AboutPod):
+    """Hand a pod from its ReplicaSet to its Deployment: another is made, while this one serves on."""
 
-    `temporary` None means that the count is the owner's own again.
-    """
-
-    verb: ClassVar[str] = "scale"
+    verb: ClassVar[str] = "release"
     wave: ClassVar[Wave] = Wave.REPLACE
 
-    workload: Workload
-    replicas: int
-    temporary: SurgeReplicas | None
-    reason: str
-
-    @property
-    def target(self) -> str:
-        """The workload and the count."""
-        return f"{self.workload.ref} to {self.replicas} replicas"
+    owner: Ref
+    """Its Deployment, which becomes the controlling owner."""
+    owner_uid: str
+    """As its ReplicaSet names the Deployment: for a wrong UID, garbage collection deletes the pod."""
+    interruption: str
+    """The identity of the interruption that it is released for."""
 
     def perform(self, writers: Writers) -> None:
-        """Patch the workload once."""
-        record = None if self.temporary is None else self.temporary.to_record()
-        writers.cluster.scale(self.workload, self.replicas, record)
+        """Patch the pod once."""
+        writers.cluster.release(self.pod, self.owner, self.owner_uid, self.interruption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
-    """Start a rolling restart of a workload, as `kubectl rollout restart` does.
+class UndoRelease(AboutPod):
+    """Hand a released pod back to its ReplicaSet, which then deletes a pod that it has too many."""
 
-    The annotation stays: taking it off would roll the workload over once more.
-    """
-
-    verb: ClassVar[str] = "restart"
+    verb: ClassVar[str] = "undo-release"
     wave: ClassVar[Wave] = Wave.REPLACE
 
-    workload: Workload
-    at: datetime
-    reason: str
-
-    @property
-    def target(self) -> str:
-        """The workload."""
-        return str(self.workload.ref)
+    replica_set: ReplicaSet
 
     def perform(self, writers: Writers) -> None:
-        """Patch the workload once."""
-        writers.cluster.restart(self.workload, self.at)
+        """Patch the pod once: label, owner and annotation together."""
+        writers.cluster.undo_release(self.pod, self.replica_set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,36 +187,6 @@ class ForceDelete(AboutPod):
     def perform(self, writers: Writers) -> None:
         """Delete it without a grace period."""
         writers.cluster.delete(self.pod, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishSurge:
-    """Make the pods on interrupted nodes the cheapest to delete, then set the replicas back.
-
-    Both in one action: if the count were set back before every cost is set, the ReplicaSet would
-    delete pods that should stay.
-    Source: https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost
-    """
-
-    verb: ClassVar[str] = "finish-surge"
-    wave: ClassVar[Wave] = Wave.LEAVE
-
-    workload: Workload
-    replicas: int
-    evictable: tuple[Pod, ...]
-    reason: str
-
-    @property
-    def target(self) -> str:
-        """The workload and the count."""
-        return f"{self.workload.ref} back to {self.replicas} replicas"
-
-    def perform(self, writers: Writers) -> None:
-        """Patch each of these pods, then the workload."""
-        for pod in self.evictable:
-            if pod.annotations.get(DELETION_COST) != str(CHEAPEST):
-                writers.cluster.set_deletion_cost(pod, CHEAPEST)
-        writers.cluster.scale(self.workload, self.replicas, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,31 +281,17 @@ class CompleteLifecycle(AboutNode):
         writers.cluster.record(self.node, self.interruption)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearCost(AboutPod):
-    """Take our deletion cost off a pod that stays."""
-
-    verb: ClassVar[str] = "clear-cost"
-    wave: ClassVar[Wave] = Wave.CLOSE
-
-    def perform(self, writers: Writers) -> None:
-        """Patch the pod once."""
-        writers.cluster.set_deletion_cost(self.pod, None)
-
-
 type Action = (
     Cordon
     | Uncordon
     | Grow
-    | Scale
-    | Restart
+    | Release
+    | UndoRelease
     | Evict
     | ForceDelete
-    | FinishSurge
     | OutOfService
     | Record
     | TerminateInstance
     | CompleteLifecycle
-    | ClearCost
 )
 """Every action. The executor takes no other."""

@@ -9,17 +9,16 @@ from datetime import datetime
 from functools import cached_property
 from typing import Self
 
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.floors import budget_keeps, ready_floor
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.names import IGNORE, SURGE
+from plimsoll.domain.names import IGNORE
 from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.eligibility import why_not_released
 from plimsoll.domain.selectors import matches
-from plimsoll.domain.surge_replicas import SurgeReplicas
 from plimsoll.domain.workloads import Budget, Workload
 
 _STAYS_PUT = {"DaemonSet", "Node"}
@@ -96,7 +95,7 @@ def is_gone(seen: Observation, node: Node) -> bool:
 def disruptions_of(
     seen: Observation, interrupted: InterruptedNodes, now: datetime
 ) -> list[WorkloadDisruption]:
-    """Return every workload with pods to move or on their way out, or with a change of ours."""
+    """Return every workload with pods to move or on their way out, or released."""
     found: dict[Ref, list[EvictablePod]] = defaultdict(list)
     for node in interrupted.nodes:
         interruption = interrupted.interruption[node.name]
@@ -107,10 +106,16 @@ def disruptions_of(
                 continue
             moving = found[_ref(seen, pod)]
             if pod.deleting is None:
-                moving.append(EvictablePod(pod=pod, deadline=interruption.deadline))
-    for workload in seen.workloads:
-        if SURGE in workload.annotations:
-            found.setdefault(workload.ref, [])
+                moving.append(
+                    EvictablePod(
+                        pod=pod,
+                        interruption=interruption.identity,
+                        deadline=interruption.deadline,
+                    )
+                )
+    for pod in seen.pods:
+        if pod.released and pod.deleting is None and (owner := seen.owner(pod)) is not None:
+            found.setdefault(owner, [])
     return [
         _disruption(seen, interrupted, ref, evictable, now)
         for ref, evictable in sorted(found.items())
@@ -141,12 +146,7 @@ def _disruption(
 ) -> WorkloadDisruption:
     workload = seen.workload.get(ref)
     pods = tuple(seen.of_workload.get(ref) or (d.pod for d in evictable))
-    temporary, unreadable = _note(workload)
-    replicas = len(pods)
-    if workload is not None:
-        replicas = workload.replicas
-        if temporary is not None and replicas == temporary.set_to:
-            replicas = temporary.restore
+    replicas = len(pods) if workload is None else workload.replicas
     budgets = _budgets(seen, ref, pods)
     return WorkloadDisruption(
         ref=ref,
@@ -158,8 +158,12 @@ def _disruption(
         replicas=replicas,
         floor=_floor(ref, workload, budgets, replicas),
         budgets=budgets,
-        temporary=temporary,
-        unreadable=unreadable,
+        not_releasable={
+            one.pod.uid: why
+            for one in evictable
+            if not one.pod.released and (why := why_not_released(seen, workload, one.pod))
+        },
+        current=seen.current.get(ref),
         claims=seen.claims,
         now=now,
     )
@@ -171,16 +175,6 @@ def _dead(seen: Observation, pod: Pod) -> bool:
         return False
     node = seen.node.get(pod.node)
     return node is None or is_gone(seen, node)
-
-
-def _note(workload: Workload | None) -> tuple[SurgeReplicas | None, str | None]:
-    text = None if workload is None else workload.annotations.get(SURGE)
-    if text is None:
-        return None, None
-    try:
-        return SurgeReplicas.from_record(text), None
-    except BadInput as error:
-        return None, str(error)
 
 
 def _budgets(seen: Observation, ref: Ref, pods: tuple[Pod, ...]) -> tuple[Budget, ...]:
@@ -205,7 +199,9 @@ def _floor(ref: Ref, workload: Workload | None, budgets: tuple[Budget, ...], rep
         default=0,
     )
     if workload is None:
-        return min(keeps, replicas)
+        # How many its controller wants is not known: what there is must do, but for one.
+        alone = ref.kind in {"Pod", "Job"}
+        return min(keeps if alone else max(keeps, replicas - 1), replicas)
     return ready_floor(
         ref.kind,
         replicas,

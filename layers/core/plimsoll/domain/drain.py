@@ -18,7 +18,6 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.last_call import LAST_CALL
-from plimsoll.domain.replace.swap import restore
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
 
@@ -54,10 +53,7 @@ def plan_drain(
     for disruption in disruptions:
         _plan_late(disruption, draft, headroom, now)
     for disruption in sorted(disruptions, key=_urgency):
-        if disruption.evictable:
-            _plan_moves(_without_late(disruption, now), draft, headroom)
-        else:
-            _plan_rest(disruption, draft)
+        _plan_moves(_without_late(disruption, now), draft, headroom)
     for node, action in finalize_steps(seen, interrupted, now):
         draft.add(action, {node})
     here = by_node(disruptions)
@@ -123,7 +119,7 @@ def _under_way(disruptions: Iterable[WorkloadDisruption], interrupted: Interrupt
     if any(i.deadline and i.phase == "open" for i in interrupted.interruption.values()):
         return True
     return any(
-        disruption.temporary or (disruption.evictable and way_of(disruption)[0] is not LAST_CALL)
+        disruption.released or (disruption.evictable and way_of(disruption)[0] is not LAST_CALL)
         for disruption in disruptions
     )
 
@@ -151,7 +147,7 @@ def _plan_late(
 
 def _last_call(one: EvictablePod, now: datetime) -> Evict:
     grace = one.clamped_grace(now)
-    reason = f"its latest safe start has come: it may need {one.pod.grace_seconds} s to stop"
+    reason = f"its latest safe start has come: it may need {one.pod.stop_seconds} s to stop"
     if grace is not None:
         reason += f", of which {grace} s are left"
     return Evict(pod=one.pod, grace_seconds=grace, overrule=True, reason=reason)
@@ -159,7 +155,10 @@ def _last_call(one: EvictablePod, now: datetime) -> Evict:
 
 def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom) -> None:
     """Go on with pods that still have time; what is left of a disruption may be nothing."""
-    if not disruption.evictable:
+    patient = tuple(one for one in disruption.evictable if one.pod.restarts)
+    if len(patient) < len(disruption.evictable):  # it may finish or checkpoint until its last call
+        disruption = replace(disruption, evictable=patient)
+    if not (disruption.evictable or disruption.released):
         return
     nodes = draft.interrupted.nodes_of(disruption)
     way, why = way_of(disruption)
@@ -168,10 +167,3 @@ def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroo
         draft.add(action, nodes)
     if steps.waiting is not None:
         draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
-
-
-def _plan_rest(disruption: WorkloadDisruption, draft: _Draft) -> None:
-    """Put back what was changed for a while."""
-    action = restore(disruption)
-    if action is not None:
-        draft.add(action, draft.interrupted.nodes_of(disruption))

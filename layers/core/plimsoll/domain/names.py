@@ -9,8 +9,15 @@ PREFIX: Final = "plimsoll.dev/"
 INTERRUPTION: Final = "plimsoll.dev/interruption"
 """On a Node: the annotation with the record, and the key of the taint."""
 
-SURGE: Final = "plimsoll.dev/temporary"
-"""On a workload: the annotation with what was changed for a while, and the value to restore."""
+RELEASED: Final = "plimsoll.dev/released"
+"""On a pod, annotation: the interruption for which it was released from its ReplicaSet."""
+
+STOP_SECONDS: Final = "plimsoll.dev/stop-seconds"
+"""On a pod, annotation: how long it needs to stop, as its owner states it."""
+
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+"""On a pod of a Deployment, label: which of its ReplicaSets the pod counts for.
+https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label"""
 
 IGNORE: Final = "plimsoll.dev/ignore"
 """On a workload or pod, label or annotation: leave it alone when "true"."""
@@ -21,9 +28,9 @@ RENEW: Final = "plimsoll.dev/renew"
 NAMESPACE: Final = "plimsoll"
 LEASE: Final = "drains"
 
+REVISION: Final = "deployment.kubernetes.io/revision"
+"""On a ReplicaSet, annotation: counted by the Deployment controller."""
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
-"""On a pod template: what `kubectl rollout restart` writes there."""
 MIRROR: Final = "kubernetes.io/config.mirror"
 ZONE: Final = "topology.kubernetes.io/zone"
 ZONE_LABELS: Final = (ZONE, "topology.ebs.csi.aws.com/zone")

@@ -8,7 +8,7 @@ caller decides whether one bad object spoils the observation of a cluster or is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, Final
@@ -19,8 +19,18 @@ from plimsoll.domain.fields import Field
 from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import OwnerKind, Pod, Ref, Selector
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.scheduling import read_scheduling, read_selector
-from plimsoll.domain.workloads import Budget, Claim, Workload
+from plimsoll.domain.selectors import NOTHING
+from plimsoll.domain.stop_time import stop_seconds
+from plimsoll.domain.workloads import (
+    Budget,
+    Claim,
+    LabelSelection,
+    Quota,
+    ReplicaSet,
+    Workload,
+)
 
 type Json = Mapping[str, Any]
 
@@ -28,6 +38,17 @@ _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The age of an object that does not say when it was made."""
 _INSTANCE: Final = re.compile(r"aws:///[^/]*/(i-[0-9a-f]+)$")
 _ONE_NODE: Final = {"ReadWriteOnce", "ReadWriteOncePod"}
+_OF_PODS: Final = {
+    "pods": "pods",
+    "count/pods": "pods",
+    "cpu": "cpu",
+    "requests.cpu": "cpu",
+    "memory": "memory",
+    "requests.memory": "memory",
+}
+"""What a ResourceQuota may limit of pods -> the name of a pod's own request."""
+_UNLIMITED: Final = 2**62
+_REVISION: Final = re.compile(r"[0-9]{1,9}")
 
 
 def _naming[T](kind: str) -> Callable[[Callable[[Field], T]], Callable[[Json], T]]:
@@ -87,6 +108,8 @@ def parse_pod(obj: Field) -> Pod:
     name, namespace = metadata["name"].text(), metadata["namespace"].text("default")
     labels, annotations = metadata["labels"].pairs(), metadata["annotations"].pairs()
     owner = _owner(metadata["ownerReferences"], namespace)
+    node = spec["nodeName"].text() or None
+    scheduling = read_scheduling(spec, labels, name)
     return Pod(
         namespace=namespace,
         name=name,
@@ -95,15 +118,19 @@ def parse_pod(obj: Field) -> Pod:
         labels=labels,
         annotations=annotations,
         owner=owner,
-        node=spec["nodeName"].text() or None,
+        node=node,
         phase=status["phase"].text("Pending"),
         ready=_condition(status, "Ready"),
+        ready_since=_since(status, "Ready"),
         deleting=metadata["deletionTimestamp"].optional_time(),
         created=metadata["creationTimestamp"].optional_time() or _LONG_AGO,
-        grace_seconds=spec["terminationGracePeriodSeconds"].whole(30),
+        grace_seconds=(grace := spec["terminationGracePeriodSeconds"].whole(30)),
+        stop_seconds=stop_seconds(grace, annotations, volumes=bool(scheduling.claims)),
+        generate_name=metadata["generateName"].text(),
         priority=spec["priority"].whole(),
         mirror=names.MIRROR in annotations or (owner is not None and owner.kind == OwnerKind.NODE),
-        scheduling=read_scheduling(spec, labels, name),
+        restarts=spec["restartPolicy"].text("Always") != "Never",
+        scheduling=scheduling,
     )
 
 
@@ -121,6 +148,8 @@ def parse_deployment(obj: Field) -> Workload:
         strategy=spec["strategy"]["type"].text("RollingUpdate"),
         rolling_out=_lags(obj) or status["replicas"].whole() > status["updatedReplicas"].whole(),
         paused=spec["paused"].flag(),
+        min_ready_seconds=spec["minReadySeconds"].whole(),
+        replica_failure=_message(status, "ReplicaFailure"),
     )
 
 
@@ -153,6 +182,64 @@ def parse_stateful_set(obj: Field) -> Workload:
 def parse_replica_set(obj: Field) -> Workload:
     """Read a ReplicaSet. It has no rollouts of its own."""
     return _workload(obj, OwnerKind.REPLICA_SET, rolling_out=False)
+
+
+@_naming("ReplicaSet")
+def parse_owned_replica_set(obj: Field) -> ReplicaSet | None:
+    """Read what a release needs to know of a ReplicaSet; None where nobody controls it."""
+    metadata = obj["metadata"]
+    namespace = metadata["namespace"].text("default")
+    for reference in metadata["ownerReferences"].each():
+        if reference["controller"].flag():
+            revision = metadata["annotations"].pairs().get(names.REVISION, "0")
+            return ReplicaSet(
+                ref=_ref("ReplicaSet", metadata),
+                uid=metadata["uid"].text(),
+                hash=metadata["labels"].pairs().get(names.POD_TEMPLATE_HASH, ""),
+                controller=Ref(reference["kind"].text(), namespace, reference["name"].text()),
+                controller_uid=reference["uid"].text(),
+                revision=int(revision) if _REVISION.fullmatch(revision) else 0,
+            )
+    return None
+
+
+@_naming("Service")
+def parse_service(obj: Field) -> LabelSelection:
+    """Read a Service. One without a selector selects no pod."""
+    labels = obj["spec"]["selector"].pairs()
+    selector = Selector(labels=labels) if labels else NOTHING
+    return LabelSelection(ref=_ref("Service", obj["metadata"]), selector=selector)
+
+
+@_naming("NetworkPolicy")
+def parse_network_policy(obj: Field) -> LabelSelection:
+    """Read a NetworkPolicy, as far as it selects the pods that it is for."""
+    selector = read_selector(obj["spec"]["podSelector"])
+    return LabelSelection(ref=_ref("NetworkPolicy", obj["metadata"]), selector=selector)
+
+
+@_naming("ResourceQuota")
+def parse_quota(obj: Field) -> Quota:
+    """Read what pods may still request under a ResourceQuota.
+
+    https://kubernetes.io/docs/concepts/policy/resource-quotas/
+    """
+    hard, used = (_limited(obj["status"][key]) for key in ("hard", "used"))
+    left = Resources.parse(hard) - Resources.parse({name: used.get(name, "0") for name in hard})
+    return Quota(
+        ref=_ref("ResourceQuota", obj["metadata"]),
+        left=Resources(
+            cpu=left.cpu if "cpu" in hard else _UNLIMITED,
+            memory=left.memory if "memory" in hard else _UNLIMITED,
+            pods=left.pods if "pods" in hard else _UNLIMITED,
+        ),
+    )
+
+
+def _limited(amounts: Field) -> dict[str, str]:
+    """Return what a quota says of pods, under the names that a pod's own requests have."""
+    named = amounts.pairs()
+    return {_OF_PODS[name]: amount for name, amount in named.items() if name in _OF_PODS}
 
 
 @_naming("PodDisruptionBudget")
@@ -212,20 +299,8 @@ def _workload(obj: Field, kind: OwnerKind, **more: Any) -> Workload:
         selector=read_selector(spec["selector"]),
         replicas=spec["replicas"].whole(1),
         scheduling=read_scheduling(template["spec"], template["metadata"]["labels"].pairs()),
-        managers=tuple(dict.fromkeys(_managers(metadata["managedFields"]))),
         **more,
     )
-
-
-def _managers(entries: Field) -> Iterator[str]:
-    """Yield who manages `spec.replicas`; an entry that does not say which fields counts too.
-
-    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
-    """
-    for entry in entries.each():
-        fields = entry["fieldsV1"]
-        if fields.value is None or fields["f:spec"]["f:replicas"].value is not None:
-            yield entry["manager"].text()
 
 
 @_naming("PersistentVolume")
@@ -266,6 +341,20 @@ def _condition(status: Field, kind: str) -> bool:
     return any(
         c["type"].value == kind and c["status"].value == "True" for c in status["conditions"].each()
     )
+
+
+def _since(status: Field, kind: str) -> datetime | None:
+    for condition in status["conditions"].each():
+        if condition["type"].value == kind:
+            return condition["lastTransitionTime"].optional_time()
+    return None
+
+
+def _message(status: Field, kind: str) -> str | None:
+    for condition in status["conditions"].each():
+        if condition["type"].value == kind and condition["status"].value == "True":
+            return condition["message"].text() or condition["reason"].text() or kind
+    return None
 
 
 def _owner(references: Field, namespace: str) -> Ref | None:

@@ -9,8 +9,15 @@ from functools import cached_property
 
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.workloads import Budget, Claim, Workload
+from plimsoll.domain.pods import OwnerKind, Pod, Ref
+from plimsoll.domain.workloads import (
+    Budget,
+    Claim,
+    LabelSelection,
+    Quota,
+    ReplicaSet,
+    Workload,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +34,11 @@ class Observation:
     budgets: Sequence[Budget] = ()
     claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
     """By (namespace, name)."""
-    parents: Mapping[Ref, Ref] = field(default_factory=dict)
-    """ReplicaSet -> the Deployment that owns it."""
-    revisions: Mapping[Ref, str] = field(default_factory=dict)
-    """Workload -> name of its newest ReplicaSet, or its update revision."""
+    replica_sets: Mapping[Ref, ReplicaSet] = field(default_factory=dict)
+    """Those that have a controller, by reference."""
+    label_selections: Sequence[LabelSelection] = ()
+    """Services and NetworkPolicies."""
+    quotas: Sequence[Quota] = ()
     groups: Sequence[NodeGroup] = ()
     gone: frozenset[str] = frozenset()
     """Instance ids that EC2 says are terminated."""
@@ -72,6 +80,18 @@ class Observation:
 
     def owner(self, pod: Pod) -> Ref | None:
         """Return the workload that a pod belongs to: the Deployment above its ReplicaSet."""
-        if pod.owner is None:
-            return None
-        return self.parents.get(pod.owner, pod.owner)
+        origin = pod.owner
+        if origin is None and pod.released and pod.generate_name:
+            origin = Ref(OwnerKind.REPLICA_SET, pod.namespace, pod.generate_name[:-1])
+            return self.replica_sets[origin].controller if origin in self.replica_sets else None
+        above = None if origin is None else self.replica_sets.get(origin)
+        return origin if above is None else above.controller
+
+    @cached_property
+    def current(self) -> Mapping[Ref, ReplicaSet]:
+        """The newest ReplicaSet of each Deployment."""
+        newest: dict[Ref, ReplicaSet] = {}
+        for each in self.replica_sets.values():
+            known = newest.get(each.controller, each)
+            newest[each.controller] = max(known, each, key=lambda r: (r.revision, r.ref.name))
+        return newest

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import override
 
+from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED
 from plimsoll.domain.quantities import Resources
 
 
@@ -138,18 +139,32 @@ class Pod:
     phase: str = "Pending"
     ready: bool = False
     """The Ready condition. A terminating pod may still be ready here: see `serving`."""
+    ready_since: datetime | None = None
+    """When the Ready condition last changed."""
     deleting: datetime | None = None
     """When its grace period ends (deletionTimestamp), once it was asked to stop."""
     created: datetime
     grace_seconds: int = 30
+    """Its termination grace period: the most that it may take to stop."""
+    stop_seconds: int = 30
+    """How long it needs to stop: see `plimsoll.domain.stop_time`."""
+    generate_name: str = ""
+    """The name of its ReplicaSet and a dash, for a pod that a ReplicaSet made. It never changes."""
     priority: int = 0
     mirror: bool = False
+    restarts: bool = True
+    """Whether its containers are started again: not with `restartPolicy: Never`."""
     scheduling: Scheduling
 
     @property
     def serving(self) -> bool:
         """Ready, and not asked to stop."""
         return self.ready and self.deleting is None
+
+    @property
+    def released(self) -> bool:
+        """Whether it was handed from its ReplicaSet to its Deployment, and still is."""
+        return RELEASED in self.annotations and POD_TEMPLATE_HASH not in self.labels
 
     @property
     def finished(self) -> bool:

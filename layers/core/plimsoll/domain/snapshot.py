@@ -58,7 +58,7 @@ def _contention(seen: Observation, contention: Contention, waiting: list[Pod]) -
         if pod.deleting is None:
             contention.join(pod)
     for workload in seen.workloads:
-        pods = seen.of_workload.get(workload.ref, ())
+        pods = [p for p in seen.of_workload.get(workload.ref, ()) if not p.released]
         stopping = [p for p in pods if p.deleting is not None]
         owed = max(0, workload.replicas - (len(pods) - len(stopping)))
         for pod in stopping[:owed]:

@@ -1,4 +1,4 @@
-"""What is open in a cluster: interruptions, and changes of ours that are still to be taken back.
+"""What is open in a cluster: interruptions, and released pods that still stand.
 
 Everything is read off the objects themselves, so it is true whoever wrote it, and needs no database.
 """
@@ -9,14 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.finalize import left_on
-from plimsoll.domain.names import SURGE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.reports import Report
-from plimsoll.domain.surge_replicas import SurgeReplicas
 
 ZONES = "*"
 """The cluster that reports of zones are kept under: a zone belongs to none."""
@@ -39,17 +35,6 @@ class OpenInterruption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SurgeChange:
-    """A workload whose replicas are raised for a while."""
-
-    workload: Ref
-    replicas: int
-    restore: int | None
-    """What its owner declared; None when our note cannot be read."""
-    unreadable: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneNotice:
     """Traffic is shifted away from a zone."""
 
@@ -64,12 +49,13 @@ class Status:
 
     cluster: str
     interruptions: tuple[OpenInterruption, ...]
-    changes: tuple[SurgeChange, ...]
+    released: tuple[str, ...]
+    """Released pods that were not evicted yet, as `namespace/name`."""
 
     @property
     def quiet(self) -> bool:
         """Whether nothing is open."""
-        return not self.interruptions and not self.changes
+        return not self.interruptions and not self.released
 
 
 def status_of(seen: Observation) -> Status:
@@ -78,7 +64,7 @@ def status_of(seen: Observation) -> Status:
     return Status(
         cluster=seen.cluster,
         interruptions=tuple(sorted(found, key=_by_deadline)),
-        changes=tuple(_changes(seen)),
+        released=tuple(sorted(str(p) for p in seen.pods if p.released and p.deleting is None)),
     )
 
 
@@ -127,21 +113,3 @@ def _interruption(seen: Observation, node: Node) -> OpenInterruption:
 
 def _by_deadline(one: OpenInterruption) -> tuple[bool, str, str]:
     return one.deadline is None, one.deadline.isoformat() if one.deadline else "", one.node
-
-
-def _changes(seen: Observation) -> list[SurgeChange]:
-    found = []
-    for workload in sorted(seen.workloads, key=lambda w: w.ref):
-        text = workload.annotations.get(SURGE)
-        if text is None:
-            continue
-        try:
-            restore, why = SurgeReplicas.from_record(text).restore, None
-        except BadInput as error:
-            restore, why = None, str(error)
-        found.append(
-            SurgeChange(
-                workload=workload.ref, replicas=workload.replicas, restore=restore, unreadable=why
-            )
-        )
-    return found

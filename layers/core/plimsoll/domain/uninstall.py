@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import CHEAPEST, Action, ClearCost, Uncordon
+from plimsoll.domain.actions import Action, Uncordon
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, is_gone
 from plimsoll.domain.interruptions import Interruption
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SURGE
+from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.replace.disruption import WorkloadDisruption
-from plimsoll.domain.replace.swap import restore
+from plimsoll.domain.replace.release import undo
 
 SOON: Final = timedelta(minutes=10)
 """A deadline nearer than this is waited for. Maintenance in two weeks is not."""
@@ -34,19 +33,17 @@ class UninstallPlan:
     plan: Plan = field(default_factory=Plan)
     interrupted: tuple[str, ...] = ()
     """Drains that have to end first. While there is one, nothing is planned."""
-    waiting: tuple[str, ...] = ()
-    """Counts that cannot go back yet without taking pods that serve."""
     by_hand: tuple[str, ...] = ()
     """What we wrote and cannot read any more, with what to do about it."""
 
     @property
     def clean(self) -> bool:
         """Whether nothing of ours is left that outlasts us."""
-        return not (self.plan.steps or self.interrupted or self.waiting or self.by_hand)
+        return not (self.plan.steps or self.interrupted or self.by_hand)
 
 
 def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
-    """Decide what to put back now; asked again until nothing is left, as counts go back slowly."""
+    """Decide what to put back now; asked again until nothing is left."""
     interrupted = tuple(_interrupted_soon(seen, now))
     if interrupted:
         return UninstallPlan(interrupted=interrupted)
@@ -59,17 +56,17 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
         ],
     )
     leaving = InterruptedNodes.of(after)
-    raised = [c for c in disruptions_of(after, leaving, now) if _raised(c)]
-    counts = [
-        (disruption, restore(disruption)) for disruption in raised if disruption.unreadable is None
-    ]
     actions: list[Action] = [
         Uncordon(node=n, reason="Plimsoll leaves the cluster, and nothing says that it goes soon")
         for n in seen.nodes
         if n.name in released
     ]
-    actions += [action for _, action in counts if action is not None]
-    actions += _dear_again(after, leaving)
+    actions += [
+        undo(disruption, pod, "Plimsoll leaves the cluster")
+        for disruption in disruptions_of(after, leaving, now)
+        for pod in disruption.released
+        if pod.node not in leaving.names
+    ]
     return UninstallPlan(
         plan=Plan(
             steps=tuple(
@@ -77,13 +74,7 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
                 for action in sorted(actions, key=lambda action: action.wave)
             )
         ),
-        waiting=tuple(
-            f"{disruption.ref} keeps its {disruption.workload.replicas} replicas until as many as its owner "
-            f"declared ({disruption.replicas}) are Ready on nodes that stay"
-            for disruption, action in counts
-            if action is None and disruption.workload is not None
-        ),
-        by_hand=(*_unreadable_nodes(seen.nodes), *_unreadable_counts(raised)),
+        by_hand=tuple(_unreadable_nodes(seen.nodes)),
     )
 
 
@@ -115,36 +106,10 @@ def _outlives_us(seen: Observation, node: Node, now: datetime) -> bool:
     return not (is_gone(seen, node) or (overdue and not node.ready))
 
 
-def _raised(disruption: WorkloadDisruption) -> bool:
-    return disruption.workload is not None and SURGE in disruption.workload.annotations
-
-
-def _dear_again(seen: Observation, leaving: InterruptedNodes) -> Iterator[Action]:
-    """Yield the pods that we made cheap and that stay: not before a surplus of theirs is gone."""
-    for workload in seen.workloads:
-        pods = [p for p in seen.of_workload.get(workload.ref, ()) if p.deleting is None]
-        if SURGE in workload.annotations or len(pods) > workload.replicas:
-            continue
-        for pod in pods:
-            if pod.annotations.get(DELETION_COST) == str(CHEAPEST) and (
-                pod.node not in leaving.names
-            ):
-                yield ClearCost(pod=pod, reason="it stays, and was to go first")
-
-
 def _unreadable_nodes(nodes: Sequence[Node]) -> Iterator[str]:
     for node in nodes:
         if node.unreadable is not None:
             yield (
                 f"the record on node {node.name} cannot be read ({node.unreadable}): uncordon the "
                 f"node if it stays, then take its taint and annotation {INTERRUPTION} off"
-            )
-
-
-def _unreadable_counts(raised: Sequence[WorkloadDisruption]) -> Iterator[str]:
-    for disruption in raised:
-        if disruption.unreadable is not None:
-            yield (
-                f"the note on {disruption.ref} cannot be read ({disruption.unreadable}): set its replicas, "
-                f"then take its annotation {SURGE} off"
             )

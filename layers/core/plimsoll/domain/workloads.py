@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.domain.pods import Ref, Scheduling, Selector
+from plimsoll.domain.quantities import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,6 @@ class Workload:
     annotations: Mapping[str, str] = field(default_factory=dict)
     selector: Selector
     replicas: int
-    """`spec.replicas`: with our temporary change in it, where there is one."""
     max_unavailable: int | str = "25%"
     max_surge: int | str = "25%"
     strategy: str = "RollingUpdate"
@@ -29,11 +29,45 @@ class Workload:
     ordered: bool = True
     """A StatefulSet with podManagementPolicy OrderedReady."""
     scheduling: Scheduling
-    managers: tuple[str, ...] = ()
-    """Field managers of `spec.replicas` (and of the whole object where it cannot be told)."""
     scaler: str | None = None
     """The name of the HorizontalPodAutoscaler that owns the count."""
     paused: bool = False
+    min_ready_seconds: int = 0
+    """How long a pod must be Ready until it counts as available."""
+    replica_failure: str | None = None
+    """Why its controller cannot make pods (condition ReplicaFailure), for example a quota."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSet:
+    """What a release needs to know of the ReplicaSet of a Deployment."""
+
+    ref: Ref
+    uid: str
+    hash: str
+    """Its `pod-template-hash`; empty where it has none."""
+    controller: Ref
+    controller_uid: str
+    """As the ReplicaSet itself names it: a wrong UID would let garbage collection kill the pod."""
+    revision: int = 0
+    """The Deployment's newest ReplicaSet has the highest; rolling back raises it too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSelection:
+    """A Service or a NetworkPolicy: it selects pods by their labels."""
+
+    ref: Ref
+    selector: Selector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """A ResourceQuota, as far as it limits pods."""
+
+    ref: Ref
+    left: Resources
+    """What pods may still request; what it does not limit is unlimited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,13 @@ precondition (UID or resourceVersion) where a repeat could hurt, and raises `Con
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.workloads import ReplicaSet
 
 
 class ClusterWriter(Protocol):
@@ -33,17 +32,14 @@ class ClusterWriter(Protocol):
     def out_of_service(self, node: Node) -> None:
         """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
 
-    def scale(self, workload: Workload, replicas: int, temporary: str | None) -> None:
-        """Set `spec.replicas` and our annotation (None removes it) in one patch.
+    def release(self, pod: Pod, owner: Ref, owner_uid: str, interruption: str) -> None:
+        """Take `pod-template-hash` off a pod and make `owner` its controller, in one patch.
 
-        Under the workload's resourceVersion.
+        Under the pod's UID and resourceVersion. The annotation names the interruption.
         """
 
-    def restart(self, workload: Workload, at: datetime) -> None:
-        """Start a rolling restart of a Deployment, under its resourceVersion."""
-
-    def set_deletion_cost(self, pod: Pod, cost: int | None) -> None:
-        """Set or remove the deletion cost of a pod, under its UID."""
+    def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:
+        """Put label and owner of a released pod back, in one patch under UID and resourceVersion."""
 
     def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
         """Evict a pod, under its UID; None keeps its own grace period."""

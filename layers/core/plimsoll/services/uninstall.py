@@ -97,7 +97,7 @@ class UninstallService:
             left = plan_uninstall(api.observe(), self.clock.now())
             outcomes = executor.carry_out(left.plan, between=lease.renew)
             done += outcomes
-            idle = not outcomes and not left.waiting
+            idle = not outcomes
             if idle or _hopeless(outcomes) or self.clock.now() >= until:
                 return UninstallResult(outcomes=tuple(done), left=left)
             self.clock.sleep(PAUSE_SECONDS)

@@ -70,6 +70,10 @@ TABLE: tuple[Resource, ...] = (
         version="v2",
         status=True,
     ),
+    Resource(plural="resourcequotas", kind="ResourceQuota", status=True),
+    Resource(
+        plural="networkpolicies", kind="NetworkPolicy", group="networking.k8s.io", generation=True
+    ),
     Resource(plural="jobs", kind="Job", group="batch", generation=True, status=True),
     Resource(plural="cronjobs", kind="CronJob", group="batch", generation=True, status=True),
     Resource(plural="leases", kind="Lease", group="coordination.k8s.io"),

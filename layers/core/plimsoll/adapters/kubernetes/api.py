@@ -8,7 +8,6 @@ somebody made in between is a `Conflict`, never lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import calls, lease
@@ -17,12 +16,12 @@ from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RESTARTED, SURGE
+from plimsoll.domain.names import INTERRUPTION, POD_TEMPLATE_HASH, RELEASED
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.objects import parse_node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.workloads import ReplicaSet
 from plimsoll.services.ports import Clock, Workers
 
 OUT_OF_SERVICE: Final = Taint(
@@ -118,45 +117,55 @@ class KubernetesCluster:
         taints = _taints(node, without=OUT_OF_SERVICE.key, add=OUT_OF_SERVICE)
         self._patch_node(node, spec={"taints": taints})
 
-    def scale(self, workload: Workload, replicas: int, temporary: str | None) -> None:
-        """Set `spec.replicas` and our annotation (None removes it) in one patch.
-
-        Under the workload's resourceVersion.
-        """
-        self._requests.send(
-            calls.PATCH_WORKLOAD[workload.ref.kind],
-            namespace=workload.ref.namespace,
-            name=workload.ref.name,
-            body={
-                "metadata": {
-                    "resourceVersion": workload.resource_version,
-                    "annotations": {SURGE: temporary},
-                },
-                "spec": {"replicas": replicas},
+    def release(self, pod: Pod, owner: Ref, owner_uid: str, interruption: str) -> None:
+        """Take `pod-template-hash` off a pod and make `owner` its controller, in one patch."""
+        self._patch_pod(
+            pod,
+            labels={POD_TEMPLATE_HASH: None},
+            annotations={RELEASED: interruption},
+            owner={
+                "apiVersion": "apps/v1",
+                "kind": owner.kind,
+                "name": owner.name,
+                "uid": owner_uid,
             },
         )
 
-    def restart(self, workload: Workload, at: datetime) -> None:
-        """Start a rolling restart of a Deployment, under its resourceVersion."""
-        template = {"metadata": {"annotations": {RESTARTED: at.isoformat(timespec="seconds")}}}
-        self._requests.send(
-            calls.PATCH_WORKLOAD[workload.ref.kind],
-            namespace=workload.ref.namespace,
-            name=workload.ref.name,
-            body={
-                "metadata": {"resourceVersion": workload.resource_version},
-                "spec": {"template": template},
+    def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:
+        """Put label and owner of a released pod back, in one patch."""
+        self._patch_pod(
+            pod,
+            labels={POD_TEMPLATE_HASH: replica_set.hash},
+            annotations={RELEASED: None},
+            owner={
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": replica_set.ref.name,
+                "uid": replica_set.uid,
             },
         )
 
-    def set_deletion_cost(self, pod: Pod, cost: int | None) -> None:
-        """Set or remove the deletion cost of a pod, under its UID."""
-        value = None if cost is None else str(cost)
+    def _patch_pod(
+        self,
+        pod: Pod,
+        *,
+        labels: Mapping[str, str | None],
+        annotations: Mapping[str, str | None],
+        owner: Mapping[str, str],
+    ) -> None:
+        """Patch a pod under its UID and resourceVersion; merge patches replace owners as a whole."""
+        metadata = {
+            "uid": pod.uid,
+            "resourceVersion": pod.resource_version,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
+        }
         self._requests.send(
             calls.PATCH_POD,
             namespace=pod.namespace,
             name=pod.name,
-            body={"metadata": {"uid": pod.uid, "annotations": {DELETION_COST: value}}},
+            body={"metadata": metadata},
         )
 
     def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:

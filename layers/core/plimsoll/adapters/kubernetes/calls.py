@@ -81,12 +81,11 @@ LIST_SCALERS: Final = Call(
 )
 LIST_ATTACHMENTS: Final = Call(verb="list", group="storage.k8s.io", resource="volumeattachments")
 
-PATCH_WORKLOAD: Final[Mapping[str, Call]] = {
-    "Deployment": Call(verb="patch", group=_APPS, resource="deployments"),
-    "ReplicaSet": Call(verb="patch", group=_APPS, resource="replicasets"),
-    "StatefulSet": Call(verb="patch", group=_APPS, resource="statefulsets"),
-}
-"""By kind."""
+LIST_SERVICES: Final = Call(verb="list", resource="services")
+LIST_QUOTAS: Final = Call(verb="list", resource="resourcequotas")
+LIST_NETWORK_POLICIES: Final = Call(
+    verb="list", group="networking.k8s.io", resource="networkpolicies"
+)
 
 
 def _lease(verb: str, name: str | None = LEASE) -> Call:
@@ -120,7 +119,9 @@ CALLS: Final[tuple[Call, ...]] = (
     LIST_VOLUMES,
     LIST_SCALERS,
     LIST_ATTACHMENTS,
-    *PATCH_WORKLOAD.values(),
+    LIST_SERVICES,
+    LIST_QUOTAS,
+    LIST_NETWORK_POLICIES,
     GET_LEASE,
     CREATE_LEASE,
     UPDATE_LEASE,

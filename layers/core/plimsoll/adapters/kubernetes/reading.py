@@ -1,4 +1,4 @@
-"""Reads what a plan needs: ten lists side by side, and objects parsed once for each version.
+"""Reads what a plan needs: thirteen lists side by side, and objects parsed once for each version.
 
 A reconcile looks at the cluster every second or so and most objects have not changed; what was parsed
 under the same UID and resourceVersion is used again.
@@ -18,12 +18,11 @@ from plimsoll.domain import objects
 from plimsoll.domain.errors import Permanent
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind, Ref
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.workloads import Claim, Workload
 from plimsoll.services.ports import Workers
 
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
-REVISION: Final = "deployment.kubernetes.io/revision"
 
 type Version = tuple[str, str]
 
@@ -73,7 +72,11 @@ class Reader:
         self._deployments = Parsed(objects.parse_deployment, warn)
         self._replica_sets = Parsed(objects.parse_replica_set, warn)
         self._stateful_sets = Parsed(objects.parse_stateful_set, warn)
+        self._owned_sets = Parsed(objects.parse_owned_replica_set, warn)
         self._budgets = Parsed(objects.parse_budget, warn)
+        self._services = Parsed(objects.parse_service, warn)
+        self._network_policies = Parsed(objects.parse_network_policy, warn)
+        self._quotas = Parsed(objects.parse_quota, warn)
 
     def nodes(self) -> Sequence[Node]:
         """Return all Nodes."""
@@ -92,6 +95,9 @@ class Reader:
             volumes,
             scalers,
             attachments,
+            services,
+            network_policies,
+            quotas,
         ) = self._lists(
             (calls.LIST_NODES, None),
             (calls.LIST_PODS, UNFINISHED),
@@ -103,8 +109,11 @@ class Reader:
             (calls.LIST_VOLUMES, None),
             (calls.LIST_SCALERS, None),
             (calls.LIST_ATTACHMENTS, None),
+            (calls.LIST_SERVICES, None),
+            (calls.LIST_NETWORK_POLICIES, None),
+            (calls.LIST_QUOTAS, None),
         )
-        parents = _parents(replica_sets)
+        owned = self._owned_sets.all([o for o in replica_sets if _owner(o) is not None])
         workloads = [
             *self._deployments.all(deployments),
             *self._replica_sets.all([o for o in replica_sets if _owner(o) is None]),
@@ -117,8 +126,12 @@ class Reader:
             workloads=_scaled(workloads, scalers),
             budgets=self._budgets.all(budgets),
             claims=_claims(claims, volumes),
-            parents=parents,
-            revisions={**_newest(replica_sets, parents), **_update_revisions(stateful_sets)},
+            replica_sets={each.ref: each for each in owned if each is not None},
+            label_selections=[
+                *self._services.all(services),
+                *self._network_policies.all(network_policies),
+            ],
+            quotas=self._quotas.all(quotas),
             attached=_attached(attachments),
         )
 
@@ -141,46 +154,6 @@ def _ref(kind: str, obj: Json) -> Ref:
 def _owner(obj: Json) -> Mapping[str, Any] | None:
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), None)
-
-
-def _parents(replica_sets: Sequence[Json]) -> Mapping[Ref, Ref]:
-    """Return the controller of each ReplicaSet that has one: a Deployment, or another's kind."""
-    return {
-        _ref(OwnerKind.REPLICA_SET, obj): Ref(
-            owner["kind"], obj["metadata"]["namespace"], owner["name"]
-        )
-        for obj in replica_sets
-        if (owner := _owner(obj)) is not None
-    }
-
-
-def _newest(replica_sets: Sequence[Json], parents: Mapping[Ref, Ref]) -> Mapping[Ref, str]:
-    """Return the ReplicaSet with the highest revision of each Deployment.
-
-    The Deployment controller counts revisions in an annotation; rolling back raises the number too.
-    """
-    best: dict[Ref, tuple[int, str, str]] = {}
-    for obj in replica_sets:
-        parent = parents.get(_ref(OwnerKind.REPLICA_SET, obj))
-        if parent is None:
-            continue
-        meta = obj["metadata"]
-        revision = (meta.get("annotations") or {}).get(REVISION, "0")
-        rank = (
-            int(revision) if revision.isdecimal() else 0,
-            meta.get("creationTimestamp", ""),
-            meta["name"],
-        )
-        best[parent] = max(rank, best.get(parent, rank))
-    return {parent: name for parent, (_, _, name) in best.items()}
-
-
-def _update_revisions(stateful_sets: Sequence[Json]) -> Mapping[Ref, str]:
-    return {
-        _ref(OwnerKind.STATEFUL_SET, obj): revision
-        for obj in stateful_sets
-        if (revision := (obj.get("status") or {}).get("updateRevision"))
-    }
 
 
 def _scaled(workloads: Sequence[Workload], scalers: Sequence[Json]) -> Sequence[Workload]:

@@ -31,8 +31,6 @@ _OURS: Final = f"{PREFIX}doctor"
 
 _KINDS: Final[tuple[tuple[str, Call, Call], ...]] = (
     ("Node", calls.LIST_NODES, calls.PATCH_NODE),
-    ("Deployment", calls.LIST_DEPLOYMENTS, calls.PATCH_WORKLOAD["Deployment"]),
-    ("StatefulSet", calls.LIST_STATEFUL_SETS, calls.PATCH_WORKLOAD["StatefulSet"]),
     ("Pod", calls.LIST_PODS, calls.PATCH_POD),
 )
 
@@ -55,7 +53,7 @@ def _of_kind(
     for obj in (answer.body.get("items") or ())[:1]:
         meta = obj["metadata"]
         name, namespace = meta["name"], meta.get("namespace")
-        for ours, body in ((False, _foreign(kind, obj)), (True, _annotation(_OURS))):
+        for ours, body in ((False, _annotation(_STRANGE)), (True, _annotation(_OURS))):
             answer = transport.call(
                 patching.method,
                 patching.path(namespace=namespace, name=name),
@@ -69,15 +67,6 @@ def _of_kind(
             yield Trial(
                 about=f"{kind} {about}", ours=ours, verdict=_verdict(answer), said=said_of(answer)
             )
-
-
-def _foreign(kind: str, obj: Json) -> Json:
-    """Return a change that is the owner's to make, and that no webhook minds."""
-    if kind in {"Node", "Pod"}:
-        return _annotation(_STRANGE)
-    pod = obj["spec"]["template"]["spec"]
-    seconds = (pod.get("terminationGracePeriodSeconds") or 0) + 1
-    return {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": seconds}}}}
 
 
 def _annotation(name: str) -> Json:

@@ -8,12 +8,11 @@ from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.last_call import LAST_CALL
 from plimsoll.domain.replace.one_by_one import ONE_BY_ONE
-from plimsoll.domain.replace.restart import RESTART
+from plimsoll.domain.replace.release import RELEASE
 from plimsoll.domain.replace.steps import Steps, Way
-from plimsoll.domain.replace.swap import SWAP
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
 
-WAYS: Final = (LAST_CALL, ONE_BY_ONE, RESTART, WITHIN_FLOOR, SWAP)
+WAYS: Final = (LAST_CALL, ONE_BY_ONE, RELEASE, WITHIN_FLOOR)
 
 
 def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
@@ -21,7 +20,7 @@ def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:
     for way in WAYS:
         if (why := way.why(disruption)) is not None:
             return way, why
-    return WITHIN_FLOOR, f"{disruption.ref.kind} is a kind that Plimsoll does not scale"
+    raise AssertionError("WITHIN_FLOOR takes every workload")
 
 
 __all__ = ["WAYS", "EvictablePod", "Headroom", "Steps", "Way", "WorkloadDisruption", "way_of"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.surge_replicas import SurgeReplicas
-from plimsoll.domain.workloads import Budget, Claim, Workload
+from plimsoll.domain.workloads import Budget, Claim, ReplicaSet, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,15 +16,17 @@ class EvictablePod:
     """A pod on an interrupted node."""
 
     pod: Pod
+    interruption: str
+    """The identity of the interruption of its node."""
     deadline: datetime | None
     """When the node must be empty; None while nobody says (a rebalance recommendation)."""
 
     @property
     def latest_start(self) -> datetime | None:
-        """The last moment at which it can be asked to stop and still have its whole grace period."""
+        """Its last call: the last moment at which an eviction leaves it the time it needs to stop."""
         if self.deadline is None:
             return None
-        return self.deadline - timedelta(seconds=self.pod.grace_seconds)
+        return self.deadline - timedelta(seconds=self.pod.stop_seconds)
 
     def late(self, now: datetime) -> bool:
         """Whether waiting any longer would cut its grace period short."""
@@ -57,14 +58,15 @@ class WorkloadDisruption:
     dead: frozenset[str] = frozenset()
     """Uids of pods whose instance is gone: the API server may count them, Ready even."""
     replicas: int
-    """What the owner declared, without our temporary change."""
+    """What the owner declared."""
     floor: int
     """The ready floor."""
     budgets: tuple[Budget, ...] = ()
     """The PodDisruptionBudgets that cover its pods."""
-    temporary: SurgeReplicas | None = None
-    unreadable: str | None = None
-    """Why our note on the workload could not be read: then its count is not touched."""
+    not_releasable: Mapping[str, str] = field(default_factory=dict)
+    """Uid of an evictable pod -> why it must not be released."""
+    current: ReplicaSet | None = None
+    """The newest ReplicaSet of a Deployment."""
     claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
     now: datetime
 
@@ -94,7 +96,9 @@ class WorkloadDisruption:
         """Those of the leaving whose successors do not exist yet, not even as Pending pods."""
         if self.workload is None:
             return self.leaving
-        made = len(self.staying) + len(self.evictable)
+        made = sum(not p.released for p in self.staying) + sum(
+            not d.pod.released for d in self.evictable
+        )
         return self.leaving[: max(0, self.workload.replicas - made)]
 
     @cached_property
@@ -139,6 +143,34 @@ class WorkloadDisruption:
     def serves(self, pod: Pod) -> bool:
         """Whether a pod of it is Ready, not asked to stop, and alive."""
         return pod.serving and pod.uid not in self.dead
+
+    @cached_property
+    def released(self) -> tuple[Pod, ...]:
+        """Pods that were released and not evicted yet, wherever they stand."""
+        return tuple(
+            p for p in self.pods if p.released and p.deleting is None and p.uid not in self.dead
+        )
+
+    @cached_property
+    def available(self) -> int:
+        """How many pods that count for its ReplicaSets have been Ready for `minReadySeconds`."""
+        least = timedelta(seconds=0 if self.workload is None else self.workload.min_ready_seconds)
+        return sum(
+            self.serves(p)
+            and not p.released
+            and (not least or (p.ready_since is not None and p.ready_since + least <= self.now))
+            for p in self.pods
+        )
+
+    @cached_property
+    def hindrance(self) -> str | None:
+        """Why no replacement of a released pod can be made; None where nothing says so."""
+        return None if self.workload is None else self.workload.replica_failure
+
+    def deadline_of(self, pod: Pod) -> datetime:
+        """When the node of a pod must be empty; the far future where nobody says."""
+        found = next((d.deadline for d in self.evictable if d.pod.uid == pod.uid), None)
+        return found or datetime.max.replace(tzinfo=UTC)
 
     @cached_property
     def holds_volume(self) -> bool:

@@ -1,7 +1,8 @@
-"""Eviction within the ready floor: for whatever count is not ours to touch.
+"""Eviction within the ready floor: for pods that must not be released.
 
-A pod leaves when its replacement has headroom now and enough others serve. This is how Deployments of
-an autoscaler or a GitOps tool move, those that must not run twice, and any kind that is unknown.
+A pod leaves when there is headroom for its replacement and enough others serve. This is how
+workloads move that must not run twice, bare ReplicaSets, and those of controllers that we do not
+know.
 """
 
 from __future__ import annotations
@@ -9,23 +10,12 @@ from __future__ import annotations
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
-from plimsoll.domain.replace.owners import count_owner
 from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
 
 
-def _why(disruption: WorkloadDisruption) -> str | None:
-    workload = disruption.workload
-    if workload is None:
-        return f"{disruption.ref.kind} is a kind that Plimsoll does not scale"
-    if disruption.unreadable is not None:
-        return f"its note cannot be read: {disruption.unreadable}"
-    reasons = (
-        (workload.strategy == "Recreate", "its strategy Recreate forbids two generations at once"),
-        (disruption.holds_volume, "its volume can be on one node only"),
-        (workload.paused, "its rollout is paused"),
-        (workload.rolling_out and disruption.temporary is None, "a rollout is under way"),
-    )
-    return count_owner(workload) or next((why for holds, why in reasons if holds), None)
+def _why(disruption: WorkloadDisruption) -> str:
+    whys = (disruption.not_releasable.get(one.pod.uid) for one in disruption.evictable)
+    return next((why for why in whys if why), "its pods do not serve")
 
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
@@ -58,7 +48,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         actions.append(
             Evict(
                 pod=one.pod,
-                reason=f"{_why(disruption) or 'within its ready floor'}; headroom on {place}, "
+                reason=f"{_why(disruption)}; headroom on {place}, "
                 f"{disruption.serving} serve and {floor} must",
             )
         )

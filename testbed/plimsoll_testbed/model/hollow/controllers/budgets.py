@@ -32,7 +32,7 @@ from plimsoll_testbed.model.hollow.store import Change, Key
 
 _UNCONFIRMED = timedelta(minutes=2)
 """After this long an eviction that deleted nothing is forgotten: DeletionTimeout."""
-_PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
+_PLURALS = {"Deployment": "deployments", "ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
 
 
 class Budgets(Controller[Key]):

@@ -35,8 +35,11 @@ class ReplicaSets(Controller[Key]):
     def observe(self, change: Change) -> None:
         if change.resource == "replicasets":
             self.note(change.key)
-        elif (owner := controller_of(change.object)) and owner["kind"] == "ReplicaSet":
-            self.note((change.key[0], owner["name"]))
+            return
+        for pod in (change.object, change.before):  # a pod may be handed to another owner
+            owner = None if pod is None else controller_of(pod)
+            if owner is not None and owner["kind"] == "ReplicaSet":
+                self.note((change.key[0], owner["name"]))
 
     @override
     def reconcile(self, key: Key, now: datetime) -> None:
