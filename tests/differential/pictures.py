@@ -26,8 +26,6 @@ _SAME: Mapping[str, str] = dict.fromkeys(
     ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated"), "under way"
 )
 """Reasons between which two writes of the real controller race."""
-MANAGERS = "managers of replicas"
-"""What `show` calls the field managers of `spec.replicas`."""
 
 type Snapshot = Mapping[str, Any]
 
@@ -125,17 +123,8 @@ def _answered(request: Request, answer: Response) -> dict[str, Any]:
         if wait := headers.get("retry-after"):
             found["retry after"] = wait
     for path in request.show:
-        found[path] = _managers(body) if path == MANAGERS else _shown(body, path.split("."))
+        found[path] = _shown(body, path.split("."))
     return found
-
-
-def _managers(obj: Json) -> list[tuple[str, str, str]]:
-    """Return who manages `spec.replicas`, and how."""
-    return sorted(
-        (entry["manager"], entry["operation"], entry.get("subresource", ""))
-        for entry in look(obj, "metadata", "managedFields", default=())
-        if look(entry, "fieldsV1", "f:spec", "f:replicas") is not None
-    )
 
 
 def _shown(value: Any, path: Sequence[str]) -> Any:

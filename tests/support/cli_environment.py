@@ -260,7 +260,7 @@ def shop(clock: StillClock, *, cpu: str = "500m") -> HollowCluster:
     web = deployment_json(
         "web", replicas=2, template=pod_spec_json(cpu=cpu, topologySpreadConstraints=[apart])
     )
-    for servers in ("status", "managedFields", "uid", "resourceVersion", "generation"):
+    for servers in ("status", "uid", "resourceVersion", "generation"):
         web.pop(servers, None)
         web["metadata"].pop(servers, None)
     ours = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}

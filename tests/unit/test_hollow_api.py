@@ -128,19 +128,6 @@ def test_a_pod_is_bound_once(play: Play):
     assert play.pods_on("b") == {"x"}
 
 
-def test_whoever_sets_replicas_becomes_their_manager(play: Play):
-    play.apply(a_deployment("web", 1))
-
-    def managers() -> list[tuple[str, bool]]:
-        fields = play.get(f"{DEPLOYMENTS}/web")["metadata"]["managedFields"]
-        return [(f["manager"], "f:replicas" in f["fieldsV1"]["f:spec"]) for f in fields]
-
-    assert managers() == [("kubectl", True)]
-    patch = {"spec": {"replicas": 2}}
-    play.call("PATCH", f"{DEPLOYMENTS}/web/scale", patch, MERGE, fieldManager="plimsoll")
-    assert managers() == [("kubectl", False), ("plimsoll", True)]
-
-
 def test_what_is_not_there_or_not_served_is_refused_in_the_servers_shape(play: Play):
     missing = play.call("GET", f"{PODS}/none")
     assert missing.body == {

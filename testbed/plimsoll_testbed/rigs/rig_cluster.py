@@ -24,7 +24,7 @@ from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec, GroupSelector, ScaleEntry
 
 OWNER: Final = "kubectl"
-"""The field manager of what the owner does, where a manifest's managedFields name no other."""
+"""The field manager of what the owner does."""
 _MERGE: Final = "application/merge-patch+json"
 _CONFLICT: Final = 409
 _REFUSED: Final = 400
@@ -132,10 +132,8 @@ class RigCluster(ABC):
         """Let every answer of the API server be late until then; the worst of several counts."""
 
     @abstractmethod
-    def _call(
-        self, method: str, path: str, body: Json, content_type: str, *, manager: str
-    ) -> Response:
-        """Send a request of the owner, as a field manager.
+    def _call(self, method: str, path: str, body: Json, content_type: str) -> Response:
+        """Send a request of the owner.
 
         Raises:
             ConnectionRefusedError: the API server is down.
@@ -169,7 +167,6 @@ class RigCluster(ABC):
             f"/apis/apps/v1/namespaces/{scale.namespace}/{plural}/{scale.name}/scale",
             {"spec": {"replicas": scale.replicas}},
             _MERGE,
-            manager=OWNER,
         )
         if answer.status >= _REFUSED:
             raise BadInput(f"{entry.place}: the cluster refused it: {answer.body['message']}")
@@ -198,19 +195,11 @@ class RigCluster(ABC):
             yield f"{released} pods of {self.name} are released"
 
     def _applied(self, obj: Json) -> str | None:
-        """Create an object, or change it to what it says here; return why it was refused.
-
-        A manifest that names a field manager is sent by that one: an API server keeps the book of
-        managers itself.
-        """
-        managed = obj["metadata"].get("managedFields") or [{"manager": OWNER}]
-        manager = managed[0]["manager"]
-        metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
-        sent = {**obj, "metadata": metadata}
-        collection, name = path_of(sent)
-        answer = self._call("POST", collection, sent, "application/json", manager=manager)
+        """Create an object, or change it to what it says here; return why it was refused."""
+        collection, name = path_of(obj)
+        answer = self._call("POST", collection, obj, "application/json")
         if answer.status == _CONFLICT:
-            answer = self._call("PATCH", f"{collection}/{name}", sent, _MERGE, manager=manager)
+            answer = self._call("PATCH", f"{collection}/{name}", obj, _MERGE)
         return str(answer.body["message"]) if answer.status >= _REFUSED else None
 
     # What the fleet tells: see `plimsoll_testbed.model.fleet.Side`.

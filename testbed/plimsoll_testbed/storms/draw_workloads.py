@@ -79,13 +79,11 @@ def _workload(rnd: random.Random, name: str, replicas: int, cpu: int) -> Workloa
     if kind == "ReplicaSet":
         return Workload(**common)
     surge, unavailable = rnd.choice(_SURGES)
-    bounds = _bounds(rnd, replicas)
     return Workload(
         strategy=rnd.choice(("RollingUpdate", "RollingUpdate", "RollingUpdate", "Recreate")),
         max_surge=surge,
         max_unavailable=unavailable,
-        autoscaled=bounds,
-        gitops=bounds is None and chance(rnd, 0.2),
+        autoscaled=_bounds(rnd, replicas),
         **common,
     )
 

@@ -144,8 +144,7 @@ class _Search:
     def _surges(self, workload: Workload) -> bool:
         if workload.kind == "ReplicaSet":
             return True
-        rolls = workload.kind == "Deployment" and workload.strategy == "RollingUpdate"
-        return rolls and not workload.gitops
+        return workload.kind == "Deployment" and workload.strategy == "RollingUpdate"
 
     def _may_be_kept(self, workload: Workload) -> bool:
         if self._surges(workload):

@@ -21,7 +21,7 @@ from plimsoll_testbed.storms.workload import Workload
 EXAMPLES: Final = 50
 """How many smaller storms to draw until one fails, from which Hypothesis goes on."""
 _OPTIONS: Final = frozenset(
-    {"budget", "volumes", "spread", "apart", "gitops", "autoscaled", "priority", "run_seconds"}
+    {"budget", "volumes", "spread", "apart", "autoscaled", "priority", "run_seconds"}
 )
 """Fields of a workload that shrink to their default."""
 _KEEP: Final = st.integers(0, 39).map(bool)

@@ -6,17 +6,15 @@ happen. It observes the cluster itself, not what the responder last read of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, override
+from typing import Final, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.observation import Observation
 from plimsoll_testbed.model.hollow.api import HollowApi, Response
 from plimsoll_testbed.model.hollow.conditions import controller_of
-from plimsoll_testbed.model.hollow.routes import Target, target_of
+from plimsoll_testbed.model.hollow.subresources import Request
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.time import Invocation
@@ -26,7 +24,6 @@ from plimsoll_testbed.storms.rules import Situation, Wrong, judged
 from plimsoll_testbed.storms.writes import Write
 
 WATCHER: Final = "storms"
-_FAILED: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,38 +121,34 @@ class _WatchedApi(HollowApi):
         self._watch = watch
         self._user = user
         self._lease_for_all = lease_for_all
-        """Workloads whose owner declared the count that a temporary change had set already."""
 
     @override
-    def handle(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = "application/json",
-        *,
-        now: datetime,
-        user: str = "",
-    ) -> Response:
-        target = target_of(path)
-        ours = user == self._user
-        about_lease = ours and target is not None and target.resource.plural == "leases"
-        if about_lease and target is not None and self._lease_for_all:
-            return _lease(method, target, body)
-        if about_lease or target is None or not target.name or method == "GET":
-            return super().handle(method, path, query, body, content_type, now=now, user=user)
-        write = Write(method=method, target=target, name=target.name, body=body or {}, now=now)
-        wrong = self._watch.judge(write) if ours else []
-        answer = super().handle(method, path, query, body, content_type, now=now, user=user)
-        for violation in wrong if answer.status < _FAILED else ():  # what was refused did no harm
+    def answer(self, request: Request) -> Response:
+        ours, target = request.user == self._user, request.target
+        about_lease = target.resource.plural == "leases"
+        if ours and about_lease and self._lease_for_all:
+            return _lease(request)
+        if not ours or about_lease or not target.name or request.method == "GET":
+            return super().answer(request)
+        wrong = self._watch.judge(
+            Write(
+                method=request.method,
+                target=target,
+                name=target.name,
+                body=request.body or {},
+                now=request.now,
+            )
+        )
+        answer = super().answer(request)  # what is refused does no harm
+        for violation in wrong:
             self._watch.note(*violation)
         return answer
 
 
-def _lease(method: str, target: Target, body: Any) -> Response:
+def _lease(request: Request) -> Response:
     """Let everybody who asks hold the lease: several executors at once."""
-    if method == "GET":
+    if request.method == "GET":
+        target = request.target
         metadata = {"name": target.name, "namespace": target.namespace, "resourceVersion": "1"}
         return Response(status=200, body={"metadata": metadata, "spec": {}})
-    return Response(status=201 if method == "POST" else 200, body=body)
+    return Response(status=201 if request.method == "POST" else 200, body=request.body)

@@ -10,8 +10,6 @@ from plimsoll_testbed.model.hollow.controllers.kubelet import RUN, STARTUP, STOP
 
 type Json = dict[str, Any]
 
-GITOPS: Final = "argocd-controller"
-"""The field manager of workloads whose count a GitOps tool owns."""
 ROLLED: Final = frozenset({"Deployment", "StatefulSet"})
 """Kinds whose controller replaces the pods when the template changes."""
 SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
@@ -36,7 +34,6 @@ class Workload:
     max_unavailable: int | str = "25%"
     budget: tuple[str, int | str] | None = None
     """A field of a PodDisruptionBudget, and its value."""
-    gitops: bool = False
     volumes: bool = False
     parallel: bool = False
     spread: str | None = None
@@ -68,10 +65,9 @@ class Workload:
     def rolled(self, generation: int) -> Json:
         """Return what its owner's tool sends for another pod template.
 
-        It does not know who manages which field, and leaves the count to an autoscaler.
+        It leaves the count to an autoscaler.
         """
         sent = self._object(generation)
-        sent["metadata"].pop("managedFields", None)
         if self.autoscaled is not None:
             del sent["spec"]["replicas"]
         return sent
@@ -87,16 +83,6 @@ class Workload:
             metadata |= template["metadata"]
         else:
             spec = {**self._spec(), "template": template}
-        if self.gitops:
-            metadata["managedFields"] = [
-                {
-                    "manager": GITOPS,
-                    "operation": "Update",
-                    "apiVersion": "apps/v1",
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": {"f:spec": {"f:replicas": {}}},
-                }
-            ]
         version = _API.get(self.kind, "apps/v1")
         return {"apiVersion": version, "kind": self.kind, "metadata": metadata, "spec": spec}
 

@@ -111,17 +111,6 @@ def _subresources(bench: Bench) -> None:
     bench.settle()
 
 
-def _owners_of_replicas(bench: Bench) -> None:
-    web, show = bench.path("Deployment", "web"), ("managers of replicas",)
-    bench.ask("POST", bench.path("Deployment"), bench.deployment("web", 1), show=show)
-    more = {"spec": {"replicas": 2}}
-    bench.patch(web, more, show=show, fieldManager="tool")
-    bench.patch(web, {"metadata": {"labels": {"a": "b"}}}, show=show, fieldManager="other")
-    bench.patch(f"{web}/scale", {"spec": {"replicas": 3}}, fieldManager="scaler")
-    bench.ask("GET", web, show=show)
-    bench.settle()
-
-
 def _deletion(bench: Bench) -> None:
     bench.node("n0")
     slow = {"stop": FOREVER, "terminationGracePeriodSeconds": 600}
@@ -201,7 +190,6 @@ BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "lists": _lists,
     "patches": _patches,
     "subresources": _subresources,
-    "owners-of-replicas": _owners_of_replicas,
     "deletion": _deletion,
     "evictions": _evictions,
     "garbage": _garbage,

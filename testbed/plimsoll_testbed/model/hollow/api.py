@@ -17,7 +17,6 @@ from plimsoll_testbed.model.hollow.admission import admitted, readmitted
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.discovery import discovered
 from plimsoll_testbed.model.hollow.edits import Json
-from plimsoll_testbed.model.hollow.ownership import managed, manager_of
 from plimsoll_testbed.model.hollow.patches import patched
 from plimsoll_testbed.model.hollow.queries import continue_after, parse_continue, test_of
 from plimsoll_testbed.model.hollow.refusals import (
@@ -68,10 +67,8 @@ class HollowApi:
             body: the parsed JSON.
             content_type: of the body; says which kind of patch a PATCH is.
             now: the time of the request.
-            user: the client's user agent; its first part is the field manager where the query
-                names none.
+            user: the client's user agent, for whoever watches the requests.
         """
-        asked = query or {}
         try:
             page = discovered(path) if method == "GET" else None
             if page is not None:
@@ -85,19 +82,24 @@ class HollowApi:
             request = Request(
                 method=method,
                 target=target,
-                query=asked,
+                query=query or {},
                 body=body,
                 content_type=content_type,
                 now=now,
-                manager=manager_of(asked.get("fieldManager"), user),
+                user=user,
             )
-            return self._answer(request)
+            return self.answer(request)
         except RefusedError as refused:
             wait = refused.retry_after
             headers = {} if wait is None else {"Retry-After": str(wait)}
             return Response(status=refused.code, body=refused.status, headers=headers)
 
-    def _answer(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Response:
+        """Answer a request about objects.
+
+        Raises:
+            RefusedError: as the server refuses it.
+        """
         target = request.target
         if target.subresource is not None:
             status, body = serve_of(target.resource.plural, target.subresource)(self.store, request)
@@ -165,8 +167,6 @@ class HollowApi:
         line = target.resource
         kind = {"apiVersion": line.api_version, "kind": line.kind}
         obj = admitted(line, {**obj, **kind, "metadata": meta}, self.store)
-        if target.resource.scale:
-            obj = managed(obj, None, manager=request.manager, now=request.now)
         if request.dry_run:
             return obj
         return self.store.create(target.resource.plural, obj, now=request.now)
@@ -185,8 +185,6 @@ class HollowApi:
         if line.status:
             obj = {**obj, "status": before.get("status", {})}
         readmitted(line, obj, before)
-        if line.scale:
-            obj = managed(obj, before, manager=request.manager, now=request.now)
         if request.dry_run:
             return obj
         return self.store.replace(line.plural, obj, now=request.now)

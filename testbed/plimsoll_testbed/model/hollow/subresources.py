@@ -14,7 +14,6 @@ from typing import Any
 from plimsoll_testbed.model.hollow.conditions import with_condition
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.eviction import evict
-from plimsoll_testbed.model.hollow.ownership import managed
 from plimsoll_testbed.model.hollow.patches import patched
 from plimsoll_testbed.model.hollow.refusals import (
     bad_request,
@@ -37,7 +36,8 @@ class Request:
     body: Any
     content_type: str
     now: datetime
-    manager: str
+    user: str
+    """The client's user agent."""
 
     @property
     def dry_run(self) -> bool:
@@ -60,11 +60,7 @@ class Request:
         meta = {"name": self.name, **(self.body.get("metadata") or {})}
         if self.target.namespace:
             meta.setdefault("namespace", self.target.namespace)
-        own = {
-            k: v
-            for k, v in before["metadata"].items()
-            if k in {"uid", "generation", "managedFields"}
-        }
+        own = {k: v for k, v in before["metadata"].items() if k in {"uid", "generation"}}
         return {**self.body, "metadata": {**own, **meta}}
 
 
@@ -142,7 +138,6 @@ def _scale(store: Store, request: Request) -> tuple[int, Json]:
         raise invalid(line, request.name, "spec.replicas", why)
     version = look(new, "metadata", "resourceVersion")
     obj = put(before, ("spec", "replicas"), replicas)
-    obj = managed(obj, before, manager=request.manager, now=request.now, subresource="scale")
     if version:
         obj = put(obj, ("metadata", "resourceVersion"), version)
     if not request.dry_run:

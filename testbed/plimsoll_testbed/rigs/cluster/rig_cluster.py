@@ -23,7 +23,7 @@ from plimsoll_testbed.rigs.cluster.retry_queue import RetryQueue
 from plimsoll_testbed.rigs.cluster.watch_cache import WatchCache
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
-from plimsoll_testbed.rigs.rig_cluster import Json, Response, RigCluster
+from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, Response, RigCluster
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec
 
@@ -149,14 +149,12 @@ class ControlPlaneRigCluster(RigCluster):
         self._departures.ask(machine.node)
 
     @override
-    def _call(
-        self, method: str, path: str, body: Json, content_type: str, *, manager: str
-    ) -> Response:
+    def _call(self, method: str, path: str, body: Json, content_type: str) -> Response:
         try:
             return self._owner.call(
                 method,
                 path,
-                query={"fieldManager": manager},
+                query={"fieldManager": OWNER},
                 body=body,
                 content_type=content_type,
             )

@@ -14,7 +14,7 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.store import Change
 from plimsoll_testbed.model.machines import Machine, node_object
-from plimsoll_testbed.rigs.rig_cluster import Json, Response, RigCluster
+from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, Response, RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec
@@ -109,11 +109,9 @@ class HollowRigCluster(RigCluster):
         self._clock.touch(self.cluster)
 
     @override
-    def _call(
-        self, method: str, path: str, body: Json, content_type: str, *, manager: str
-    ) -> Response:
+    def _call(self, method: str, path: str, body: Json, content_type: str) -> Response:
         now = self._clock.now()
-        answer = self.cluster.handle(method, path, None, body, content_type, now=now, user=manager)
+        answer = self.cluster.handle(method, path, None, body, content_type, now=now, user=OWNER)
         self._clock.touch(self.cluster)
         return answer
 

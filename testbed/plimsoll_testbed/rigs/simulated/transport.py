@@ -24,7 +24,7 @@ class SimulatedTransport:
     cluster: HollowCluster
     name: str
     user: str
-    """The program's user agent: field managers are named after it."""
+    """The program's user agent."""
     wire: SimulatedNetwork
     clock: VirtualClock
     lag: Callable[[], float]

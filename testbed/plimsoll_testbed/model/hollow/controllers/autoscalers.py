@@ -14,7 +14,6 @@ from typing import ClassVar, override
 
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.edits import Json, look, put
-from plimsoll_testbed.model.hollow.ownership import managed
 from plimsoll_testbed.model.hollow.resources import BY_KIND
 from plimsoll_testbed.model.hollow.store import Change, Key
 
@@ -51,9 +50,6 @@ class Autoscalers(Controller[Key]):
             return
         target, wanted = off
         scaled = put(target, ("spec", "replicas"), wanted)
-        scaled = managed(
-            scaled, target, manager="kube-controller-manager", now=now, subresource="scale"
-        )
         self.store.replace(BY_KIND[target["kind"]].plural, scaled, now=now)
 
     def _off(self, key: Key) -> tuple[Json, int] | None:
