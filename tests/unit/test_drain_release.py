@@ -11,7 +11,7 @@ from plimsoll.domain.actions import Evict, Release, UndoRelease
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.names import POD_TEMPLATE_HASH
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, PodTerm, Ref, Selector
+from plimsoll.domain.pods import Pod, PodTerm, Ref, Selector, SpreadConstraint
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.workloads import LabelSelection, Quota, Workload
 from tests.support.builders import (
@@ -163,6 +163,87 @@ def test_where_no_replacement_can_be_made_one_released_pod_leaves_at_once():
     plan = plan_drain(seen_with(*doomed, workload=workload), at(5))
 
     assert "exceeded quota" in only(plan, Evict).reason
+
+
+def test_where_no_replacement_can_be_made_the_next_pod_waits_until_the_first_was_replaced():
+    first = replace(released(a_pod("web-0", node="spot")), deleting=at(35))
+    second = released(a_pod("web-1", node="spot"))
+    starting = a_pod("web-8", node="od", ready=False)
+    workload = replace(a_deployment(replicas=2), replica_failure="exceeded quota: pods")
+
+    assert plan_drain(seen_with(first, second, workload=workload), at(6)).actions == ()
+    assert plan_drain(seen_with(second, starting, workload=workload), at(8)).actions == ()
+
+
+def test_a_workload_whose_replica_set_cannot_make_pods_is_not_released():
+    workload = replace(a_deployment(replicas=2), replica_failure="denied by a webhook")
+    plan = plan_drain(seen_with(*pods_of("web", 2, node="spot"), workload=workload), at(1))
+    assert of(plan, Release) == []
+
+
+def test_without_a_deadline_a_release_is_undone_where_no_replacement_can_be_made():
+    pod = released(a_pod("web-0", node="spot"))
+    workload = replace(a_deployment(replicas=1), replica_failure="exceeded quota: pods")
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    seen = replace(seen_with(pod, workload=workload), nodes=[node, a_node("od")])
+
+    assert only(plan_drain(seen, at(5)), UndoRelease).pod == pod
+
+
+ONE_ZONE_EACH = SpreadConstraint(
+    max_skew=1,
+    topology_key="topology.kubernetes.io/zone",
+    hard=True,
+    selector=Selector(labels={"app": "web"}),
+)
+
+
+def spread_over_zones() -> Observation:
+    """Return one released pod in zone a, whose replacement may only stand there, Pending."""
+
+    def bound(pod: Pod) -> Pod:
+        return replace(pod, scheduling=replace(pod.scheduling, spread=(ONE_ZONE_EACH,)))
+
+    pods = [
+        released(bound(a_pod("web-0", node="spot"))),
+        bound(a_pod("web-8", ready=False)),
+    ]
+    nodes = [
+        interrupted("spot", zone="us-east-1a"),
+        a_node("a", zone="us-east-1a"),
+        a_node("b", zone="us-east-1b", cpu="1m"),
+    ]
+    return replace(seen_with(*pods, workload=a_deployment(replicas=1)), nodes=nodes)
+
+
+def test_a_released_pod_makes_way_where_its_replacement_is_pending_because_of_it():
+    plan = plan_drain(spread_over_zones(), at(5))
+    assert "counts in the spread" in only(plan, Evict).reason
+
+
+def test_a_released_pod_stays_where_its_replacement_would_stay_pending_without_it():
+    full = spread_over_zones()
+    full = replace(full, nodes=[n if n.name != "a" else a_node("a", cpu="1m") for n in full.nodes])
+    assert of(plan_drain(full, at(5)), Evict) == []
+
+
+def test_a_deployment_whose_release_was_refused_moves_within_the_ready_floor_and_says_so():
+    seen = seen_with(*pods_of("web", 2, node="spot"))
+    plan = plan_drain(seen, at(1), refused={WEB: "its release was refused: no right"})
+
+    assert of(plan, Release) == []
+    assert any("was refused" in str(step) for step in plan.steps) or any(
+        "was refused" in words for words in plan.waiting["spot"]
+    )
+
+
+def test_a_budget_that_lets_nothing_go_is_named_while_its_released_pods_wait():
+    pods = [released(a_pod("web-0", node="spot")), a_pod("web-8", node="od")]
+    budgets = [a_budget("web", allowed=0, maxUnavailable=0)]
+    plan = plan_drain(seen_with(*pods, workload=a_deployment(replicas=1), budgets=budgets), at(5))
+
+    assert plan.actions == ()
+    assert any("allows no disruption now" in words for words in plan.waiting["spot"])
 
 
 def test_with_an_autoscaler_a_quarter_of_the_replicas_is_replaced_at_a_time():

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.clusters import Mode
-from plimsoll.domain.errors import BadInput, Permanent, Temporary, Throttled
+from plimsoll.domain.errors import BadInput, Permanent, Refused, Temporary, Throttled
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
@@ -165,6 +165,25 @@ def test_a_slice_moves_a_deployment_without_losing_a_ready_replica(world):
     (report,) = world.reports.list("harbor")
     assert report.lowest_ready == {"Deployment default/web": 3}
     assert report.emptied is not None
+
+
+def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(world, monkeypatch):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1))
+    world.join("od")
+    handled(world, world.spot_event(instance))
+    tried = []
+
+    def refuse(pod, *_):
+        tried.append(pod.name)
+        raise Refused("a policy denies it")
+
+    monkeypatch.setattr(world.api, "release", refuse)
+    world.drains.reconcile("harbor", "me")
+
+    assert len(tried) == 1
+    (report,) = world.reports.list("harbor")
+    assert any("a policy denies it" in reason for reason in report.reasons)
 
 
 def test_capacity_is_asked_for_in_the_first_look(world):

@@ -1,4 +1,4 @@
-"""Which nodes are going, and which pods of which workloads must leave them."""
+"""Which nodes are interrupted, and which pods of which workloads must leave them."""
 
 from __future__ import annotations
 
@@ -93,9 +93,19 @@ def is_gone(seen: Observation, node: Node) -> bool:
 
 
 def disruptions_of(
-    seen: Observation, interrupted: InterruptedNodes, now: datetime
+    seen: Observation,
+    interrupted: InterruptedNodes,
+    now: datetime,
+    refused: Mapping[Ref, str] | None = None,
 ) -> list[WorkloadDisruption]:
-    """Return every workload with pods to move or on their way out, or released."""
+    """Return every workload with pods to move or on their way out, or released.
+
+    Args:
+        seen: the observation.
+        interrupted: the nodes that go.
+        now: the time of the observation.
+        refused: Deployment -> why the API server refused the release of a pod of it.
+    """
     found: dict[Ref, list[EvictablePod]] = defaultdict(list)
     for node in interrupted.nodes:
         interruption = interrupted.interruption[node.name]
@@ -117,7 +127,7 @@ def disruptions_of(
         if pod.released and pod.deleting is None and (owner := seen.owner(pod)) is not None:
             found.setdefault(owner, [])
     return [
-        _disruption(seen, interrupted, ref, evictable, now)
+        _disruption(seen, interrupted, ref, evictable, now, (refused or {}).get(ref))
         for ref, evictable in sorted(found.items())
     ]
 
@@ -125,7 +135,7 @@ def disruptions_of(
 def by_node(
     disruptions: Iterable[WorkloadDisruption],
 ) -> Mapping[str, Sequence[WorkloadDisruption]]:
-    """Return the cases that have pods on a node, by its name."""
+    """Return the disruptions that have pods on a node, by its name."""
     found: dict[str, list[WorkloadDisruption]] = defaultdict(list)
     for disruption in disruptions:
         for name in {pod.node for pod in disruption.pods if pod.node is not None}:
@@ -137,12 +147,13 @@ def _ref(seen: Observation, pod: Pod) -> Ref:
     return seen.owner(pod) or Ref("Pod", pod.namespace, pod.name)
 
 
-def _disruption(
+def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each part named
     seen: Observation,
     interrupted: InterruptedNodes,
     ref: Ref,
     evictable: list[EvictablePod],
     now: datetime,
+    refused: str | None,
 ) -> WorkloadDisruption:
     workload = seen.workload.get(ref)
     pods = tuple(seen.of_workload.get(ref) or (d.pod for d in evictable))
@@ -161,7 +172,8 @@ def _disruption(
         not_releasable={
             one.pod.uid: why
             for one in evictable
-            if not one.pod.released and (why := why_not_released(seen, workload, one.pod))
+            if not one.pod.released
+            and (why := refused or why_not_released(seen, workload, one.pod))
         },
         current=seen.current.get(ref),
         claims=seen.claims,

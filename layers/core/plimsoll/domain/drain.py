@@ -16,6 +16,7 @@ from plimsoll.domain.disruptions import InterruptedNodes, by_node, disruptions_o
 from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.last_call import LAST_CALL
 from plimsoll.domain.scale_up import plan_scale_up
@@ -27,6 +28,7 @@ def plan_drain(
     now: datetime,
     *,
     avoid: Mapping[tuple[str, str | None], datetime] | None = None,
+    refused: Mapping[Ref, str] | None = None,
 ) -> Plan:
     """Decide what to do now about every interrupted node of a cluster.
 
@@ -34,14 +36,16 @@ def plan_drain(
         seen: one observation of the cluster and its node groups.
         now: the time of the observation.
         avoid: (node group, zone or None for all) -> until when it is not asked, because it refused.
+        refused: Deployment -> why the API server refused to release a pod of it, in words.
     """
     interrupted = InterruptedNodes.of(seen)
-    disruptions = disruptions_of(seen, interrupted, now)
+    disruptions = disruptions_of(seen, interrupted, now, refused)
     draft = _Draft(seen=seen, interrupted=interrupted)
     headroom = headroom_for(seen, interrupted)
     scale_up = plan_scale_up(
         seen, interrupted, disruptions, headroom.snapshot, avoid=avoid or {}, now=now
     )
+    headroom.unplaceable = scale_up.unplaceable
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
     for words in scale_up.given_up:
@@ -49,7 +53,7 @@ def plan_drain(
     for disruption in disruptions:
         if not way_of(disruption)[0].surges:
             for pod in disruption.owed:
-                headroom.keep(pod)
+                headroom.reserve(pod)
     for disruption in disruptions:
         _plan_late(disruption, draft, headroom, now)
     for disruption in sorted(disruptions, key=_urgency):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -26,6 +26,8 @@ class ScaleUp:
     grows: tuple[Grow, ...] = ()
     given_up: tuple[str, ...] = ()
     """In words, by priority: pods that no node and no group can take."""
+    unplaceable: Collection[str] = frozenset()
+    """The uids of these pods."""
 
 
 def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part named
@@ -66,6 +68,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             f"no headroom for {pod} (priority {pod.priority}): {plan.unplaceable[pod.uid]}"
             for pod in sorted(lost, key=lambda p: (-p.priority, str(p)))
         ),
+        unplaceable=plan.unplaceable.keys(),
     )
 
 

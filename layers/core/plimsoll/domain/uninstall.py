@@ -18,10 +18,9 @@ from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.replace.disruption import NEAR
 from plimsoll.domain.replace.release import undo
 
-SOON: Final = timedelta(minutes=10)
-"""A deadline nearer than this is waited for. Maintenance in two weeks is not."""
 OVERDUE: Final = timedelta(minutes=2)
 """How long after its deadline an instance that still serves is believed to be interrupted."""
 
@@ -92,7 +91,7 @@ def _interrupted_soon(seen: Observation, now: datetime) -> Iterator[str]:
 
 def _near(found: Interruption, now: datetime) -> bool:
     deadline = found.deadline
-    return deadline is not None and deadline - SOON < now < deadline + OVERDUE
+    return deadline is not None and deadline - NEAR < now < deadline + OVERDUE
 
 
 def _outlives_us(seen: Observation, node: Node, now: datetime) -> bool:

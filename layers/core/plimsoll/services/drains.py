@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Grow
+from plimsoll.domain.actions import Grow, Release
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput, Refused, Temporary
@@ -141,7 +141,9 @@ class DrainService:
             if fresh:
                 memory.groups = self._read_groups(groups, seen.nodes)
             now, read = self.clock.now(), memory.groups or ()
-            plan = plan_drain(seen.among(groups=read, gone=gone), now, avoid=memory.avoid)
+            plan = plan_drain(
+                seen.among(groups=read, gone=gone), now, avoid=memory.avoid, refused=memory.refused
+            )
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break
             fresh = True  # somebody else may have asked since: look again before asking for more
@@ -181,12 +183,14 @@ class DrainService:
 
     def _learn(self, memory: ReconcileMemory, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
-            if not isinstance(outcome.action, Grow):
-                continue
-            memory.groups = None
-            if isinstance(outcome.error, Refused):
-                key = (outcome.action.group.name, outcome.action.zone)
-                memory.avoid[key] = self.clock.now() + AVOID
+            refused = isinstance(outcome.error, Refused | BadInput)
+            match outcome.action:
+                case Grow(group=group, zone=zone):
+                    memory.groups = None
+                    if refused:
+                        memory.avoid[group.name, zone] = self.clock.now() + AVOID
+                case Release(owner=owner) if refused:
+                    memory.refused[owner] = f"its release was refused: {outcome.error}"
 
     def _save(self, reports: Sequence[Report]) -> None:
         """Write reports. A drain does not wait for a database: what fails is only logged."""

@@ -7,22 +7,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.reports import Report
 
 
 @dataclass(slots=True)
 class ReconcileMemory:
-    """Node groups, who of them refused, and the reports so far."""
+    """Node groups, who refused what, and the reports so far."""
 
     groups: Sequence[NodeGroup] | None = None
     """Read once, and again before anything is asked for and after a change of ours."""
     avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
+    refused: dict[Ref, str] = field(default_factory=dict)
+    """Deployment -> why the API server refused to release a pod of it."""
     reports: dict[str, Report] = field(default_factory=dict)
     told: dict[str, tuple[object, ...]] = field(default_factory=dict)
     """Of each report the turns that were tried to be written."""
 
     def learn(self, reports: Iterable[Report]) -> None:
-        """Merge the reports of a look."""
+        """Merge the reports of an observation."""
         for report in reports:
             known = self.reports.get(report.interruption)
             self.reports[report.interruption] = known.merged(report) if known else report

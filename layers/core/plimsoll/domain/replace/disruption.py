@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import Final
 
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.workloads import Budget, Claim, ReplicaSet, Workload
+
+NEAR: Final = timedelta(minutes=10)
+"""A deadline nearer than this presses. Maintenance in two weeks does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +106,9 @@ class WorkloadDisruption:
         return self.leaving[: max(0, self.workload.replicas - made)]
 
     @cached_property
-    def calm(self) -> bool:
-        """Whether nothing says when its nodes go: then nothing is worth a pod that stays Pending."""
-        return all(d.deadline is None for d in self.evictable)
+    def deadline_near(self) -> bool:
+        """Whether a deadline presses. Without one, nothing is worth a pod that stays Pending."""
+        return any(d.deadline and d.deadline - self.now < NEAR for d in self.evictable)
 
     @cached_property
     def staying_ready(self) -> int:
@@ -161,11 +165,6 @@ class WorkloadDisruption:
             and (not least or (p.ready_since is not None and p.ready_since + least <= self.now))
             for p in self.pods
         )
-
-    @cached_property
-    def hindrance(self) -> str | None:
-        """Why no replacement of a released pod can be made; None where nothing says so."""
-        return None if self.workload is None else self.workload.replica_failure
 
     def deadline_of(self, pod: Pod) -> datetime:
         """When the node of a pod must be empty; the far future where nobody says."""

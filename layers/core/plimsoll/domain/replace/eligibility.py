@@ -29,6 +29,8 @@ def _hindrances(seen: Observation, workload: Workload | None, pod: Pod) -> Itera
         yield f"its strategy {workload.strategy} forbids two generations at once"
     if resolve(workload.max_surge, workload.replicas, round_up=True) < 1:
         yield "its rollouts make no pod before they take one (maxSurge 0)"
+    if workload.replica_failure is not None:
+        yield f"its ReplicaSet cannot make pods: {workload.replica_failure}"
     if _names_the_hash(workload.selector):
         yield "the selector of its Deployment names the pod-template-hash"
     replica_set = None if pod.owner is None else seen.replica_sets.get(pod.owner)

@@ -1,7 +1,8 @@
-"""Room for replacements, claimed one by one so that two plans never count on the same place."""
+"""Headroom for replacements, claimed one by one so that two plans never count on the same place."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from plimsoll.domain.capacity import replacement_of
@@ -12,7 +13,7 @@ from plimsoll.domain.replace.contention import Contention
 
 @dataclass(slots=True)
 class Headroom:
-    """The snapshot of one plan, and whether some of it is kept for pods that leave later.
+    """The snapshot of one plan, and whether some of it is reserved for pods that leave later.
 
     The snapshot assigns places in our order; `contention` says which of them are sure in any other.
     """
@@ -21,14 +22,16 @@ class Headroom:
     contention: Contention
     closed: frozenset[str] = frozenset()
     """Interrupted nodes: even a pod that tolerates their cordon has no place there."""
-    kept: bool = False
+    unplaceable: Collection[str] = frozenset()
+    """Uids of pods that no node and no node group can take."""
+    reserved: bool = False
     """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
     Pending: kube-scheduler would give the place to whoever asks first."""
 
-    def keep(self, pod: Pod) -> str | None:
+    def reserve(self, pod: Pod) -> str | None:
         """Claim a place as `move` does, and keep it from whoever could be Pending meanwhile."""
         place = self.move(pod)
-        self.kept = self.kept or place is not None
+        self.reserved = self.reserved or place is not None
         return place
 
     def move(self, pod: Pod) -> str | None:
@@ -43,6 +46,15 @@ class Headroom:
     def add(self, pod: Pod) -> str | None:
         """Claim a place for a second pod like this one, which still runs."""
         return self._place(replacement_of(pod))
+
+    def fits_without(self, pod: Pod, other: Pod) -> bool:
+        """Whether a pod would have a place if another one left."""
+        home = self.snapshot.where(other)
+        self.snapshot.remove(other)
+        fits = self.snapshot.choose(pod, self.closed) is not None
+        if home is not None:
+            self.snapshot.place(other, home)
+        return fits
 
     def _place(self, pod: Pod) -> str | None:
         node = self.snapshot.choose(pod, self.closed)

@@ -26,7 +26,7 @@ def _ordinal(evictable: EvictablePod) -> int:
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     evictable = sorted(disruption.evictable, key=_ordinal, reverse=True)
-    places = [(d, headroom.keep(d.pod)) for d in evictable]
+    places = [(d, headroom.reserve(d.pod)) for d in evictable]
     sick = [(d, place) for d, place in places if not d.pod.serving]
     others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = disruption.serving < disruption.replicas

@@ -11,7 +11,7 @@ Measured on kube-apiserver 1.36; docs/drain.md has the rules and what they cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -25,7 +25,7 @@ from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
 
 PATIENCE: Final = timedelta(minutes=5)
-"""How long a replacement may be Pending, where no deadline presses, before its release is undone."""
+"""How long a replacement may be Pending, where no deadline is near, before its release is undone."""
 WAVE: Final = timedelta(seconds=30)
 """What one wave of releases is reckoned to take. Waves are for workloads with an autoscaler."""
 
@@ -44,14 +44,15 @@ def _may_be_released(disruption: WorkloadDisruption, one: EvictablePod) -> bool:
 
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
-    evictions = _evictions(disruption)
+    evictions, blocked = _evictions(disruption, headroom)
     for action in evictions:
         headroom.contention.join(replacement_of(action.pod))
-    undone = _undone(disruption, headroom)
-    leaving = {action.pod.uid for action in evictions} | {a.pod.uid for a in undone}
-    kept = [p for p in disruption.released if p.uid not in leaving]
-    releases, waiting = _releases(disruption, headroom, standing=len(kept))
-    if (kept or releases) and not waiting:
+    undone = _undone(disruption, headroom, {action.pod.uid for action in evictions})
+    leaving = {action.pod.uid for action in (*evictions, *undone)}
+    standing = sum(p.uid not in leaving for p in disruption.released)
+    releases, waiting = _releases(disruption, headroom, standing=standing)
+    waiting = waiting or blocked
+    if (standing or releases) and not waiting:
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
     others = _others(disruption, headroom) if not evictions else Steps()
     return Steps(
@@ -71,28 +72,60 @@ def _others(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     return WITHIN_FLOOR.steps(replace(disruption, evictable=others), headroom)
 
 
-def _evictions(disruption: WorkloadDisruption) -> Sequence[Evict]:
-    """Evict the released pods whose replacements are available; one more where none can be made."""
+def _evictions(
+    disruption: WorkloadDisruption, headroom: Headroom
+) -> tuple[Sequence[Evict], str | None]:
+    """Evict the released pods whose replacements are available, and say what holds others back.
+
+    Where no replacement can be made beside the released pods, one of these makes way for it. The
+    next one does only once the replacement is Ready.
+    """
     stay = max(0, disruption.replicas - disruption.available)
     on_interrupted = [p for p in disruption.released if p.uid in disruption.on_interrupted_nodes]
     order = sorted(on_interrupted, key=lambda p: (p.serving, disruption.deadline_of(p), p.name))
     leaving = order[: max(0, len(disruption.released) - stay)]
     reason = f"{disruption.available} of {disruption.replicas} others are available"
-    if not leaving and order and (hindrance := disruption.hindrance) is not None:
-        leaving, reason = order[:1], f"its replacement cannot be made beside it: {hindrance}"
-    if disruption.allowed is not None:
-        leaving = leaving[: disruption.allowed]
-    return [Evict(pod=pod, reason=reason) for pod in leaving]
+    moving = disruption.leaving or any(p.node and not p.ready for p in disruption.staying)
+    if not leaving and not moving and disruption.deadline_near:
+        for pod in order:
+            if (hindrance := _hindrance(disruption, headroom, pod)) is not None:
+                leaving, reason = [pod], f"its replacement cannot run beside it: {hindrance}"
+                break
+    allowed = len(leaving) if disruption.allowed is None else disruption.allowed
+    blocked = disruption.blocked if allowed < len(leaving) else None
+    return [Evict(pod=pod, reason=reason) for pod in leaving[:allowed]], blocked
 
 
-def _undone(disruption: WorkloadDisruption, headroom: Headroom) -> Sequence[Evict | UndoRelease]:
-    """Hand pods back whose node stays, and those whose replacements found no node in `PATIENCE`."""
+def _hindrance(disruption: WorkloadDisruption, headroom: Headroom, pod: Pod) -> str | None:
+    """Say why a replacement is not made, or has no node, until this released pod leaves; else None.
+
+    A pod that no node and no node group can take is tried again without the released pod: spread
+    constraints and anti-affinity by zone may count it.
+    """
+    if disruption.workload is not None and disruption.workload.replica_failure is not None:
+        return disruption.workload.replica_failure
+    lost = (p for p in disruption.staying if p.uid in headroom.unplaceable)
+    new = next(lost, None)
+    if new is not None and headroom.fits_without(new, pod):
+        return f"it counts in the spread or anti-affinity of {new.name}, which is Pending"
+    return None
+
+
+def _undone(
+    disruption: WorkloadDisruption, headroom: Headroom, evicted: Collection[str]
+) -> Sequence[Evict | UndoRelease]:
+    """Hand pods back whose node stays, and those whose replacements found no node in `PATIENCE`.
+
+    Where no deadline is near, a replacement that cannot even be made is not waited for.
+    """
     found = [
         undo(disruption, pod, "its node is not interrupted any more")
         for pod in disruption.released
         if pod.uid not in disruption.on_interrupted_nodes
     ]
-    if disruption.calm:
+    if not disruption.deadline_near:
+        workload = disruption.workload
+        unmade = disruption.missing if workload and workload.replica_failure else 0
         unplaced = [
             p
             for p in disruption.staying
@@ -100,10 +133,14 @@ def _undone(disruption: WorkloadDisruption, headroom: Headroom) -> Sequence[Evic
             and disruption.now - p.created >= PATIENCE
             and headroom.snapshot.where(p) is None
         ]
-        standing = [p for p in disruption.released if p.uid in disruption.on_interrupted_nodes]
+        standing = [
+            p
+            for p in disruption.released
+            if p.uid in disruption.on_interrupted_nodes and p.uid not in evicted
+        ]
         found += [
-            undo(disruption, pod, "its replacement found no node, and no deadline presses")
-            for pod in standing[: len(unplaced)]
+            undo(disruption, pod, "its replacement found no node, and no deadline is near")
+            for pod in standing[: len(unplaced) + unmade]
         ]
     return found
 
@@ -128,7 +165,7 @@ def _releases(
     wave = able[: _wave_size(disruption, able, standing)]
     waiting = None if len(wave) == len(able) else "waits for the wave before, for its autoscaler"
     fits = sum(headroom.add(one.pod) is not None for one in wave)
-    if (headroom.kept or disruption.calm) and fits < len(wave):
+    if (headroom.reserved or not disruption.deadline_near) and fits < len(wave):
         wave, waiting = wave[:fits], "waits for headroom for its replacements"
     if wave:
         new = replacement_of(wave[0].pod)

@@ -25,7 +25,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     actions = []
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: (d.pod.serving, d.pod.name)):
-        place = headroom.keep(one.pod)
+        place = headroom.reserve(one.pod)
         if one.pod.serving and _rolls(disruption):
             waiting = (
                 "its rollout takes as many pods as may be missing, at any moment, and moves all"
