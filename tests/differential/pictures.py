@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from plimsoll.domain.names import DELETION_COST
+from plimsoll.domain.names import DELETION_COST, RELEASED
 from plimsoll.domain.objects import parse_selector
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.conditions import condition, controller_of, is_deleting, is_ready
@@ -198,6 +198,8 @@ def _standing(pod: Json) -> str:
         words.append(f"priority {priority}")
     if mark := look(meta, "labels", MARK):
         words.append(f"mark {mark}")
+    if RELEASED in (meta.get("annotations") or {}):
+        words.append("released")
     if cost := (meta.get("annotations") or {}).get(DELETION_COST):
         words.append(f"cost {cost}")
     return ", ".join(words)

@@ -15,6 +15,7 @@ from tests.differential.families import (
     jobs,
     nodes,
     priorities,
+    releases,
     requests,
     scalein,
     scheduling,
@@ -33,6 +34,7 @@ FAMILIES: Final = (
     budgets,
     autoscalers,
     nodes,
+    releases,
     requests,
 )
 """Modules with FAMILY, COUNT and `scenario(seed)`."""
