@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.watching import Follower
+from plimsoll_testbed.rigs.follower import Follower
 
 LOOK = 0.1
 

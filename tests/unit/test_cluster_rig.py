@@ -1,4 +1,4 @@
-"""What the cluster rig does beside the drill's time: errands, outages, kills, and what watches show."""
+"""What the cluster rig does beside the drill's time: retry queues, outages, kills, and what watches show."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.names import RELEASED
 from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.rigs.cluster.installation import install
 from plimsoll_testbed.rigs.cluster.outage import Outages
 from plimsoll_testbed.rigs.cluster.retry_queue import RetryQueue
-from plimsoll_testbed.rigs.cluster.watch_cache import WatchCache
 from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.emulated.emulator import is_complaint
 from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.rigs.watched_store import WatchedStore
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import Place
 from plimsoll_testbed.scenario.scenario import FaultEntry
 
 SECONDS = 10.0
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def eventually(holds: Callable[[], object]) -> None:
@@ -284,22 +286,24 @@ def pod(name: str, uid: str, node: str | None = None):
 
 
 def test_what_is_shown_is_what_was_told_last():
-    shown = WatchCache(lambda *_: None)
-    shown.take("pods", "ADDED", pod("web-0", "1"))
-    shown.take("pods", "MODIFIED", pod("web-0", "1", "a"))
+    shown = WatchedStore()
+    indexes = Indexes(shown)
+    shown.show("pods", "ADDED", pod("web-0", "1"), now=NOW)
+    shown.show("pods", "MODIFIED", pod("web-0", "1", "a"), now=NOW)
     assert shown.get("pods", "shop", "web-0") == pod("web-0", "1", "a")
-    assert list(shown.on_node("a")) == [pod("web-0", "1", "a")]
-    shown.take("pods", "DELETED", pod("web-0", "1", "a"))
-    assert list(shown.all("pods")) == list(shown.on_node("a")) == []
+    assert list(indexes.on_node("a")) == [pod("web-0", "1", "a")]
+    shown.show("pods", "DELETED", pod("web-0", "1", "a"), now=NOW)
+    assert list(shown.all("pods")) == list(indexes.on_node("a")) == []
 
 
 def test_the_end_of_an_old_pod_that_is_heard_late_takes_nothing_from_the_new_one():
-    shown = WatchCache(lambda *_: None)
-    shown.take("pods", "ADDED", pod("cart-0", "1", "a"))
-    shown.take("pods", "ADDED", pod("cart-0", "2", "b"))
-    shown.take("pods", "DELETED", pod("cart-0", "1", "a"))
+    shown = WatchedStore()
+    indexes = Indexes(shown)
+    shown.show("pods", "ADDED", pod("cart-0", "1", "a"), now=NOW)
+    shown.show("pods", "ADDED", pod("cart-0", "2", "b"), now=NOW)
+    shown.show("pods", "DELETED", pod("cart-0", "1", "a"), now=NOW)
     assert shown.get("pods", "shop", "cart-0") == pod("cart-0", "2", "b")
-    assert [list(shown.on_node(node)) for node in "ab"] == [[], [pod("cart-0", "2", "b")]]
+    assert [list(indexes.on_node(node)) for node in "ab"] == [[], [pod("cart-0", "2", "b")]]
 
 
 @dataclass

@@ -16,8 +16,10 @@ from plimsoll.domain.names import MIRROR, RELEASED
 from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.fleet import Fleet, Group
+from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.model.hollow.manifests import path_of
 from plimsoll_testbed.model.hollow.resources import BY_KIND
+from plimsoll_testbed.model.hollow.store import Change, Store
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.manifests import Manifest
@@ -52,17 +54,21 @@ class RigCluster(ABC):
         seed: of the fleet.
         clock: the drill's time.
         measurement: what watches it.
+        store: the objects that the cluster shows.
+        indexes: over that store.
         say: told each action of the responder when the cluster shows it; None where the responder
             itself tells.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a cluster is made of
         self,
         spec: ClusterSpec,
         *,
         seed: int,
         clock: VirtualClock,
         measurement: Measurement,
+        store: Store,
+        indexes: Indexes,
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.name = spec.name
@@ -70,6 +76,9 @@ class RigCluster(ABC):
         self._clock = clock
         self._measurement = measurement
         self._say = say
+        self._store = store
+        self._indexes = indexes
+        store.subscribe(self._observe)
         for group in spec.node_groups:
             measurement.add_group(
                 spec.name,
@@ -84,33 +93,30 @@ class RigCluster(ABC):
 
     # What the cluster shows.
 
-    @abstractmethod
     def get(self, resource: str, namespace: str, name: str) -> Json | None:
         """Return an object, or None; read it, never change it."""
+        return self._store.get(resource, namespace, name)
 
-    @abstractmethod
     def all(self, resource: str) -> Iterable[Json]:
         """Return all objects of a kind, named as in a path: `pods`."""
+        return self._store.all(resource)
 
-    @abstractmethod
     def on_node(self, node: str) -> Iterable[Json]:
         """Return the pods that are bound to a node."""
+        return self._indexes.on_node(node)
 
-    def _changed(
-        self, now: datetime, resource: str, change: str, before: Json | None, obj: Json
-    ) -> None:
-        """Tell of one change: ADDED, MODIFIED or DELETED, with the object before and after it."""
-        match resource, change:
+    def _observe(self, change: Change) -> None:
+        match change.resource, change.type:
             case "pods", "DELETED":
-                self._measurement.pod_removed(now, self.name, obj)
+                self._measurement.pod_removed(change.at, self.name, change.object)
             case "pods", _:
-                self._measurement.observe_pod(now, self.name, obj)
+                self._measurement.observe_pod(change.at, self.name, change.object)
             case "nodes", "ADDED" | "MODIFIED":
-                self._measurement.observe_node(now, self.name, obj)
+                self._measurement.observe_node(change.at, self.name, change.object)
             case _:
                 pass
         if self._say is not None and self._measurement.started is not None:
-            for action in actions(resource, before, obj):
+            for action in actions(change.resource, change.before, change.object):
                 self._say(action)
 
     # How it is changed.

@@ -22,9 +22,12 @@ class WatchedStore(Store):
 
     def show(self, resource: str, change: str, obj: Json, *, now: datetime) -> None:
         """Take in what a watch showed: ADDED, MODIFIED or DELETED, and the object."""
-        meta = obj["metadata"]
         before = self.get(resource, *key_of(obj))
-        if change != "DELETED":
-            self._keep("ADDED" if before is None else "MODIFIED", resource, obj, now)
-        elif before is not None and before["metadata"]["uid"] == meta["uid"]:
-            self._keep("DELETED", resource, obj, now)
+        known = before is not None and before["metadata"]["uid"] == obj["metadata"]["uid"]
+        if change == "DELETED":
+            if known:
+                self._keep("DELETED", resource, obj, now)
+            return
+        if before is not None and not known:  # its end is told late, or never
+            self._keep("DELETED", resource, before, now)
+        self._keep("MODIFIED" if known else "ADDED", resource, obj, now)

@@ -6,24 +6,27 @@ Everything that is measured is what watches show, at the moment at which they sh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
-from typing import Any, Final, override
+from functools import cached_property, partial
+from typing import Final, override
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.conditions import is_ready
+from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.cluster.outage import Outages
 from plimsoll_testbed.rigs.cluster.retry_queue import RetryQueue
-from plimsoll_testbed.rigs.cluster.watch_cache import WatchCache
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
+from plimsoll_testbed.rigs.follower import Follower
 from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, Response, RigCluster
+from plimsoll_testbed.rigs.threads import Threads
+from plimsoll_testbed.rigs.watched_store import WatchedStore
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec
 
@@ -34,6 +37,14 @@ MONITOR: Final = timedelta(seconds=5)
 COMMON_DRAIN: Final = "drain"
 RESPONDERS: Final = ("plimsoll", COMMON_DRAIN)
 """Each is a user of that name. The common drain may do everything, as such programs often may."""
+WATCHED: Final[Mapping[str, str]] = {
+    "nodes": "/api/v1/nodes",
+    "pods": "/api/v1/pods",
+    "deployments": "/apis/apps/v1/deployments",
+    "replicasets": "/apis/apps/v1/replicasets",
+    "statefulsets": "/apis/apps/v1/statefulsets",
+}
+"""What a drill follows: resource -> path."""
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 
@@ -58,14 +69,23 @@ class ControlPlaneRigCluster(RigCluster):
         measurement: Measurement,
         say: Callable[[str], None],
     ) -> None:
-        super().__init__(spec, seed=seed, clock=time.clock, measurement=measurement, say=say)
+        self._shown = WatchedStore()
+        super().__init__(
+            spec,
+            seed=seed,
+            clock=time.clock,
+            measurement=measurement,
+            store=self._shown,
+            indexes=Indexes(self._shown),
+            say=say,
+        )
         self._time = time
         self.plane = ControlPlane(
             settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
             users={COMMON_DRAIN: ["system:masters"]},
             audited=RESPONDERS,
         )
-        self._shown = WatchCache(self._observe)
+        self._followers: list[Follower] = []
         self._arrivals = RetryQueue[Machine](f"arrivals of {spec.name}", self._join)
         self._departures = RetryQueue[str](f"departures from {spec.name}", self._depart)
         self._lost = RetryQueue[str](f"lost nodes of {spec.name}", self._delete)
@@ -73,7 +93,10 @@ class ControlPlaneRigCluster(RigCluster):
 
     def start(self) -> None:
         """Begin to watch, and to let nodes come and go. The control plane runs already."""
-        self._shown.follow(self.plane)
+        for resource, path in WATCHED.items():
+            show = partial(self._show, resource)
+            self._followers.append(Follower(self.plane.kubeconfig(), path, show))
+            self._followers[-1].start()
         for retry_queue in (self._arrivals, self._departures, self._lost):
             retry_queue.start()
         with self._time.lock:
@@ -81,7 +104,8 @@ class ControlPlaneRigCluster(RigCluster):
 
     def end(self) -> None:
         """End every thread. A watch ends only with the control plane itself."""
-        self._shown.end()
+        for follower in self._followers:
+            follower.end()
         self._outages.end()
         for retry_queue in (self._arrivals, self._departures, self._lost):
             retry_queue.end()
@@ -89,25 +113,13 @@ class ControlPlaneRigCluster(RigCluster):
     @property
     def errors(self) -> list[Exception]:
         """What ended a thread, if something did."""
-        parts = (self._arrivals, self._departures, self._lost, self._outages)
-        mine = [part.error for part in parts if part.error is not None]
-        return mine + self._shown.errors
+        retries = (self._arrivals, self._departures, self._lost)
+        parts: list[Threads | Follower] = [*retries, self._outages, *self._followers]
+        return [part.error for part in parts if part.error is not None]
 
     def rehearse_outage(self) -> float:
         """Restart the API server once; return how many seconds its start takes."""
         return self._outages.rehearse()
-
-    @override
-    def get(self, resource: str, namespace: str, name: str) -> Json | None:
-        return self._shown.get(resource, namespace, name)
-
-    @override
-    def all(self, resource: str) -> Iterable[Json]:
-        return self._shown.all(resource)
-
-    @override
-    def on_node(self, node: str) -> Iterable[Json]:
-        return self._shown.on_node(node)
 
     @override
     def set_up(self, objects: Sequence[Manifest]) -> None:
@@ -134,7 +146,7 @@ class ControlPlaneRigCluster(RigCluster):
         yield from super().unfinished()
         if self._outages.lasting:
             yield f"the API server of {self.name} is away"
-        if self._shown.behind:
+        if any(follower.behind for follower in self._followers):
             yield f"a watch of {self.name} is behind"
         if self._arrivals.open:
             yield f"{self._arrivals.open} nodes are about to join {self.name}"
@@ -161,13 +173,9 @@ class ControlPlaneRigCluster(RigCluster):
         except Temporary as error:
             raise ConnectionRefusedError(str(error)) from error
 
-    def _observe(self, resource: str, change: str, obj: dict[str, Any]) -> None:
+    def _show(self, resource: str, change: str, obj: Json) -> None:
         with self._time.lock:
-            now = self._time.catch_up()
-            metadata = obj["metadata"]
-            before = self._shown.get(resource, metadata.get("namespace", ""), metadata["name"])
-            self._shown.take(resource, change, obj)
-            self._changed(now, resource, change, before, obj)
+            self._shown.show(resource, change, obj, now=self._time.catch_up())
 
     @cached_property
     def _owner(self) -> Transport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import override
@@ -12,7 +12,6 @@ from plimsoll.domain.names import NAMESPACE
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
-from plimsoll_testbed.model.hollow.store import Change
 from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, Response, RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
@@ -32,29 +31,24 @@ class HollowRigCluster(RigCluster):
         measurement: Measurement,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(spec, seed=seed, clock=clock, measurement=measurement, say=say)
-        self._outages = 0
-        self._lags: list[float] = []
-        self._waiting: list[Machine] = []
         self.cluster = HollowCluster(
             now=clock.now(),
             seed=random.Random(f"{seed}/{spec.name}").getrandbits(32),  # noqa: S311 - no secret
             settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
         )
-        self.cluster.on_change(self._observe)
+        super().__init__(
+            spec,
+            seed=seed,
+            clock=clock,
+            measurement=measurement,
+            store=self.cluster.store,
+            indexes=self.cluster.state.indexes,
+            say=say,
+        )
+        self._outages = 0
+        self._lags: list[float] = []
+        self._waiting: list[Machine] = []
         clock.follow(self.cluster)
-
-    @override
-    def get(self, resource: str, namespace: str, name: str) -> Json | None:
-        return self.cluster.store.get(resource, namespace, name)
-
-    @override
-    def all(self, resource: str) -> Iterable[Json]:
-        return self.cluster.store.all(resource)
-
-    @override
-    def on_node(self, node: str) -> Iterable[Json]:
-        return self.cluster.state.indexes.on_node(node)
 
     @override
     def set_up(self, objects: Sequence[Manifest]) -> None:
@@ -114,6 +108,3 @@ class HollowRigCluster(RigCluster):
         answer = self.cluster.handle(method, path, None, body, content_type, now=now, user=OWNER)
         self._clock.touch(self.cluster)
         return answer
-
-    def _observe(self, change: Change) -> None:
-        self._changed(change.at, change.resource, change.type, change.before, change.object)

@@ -19,7 +19,7 @@ from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKub
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.metrics import Metrics
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import settings_of
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.watching import Follower, Hears
+from plimsoll_testbed.rigs.follower import Follower, Hears
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ type Hears = Callable[[str, Json], None]
 
 
 class Follower:
-    """Follows one collection in a thread of its own.
+    """Follows one collection in a thread of its own, until it is told to end.
 
     Args:
         kubeconfig: the user to follow as.
@@ -51,19 +51,37 @@ class Follower:
         self._token = configuration.get_api_key_with_prefix("authorization")  # type: ignore[no-untyped-call] # has no types
         self._rest: Any = RESTClientObject(configuration)  # type: ignore[no-untyped-call] # has no types
         self._thread = threading.Thread(target=self._run, name=f"follow {path}", daemon=True)
+        self._ended = threading.Event()
+        self.behind = True
+        """Whether something may have changed unseen."""
+        self.error: Exception | None = None
+        """What ended it, if something did."""
 
     def start(self) -> None:
-        """Begin; the thread ends with the process."""
+        """Begin; the thread ends with the process at the latest."""
         self._thread.start()
 
+    def end(self) -> None:
+        """Follow no longer, from the next line on, or the end of the connection."""
+        self._ended.set()
+
     def _run(self) -> None:
-        while True:
+        while not self._ended.is_set():
             try:
-                version: str | None = self._list()
-                while version is not None:
-                    version = self._watch(version)
+                self._follow()
             except (ApiException, HTTPError, OSError):
                 time.sleep(AGAIN_SECONDS)
+            except Exception as error:
+                self.error = error
+                raise
+            finally:
+                self.behind = True
+
+    def _follow(self) -> None:
+        version: str | None = self._list()
+        self.behind = False
+        while version is not None and not self._ended.is_set():
+            version = self._watch(version)
 
     def _list(self) -> str:
         """Tell what is there, and what is no longer; return the version to watch from."""
