@@ -137,7 +137,7 @@ def cordon(ground: Ground, wire: Transport) -> float:
     notice = NoticeRecord(kind="spot-interruption", time=SystemClock().now(), id="event")
     interrupted = Interruption(instance=instance, launched=None, node=name, notices=(notice,))
     begin = time.monotonic()
-    node = api.find_node(instance, name)
+    node = api.node(name)
     assert node is not None
     with suppress(Conflict):  # the node controller was quicker: an answer as any other
         api.cordon(node, interrupted)

@@ -332,6 +332,6 @@ def test_the_lease_is_made_renewed_and_given_back(scene: Situation) -> None:
 
 def test_all_that_a_plan_needs_is_read(scene: Situation) -> None:
     scene.run_web()
-    assert scene.api.find_node(scene.node.instance or "", None) is not None
+    assert scene.api.node(scene.node.name) is not None
     assert scene.workload().replicas == 2
     assert scene.pod.serving

@@ -99,23 +99,16 @@ def stored(rig: ContractRig, path: str) -> Json:
 # Reading
 
 
-def test_a_node_is_found_by_where_the_index_saw_it_in_one_request(shop: ContractRig) -> None:
+def test_a_node_is_read_by_its_name_in_one_request(shop: ContractRig) -> None:
     shop.wire.asked.clear()
-    found = shop.api.find_node("i-0000000000000000a", "a")
+    found = shop.api.node("a")
     assert found is not None
     assert (found.name, found.instance, found.zone) == ("a", "i-0000000000000000a", "eu-west-1a")
     assert [(method, path) for method, path, *_ in shop.wire.asked] == [("GET", "/api/v1/nodes/a")]
 
 
-@pytest.mark.parametrize("name", [None, "gone", "b"])
-def test_a_node_is_found_when_the_index_is_wrong(shop: ContractRig, name: str | None) -> None:
-    found = shop.api.find_node("i-0000000000000000a", name)
-    assert found is not None
-    assert found.name == "a"
-
-
-def test_an_instance_without_a_node_is_none(shop: ContractRig) -> None:
-    assert shop.api.find_node("i-00000000000000fff", "a") is None
+def test_a_node_that_is_not_there_is_none(shop: ContractRig) -> None:
+    assert shop.api.node("gone") is None
 
 
 def test_an_observation_holds_what_a_plan_needs(shop: ContractRig) -> None:

@@ -49,7 +49,7 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     assert api.acquire("one", 20)
     assert api.acquire("one", 20)
     api.release_lease("one")
-    assert api.find_node("i-0000000000000000a", "a") is not None
+    assert api.node("a") is not None
     api.cordon(node(rig), INTERRUPTION)
     rig.wait(1)
     api.record(node(rig), INTERRUPTION)

@@ -207,17 +207,27 @@ class WiredServices:
         )
 
     def spot_event(self, instance: str, **detail: Any) -> str:
+        kind = "EC2 Spot Instance Interruption Warning"
+        return self._event(kind, instance, {"instance-action": "terminate"} | detail)
+
+    def rebalance_event(self, instance: str) -> str:
+        return self._event("EC2 Instance Rebalance Recommendation", instance, {})
+
+    def state_event(self, instance: str, state: str) -> str:
+        return self._event("EC2 Instance State-change Notification", instance, {"state": state})
+
+    def _event(self, kind: str, instance: str, detail: dict[str, Any]) -> str:
         return json.dumps(
             {
                 "version": "0",
-                "id": f"event-of-{instance}",
-                "detail-type": "EC2 Spot Instance Interruption Warning",
+                "id": f"{kind} of {instance}",
+                "detail-type": kind,
                 "source": "aws.ec2",
                 "account": "111122223333",
                 "time": f"{self.time:%Y-%m-%dT%H:%M:%SZ}",
                 "region": "us-east-1",
                 "resources": [],
-                "detail": {"instance-id": instance, "instance-action": "terminate"} | detail,
+                "detail": {"instance-id": instance} | detail,
             }
         )
 

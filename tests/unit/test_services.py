@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.services import executor
-from plimsoll.services.delivery import CALM_WAKE_UPS, URGENT_WAKE_UPS
+from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.lease import LEASE_SECONDS
 from tests.support.builders import a_group
 from tests.support.workload_sets import WiredServices, deployment
@@ -25,6 +26,18 @@ WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 @pytest.fixture
 def world():
     return WiredServices()
+
+
+def a_spot_notice(world: WiredServices, instance: str) -> SpotInterruption:
+    """Return what EC2 says of an instance, under an id that no event has."""
+    return SpotInterruption(
+        instance=instance,
+        time=world.time,
+        account="111122223333",
+        region="us-east-1",
+        id="found",
+        action="terminate",
+    )
 
 
 def handled(world: WiredServices, *bodies: str) -> None:
@@ -325,16 +338,7 @@ def test_a_tick_for_a_cluster_that_was_removed_is_nothing_to_do(world):
 
 def test_the_sweep_finds_what_no_event_told(world):
     instance = world.join("spot", capacity="spot")
-    world.aws.silent = [
-        SpotInterruption(
-            instance=instance,
-            time=world.time,
-            account="111122223333",
-            region="us-east-1",
-            id="found",
-            action="terminate",
-        )
-    ]
+    world.aws.silent = [a_spot_notice(world, instance)]
 
     assert world.resync.run() == 0  # it was not open when the resync looked
     assert world.node("spot").unschedulable
@@ -351,7 +355,122 @@ def test_the_sweep_wakes_clusters_with_something_open_and_only_those(world):
     world.wake_ups.sent.clear()
     world.resync.run()
 
-    assert [d for _, d in world.wake_ups.sent] == list(CALM_WAKE_UPS)
+    assert [d for _, d in world.wake_ups.sent] == list(SLOW_WAKE_UPS)
+
+
+def test_a_cluster_in_which_nothing_can_be_done_is_not_woken(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1))
+    handled(world, world.rebalance_event(instance))
+    world.drains.reconcile("harbor", "me")
+    world.wake_ups.sent.clear()
+    world.sleep(60)
+    version = world.version()
+
+    world.resync.run()
+
+    assert len(world.pods_on("spot")) == 1
+    assert world.wake_ups.sent == []
+    assert world.version() == version
+
+
+def test_a_reconcile_that_can_only_wait_ends_after_its_first_observation(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1))
+    handled(world, world.rebalance_event(instance))
+
+    assert world.drains.reconcile("harbor", "me") == 1
+
+
+def test_a_cluster_is_woken_when_a_node_group_may_be_asked_for_what_waits(world):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1))
+    handled(world, world.rebalance_event(instance))
+    world.drains.reconcile("harbor", "me")
+    world.wake_ups.sent.clear()
+    world.aws.groups = [a_group("base", desired=0)]
+
+    world.resync.run()
+
+    assert [d for _, d in world.wake_ups.sent] == list(SLOW_WAKE_UPS)
+
+
+@pytest.mark.parametrize("away", ["index", "reports", "aws"])
+def test_the_resync_wakes_clusters_without_dynamodb_and_without_ec2(world, monkeypatch, away):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=1))
+    handled(world, world.spot_event(instance))
+    world.wake_ups.sent.clear()
+
+    def fail(*_):
+        raise Temporary("away")
+
+    store, call = {
+        "index": (world.index, "find"),
+        "reports": (world.reports, "list"),
+        "aws": (world.aws, "interrupted"),
+    }[away]
+    monkeypatch.setattr(store, call, fail)
+
+    with pytest.raises(Temporary, match="harbor"):
+        world.resync.run()
+    assert [d for _, d in world.wake_ups.sent] == list(SLOW_WAKE_UPS)
+
+
+def test_the_resync_finds_what_no_event_told_without_its_index(world, monkeypatch):
+    instance = world.join("spot", capacity="spot")
+    world.aws.silent = [a_spot_notice(world, instance)]
+
+    def fail(_):
+        raise Temporary("away")
+
+    monkeypatch.setattr(world.index, "find", fail)
+    with pytest.raises(Temporary):
+        world.resync.run()
+    assert world.node("spot").unschedulable
+
+
+def test_clusters_that_are_acted_on_come_before_those_that_are_only_observed(world, monkeypatch):
+    observed = world.join("a-observed", capacity="spot")
+    acted = world.join("spot", capacity="spot")
+    world.registry.add(replace(world.cluster, name="aaa", mode=Mode.OBSERVE))
+    world.aws.known[observed] = replace(
+        world.aws.known[observed], tags=(("kubernetes.io/cluster/aaa", "owned"),)
+    )
+    order: list[str] = []
+    real = world.open
+
+    def opened(cluster):
+        order.append(cluster.name)
+        return real(cluster)
+
+    monkeypatch.setattr(world, "open", opened)
+
+    handled(world, world.spot_event(observed), world.spot_event(acted))
+
+    assert order == ["harbor", "aaa"]
+
+
+@pytest.mark.parametrize(("state", "lists"), [(None, 1), ("terminated", 0)])
+def test_notices_for_nodes_that_are_gone_cost_one_list_or_none(world, monkeypatch, state, lists):
+    instances = [world.join(f"spot-{n}", capacity="spot") for n in range(3)]
+    world.resync.run()
+    for n in range(3):
+        world.hollow.vanish(f"spot-{n}", now=world.time)
+    world.sleep(600)
+    counted = []
+    nodes = world.api.nodes
+
+    def listed():
+        counted.append("a list")
+        return nodes()
+
+    monkeypatch.setattr(world.api, "nodes", listed)
+
+    event = world.spot_event if state is None else partial(world.state_event, state=state)
+    handled(world, *(event(instance) for instance in instances))
+
+    assert len(counted) == lists
 
 
 def test_the_sweep_closes_the_report_of_a_node_that_is_no_more(world):
@@ -396,16 +515,7 @@ def test_the_sweep_does_not_say_again_what_an_event_told(world):
     handled(world, world.spot_event(instance))
     world.sleep(1)
     version = world.node("spot").resource_version
-    world.aws.silent = [
-        SpotInterruption(
-            instance=instance,
-            time=world.time,
-            account="111122223333",
-            region="us-east-1",
-            id="found under another id",
-            action="terminate",
-        )
-    ]
+    world.aws.silent = [a_spot_notice(world, instance)]
 
     world.resync.run()
 

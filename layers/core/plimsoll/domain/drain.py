@@ -18,7 +18,8 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Ref
 from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
-from plimsoll.domain.replace.last_call import LAST_CALL
+from plimsoll.domain.replace.disruption import NEAR
+from plimsoll.domain.replace.release import PATIENCE
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
 
@@ -76,7 +77,7 @@ def plan_drain(
             )
             for node in interrupted.nodes
         ),
-        busy=bool(steps) or _under_way(disruptions, interrupted),
+        busy=bool(steps) or _under_way(disruptions, interrupted, now),
         next_call=min(
             (start for start in _latest_starts(disruptions) if start > now), default=None
         ),
@@ -119,12 +120,24 @@ def _latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[dateti
                 yield one.latest_start
 
 
-def _under_way(disruptions: Iterable[WorkloadDisruption], interrupted: InterruptedNodes) -> bool:
-    if any(i.deadline and i.phase == "open" for i in interrupted.interruption.values()):
+def _under_way(
+    disruptions: Iterable[WorkloadDisruption], interrupted: InterruptedNodes, now: datetime
+) -> bool:
+    """Whether a deadline presses, or pods stop or start whose state the next step waits for."""
+    if any(
+        i.deadline and abs(i.deadline - now) < NEAR and i.phase == "open"
+        for i in interrupted.interruption.values()
+    ):
         return True
-    return any(
-        disruption.released or (disruption.evictable and way_of(disruption)[0] is not LAST_CALL)
-        for disruption in disruptions
+    return any(_in_motion(disruption, now) for disruption in disruptions)
+
+
+def _in_motion(disruption: WorkloadDisruption, now: datetime) -> bool:
+    """Whether pods of a workload stop, start or are about to be made; what takes long is left out."""
+    return (
+        any(now - PATIENCE < p.deleting for p in disruption.leaving if p.deleting)
+        or any(not p.ready and now - p.created < PATIENCE for p in disruption.staying)
+        or bool(disruption.released and disruption.missing)
     )
 
 

@@ -36,7 +36,8 @@ class Plan:
     reports: tuple[Report, ...] = ()
     """What is known now of each open interruption."""
     busy: bool = False
-    """Something is under way that another round within seconds will carry on."""
+    """Something is under way that another observation within seconds carries on. What waits without a
+    near deadline is not: the resync asks once a minute whether it waits still."""
     next_call: datetime | None = None
     """When the next pod has to be asked to stop, whatever happens until then."""
 

@@ -6,9 +6,10 @@ everything already is not written to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Lock
 from typing import Final
 
 from plimsoll.domain.clusters import IndexEntry
@@ -57,14 +58,40 @@ def by_instance(found: Sequence[Located]) -> Sequence[Sequence[Located]]:
     return list(batches.values())
 
 
-def cordon(api: ClusterApi, batch: Sequence[Located], clock: Clock) -> Cordoned | str:
+class NodeFinder:
+    """Finds the nodes of a batch of notices; all nodes are listed once at most."""
+
+    def __init__(self, api: ClusterApi) -> None:
+        self.api = api
+        self._lock = Lock()
+        self._listed: Mapping[str | None, Node] | None = None
+
+    def of(self, batch: Sequence[Located]) -> Node | None:
+        """Return the node of an instance; None where it has none.
+
+        One request where the index is right, or where it names a Node that is no more and the
+        notices say that the instance is gone.
+        """
+        entry = batch[0].entry
+        found = batch[0].node or (self.api.node(entry.node) if entry.node else None)
+        if found is not None and found.instance == entry.instance:
+            return found
+        if entry.node and found is None and all(o.decision.effect is Effect.GONE for o in batch):
+            return None
+        with self._lock:
+            if self._listed is None:
+                self._listed = {node.instance: node for node in self.api.nodes()}
+        return self._listed.get(entry.instance)
+
+
+def cordon(nodes: NodeFinder, batch: Sequence[Located], clock: Clock) -> Cordoned | str:
     """Write the notices of one instance onto its node; where nothing is to be written, say why.
 
     Raises:
         Temporary: somebody else keeps writing to the node, or the cluster does not answer.
         PlimsollError: the cluster says no.
     """
-    node = batch[0].node or node_of(api, batch)
+    node = nodes.of(batch)
     for _ in range(ATTEMPTS):
         interruption = interruption_on(node, batch, clock.now())
         if node is None or isinstance(interruption, str):
@@ -72,21 +99,15 @@ def cordon(api: ClusterApi, batch: Sequence[Located], clock: Clock) -> Cordoned 
         if node.unschedulable and node.interruption == interruption:
             return Cordoned(interruption=interruption, written=False)
         try:
-            api.cordon(node, interruption)
+            nodes.api.cordon(node, interruption)
         except Conflict:
-            node = node_of(api, batch)
+            node = nodes.api.node(node.name)
         except NotFound:
             return Cordoned(interruption=interruption, written=False)
         else:
             return Cordoned(interruption=interruption, written=True)
     entry = batch[0].entry
     raise Temporary(f"others keep writing to the node of {entry.instance} in {entry.cluster}")
-
-
-def node_of(api: ClusterApi, batch: Sequence[Located]) -> Node | None:
-    """Read the node of an instance; None where it has none."""
-    entry = batch[0].entry
-    return api.find_node(entry.instance, entry.node or None)
 
 
 def interruption_on(
@@ -97,7 +118,7 @@ def interruption_on(
     Where nothing does, words say why.
     """
     entry = batch[0].entry
-    if node is None:
+    if node is None or node.instance != entry.instance:
         return f"{entry.instance} has no node in {entry.cluster} (any more)"
     if node.unreadable is not None:
         return f"{node.name} is left alone: {node.unreadable}"

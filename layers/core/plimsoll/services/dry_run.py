@@ -21,7 +21,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.services.cordons import Located, by_instance, interruption_on, node_of
+from plimsoll.services.cordons import Located, NodeFinder, by_instance, interruption_on
 from plimsoll.services.locator import Locate
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry
 
@@ -113,8 +113,9 @@ class DryRun:
         outcomes: list[NoticeOutcome] = []
         cordons: list[Step] = []
         interrupted: dict[str, Interruption] = {}
+        nodes = NodeFinder(api)
         for batch in by_instance(found):
-            node = batch[0].node or node_of(api, batch)
+            node = nodes.of(batch)
             merged = interruption_on(node, batch, self.clock.now())
             outcomes += [_outcome(located, cluster, node, merged) for located in batch]
             if node is None or isinstance(merged, str):

@@ -1,7 +1,7 @@
 """What happens to a notice: whose is it, cordon the node at once, wake the drain.
 
 A batch is handled as one: one look-up for all its instances, the cordons side by side, one series
-of wake-ups for each cluster. Everything may be repeated: a notice that stands in the record already
+of wake-ups for each cluster; those that are acted on come before those that are only observed. Everything may be repeated: a notice that stands in the record already
 writes nothing, but wakes the drain again, for whoever handled it before may have died in between.
 """
 
@@ -20,8 +20,8 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.reports import Report
-from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon
-from plimsoll.services.delivery import CALM_WAKE_UPS, URGENT_WAKE_UPS
+from plimsoll.services.cordons import Cordoned, Located, NodeFinder, by_instance, cordon
+from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.dry_run import DryRun
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.ports import (
@@ -74,13 +74,20 @@ class NoticeService:
                 failed[notice] = error
         by_cluster, unlocated = self._by_cluster(draining)
         failed |= unlocated
+        clusters: list[tuple[Cluster, Sequence[Located]]] = []
         for name, found in sorted(by_cluster.items()):
             try:
                 cluster = self.registry.get(name)
-                if cluster is None:
-                    self.telemetry.count(Metric.NOTICES_NOT_OURS, len(found))
-                else:
-                    failed |= self.deliver(cluster, self.clusters.open(cluster), found)
+            except PlimsollError as error:
+                failed |= dict.fromkeys((located.notice for located in found), error)
+                continue
+            if cluster is None:
+                self.telemetry.count(Metric.NOTICES_NOT_OURS, len(found))
+            else:
+                clusters.append((cluster, found))
+        for cluster, found in sorted(clusters, key=lambda item: item[0].mode is not Mode.ACT):
+            try:
+                failed |= self.deliver(cluster, self.clusters.open(cluster), found)
             except PlimsollError as error:
                 failed |= dict.fromkeys((located.notice for located in found), error)
         return [
@@ -104,7 +111,8 @@ class NoticeService:
             self._foresee(cluster, api, found)
             return {}
         batches = by_instance(found)
-        answers = self.workers.run([partial(cordon, api, batch, self.clock) for batch in batches])
+        nodes = NodeFinder(api)
+        answers = self.workers.run([partial(cordon, nodes, batch, self.clock) for batch in batches])
         failed: dict[Notice, Exception] = {}
         urgent: list[bool] = []
         for batch, answer in zip(batches, answers, strict=True):
@@ -117,7 +125,7 @@ class NoticeService:
                 case error:
                     failed |= dict.fromkeys((located.notice for located in batch), error)
         if urgent:
-            self.wake_ups.send(cluster.name, URGENT_WAKE_UPS if any(urgent) else CALM_WAKE_UPS)
+            self.wake_ups.send(cluster.name, URGENT_WAKE_UPS if any(urgent) else SLOW_WAKE_UPS)
         return failed
 
     def _read(self, body: str) -> tuple[Notice, ...] | Exception:

@@ -39,8 +39,8 @@ class Workers(Protocol):
 class ClusterApi(ClusterWriter, Protocol):
     """One Kubernetes cluster."""
 
-    def find_node(self, instance: str, name: str | None = None) -> Node | None:
-        """Return the Node of an instance; `name` is where the index last saw it, tried first."""
+    def node(self, name: str) -> Node | None:
+        """Return the Node of a name; None where there is none."""
 
     def nodes(self) -> Sequence[Node]:
         """Return all Nodes."""

@@ -1,13 +1,13 @@
 """Every minute, for every cluster: makes up for lost events.
 
-Keeps the node index, finds interrupted instances of which no event told, wakes clusters that have
-something open, and closes the reports of nodes that are no more. One cluster that cannot be reached
-does not keep the others from being resynced.
+Wakes clusters in which something can be done, finds interrupted instances of which no event told,
+keeps the node index, and closes the reports of nodes that are no more. Neither a cluster that cannot
+be reached nor a step that fails, as without DynamoDB or EC2, stops the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,13 +25,14 @@ from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from plimsoll.services.cordons import Located
-from plimsoll.services.delivery import CALM_WAKE_UPS
+from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
     Clusters,
     Instances,
+    NodeGroups,
     NodeIndex,
     Registry,
     Reports,
@@ -54,6 +55,7 @@ class ResyncService:
     index: NodeIndex
     instances: Instances
     clusters: Clusters
+    groups: Callable[[Cluster], NodeGroups]
     reports: Reports
     notices: NoticeService
     wake_ups: WakeUps
@@ -88,24 +90,57 @@ class ResyncService:
         return total
 
     def _resync(self, cluster: Cluster) -> int:
+        """Wake a cluster, then make up for what was lost. A step that fails stops none of the others.
+
+        Raises:
+            Temporary: steps failed; all others were taken.
+        """
         now = self.clock.now()
         api = self.clusters.open(cluster)
         seen = api.observe()
-        entries = self._keep_index(cluster, seen, now)
-        self._find_silent(cluster, api, seen, entries)
-        self._close_reports(cluster, seen, now)
-        writing = cluster.mode is Mode.ACT and not self.kill_switch
-        plan = plan_drain(seen, now)
-        if writing and (plan.steps or plan.busy):
-            self.wake_ups.send(cluster.name, CALM_WAKE_UPS)
+        failed: list[str] = []
+
+        def tried[T](step: Callable[[], T], otherwise: T) -> T:
+            try:
+                return step()
+            except PlimsollError as error:
+                failed.append(str(error))
+                return otherwise
+
+        tried(partial(self._wake, cluster, seen, now), None)
+        ids = [n.instance for n in seen.nodes if n.instance is not None]
+        known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(ids), {})
+        entries: Sequence[IndexEntry] = tried(lambda: self._entries(cluster, seen, known, now), [])
+        tried(partial(self._find_silent, cluster, api, seen, entries), None)
+        tried(partial(self.index.put, [e for e in entries if not _fresh(known, e)]), None)
+        tried(partial(self._close_reports, cluster, seen, now), None)
+        if failed:
+            raise Temporary("; ".join(failed))
         return sum(n.interruption is not None for n in seen.nodes)
 
-    def _keep_index(
-        self, cluster: Cluster, seen: Observation, now: datetime
+    def _wake(self, cluster: Cluster, seen: Observation, now: datetime) -> None:
+        """Wake the drain of a cluster in which something can be done now.
+
+        Node groups are read only where pods wait, since then more of them may be asked for.
+        """
+        if self.kill_switch or cluster.mode is not Mode.ACT:
+            return
+        plan = plan_drain(seen, now)
+        if plan.waiting and not (plan.steps or plan.busy):
+            groups = self.groups(cluster).list(seen.nodes)
+            plan = plan_drain(seen.among(groups=groups, gone=frozenset()), now)
+        if plan.steps or plan.busy:
+            self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
+
+    def _entries(
+        self,
+        cluster: Cluster,
+        seen: Observation,
+        known: Mapping[str, IndexEntry],
+        now: datetime,
     ) -> Sequence[IndexEntry]:
-        """Write what the index does not know yet; return the entries of all nodes."""
+        """Return what the index should say of all nodes; EC2 is asked for those it does not know."""
         nodes = [(n, n.instance) for n in seen.nodes if n.instance is not None]
-        known = self.index.find([i for _, i in nodes])
         fresh = [i for _, i in nodes if i not in known or known[i].launched is None]
         said = self.instances.describe(fresh) if fresh else {}
         entries = []
@@ -124,7 +159,6 @@ class ResyncService:
                     seen=now,
                 )
             )
-        self.index.put([entry for entry in entries if not _fresh(known, entry)])
         return entries
 
     def _find_silent(
@@ -145,7 +179,7 @@ class ResyncService:
                 node=nodes[notice.instance],
             )
             for notice in self.instances.interrupted(list(nodes))
-            if notice.instance in nodes and not _told(notice, nodes[notice.instance])
+            if notice.instance in entry and not _told(notice, nodes[notice.instance])
         ]
         found = [located for located in found if located.decision.merges]
         if found:

@@ -109,6 +109,7 @@ def wire(
             index=ports.index,
             instances=ports.instances,
             clusters=ports.clusters,
+            groups=ports.groups,
             reports=ports.reports,
             notices=notices,
             wake_ups=ports.wake_ups,

@@ -60,20 +60,12 @@ class KubernetesCluster:
         """What makes other calls to the cluster."""
         return self._requests
 
-    def find_node(self, instance: str, name: str | None = None) -> Node | None:
-        """Return the Node of an instance; `name` is where the index last saw it, tried first.
-
-        One request where the index is right; else all Nodes are listed.
-        """
-        if name is not None:
-            try:
-                node = parse_node(self._requests.send(calls.GET_NODE, name=name))
-            except NotFound:
-                pass
-            else:
-                if node.instance == instance:
-                    return node
-        return next((node for node in self.nodes() if node.instance == instance), None)
+    def node(self, name: str) -> Node | None:
+        """Return the Node of a name; None where there is none."""
+        try:
+            return parse_node(self._requests.send(calls.GET_NODE, name=name))
+        except NotFound:
+            return None
 
     def nodes(self) -> Sequence[Node]:
         """Return all Nodes."""
