@@ -6,14 +6,17 @@ a responder does is ever declared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from plimsoll.domain.floors import budget_keeps
 from plimsoll.domain.names import MIRROR
-from plimsoll.domain.objects import parse_selector
-from plimsoll_testbed.measure.workload_metrics import Budget, WorkloadId, WorkloadMetrics
+from plimsoll.domain.objects import parse_budget, parse_selector
+from plimsoll.domain.selectors import matches
+from plimsoll.domain.workloads import Budget
+from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 from plimsoll_testbed.scenario.scenario import ScaleEntry
 
@@ -57,9 +60,9 @@ class Declared:
         for body in objects:
             metadata = body["metadata"]
             key = (cluster, metadata.get("namespace", "default"), metadata["name"])
-            budget, held = budget_of(cluster, body), held_by(cluster, body)
-            if budget is not None:
-                self._budgets[key] = budget
+            if body["kind"] == "PodDisruptionBudget":
+                self._budgets[key] = parse_budget(body)
+            held = held_by(cluster, body)
             if held is not None:
                 self._autoscalers[key] = held
             metrics = metrics_of(cluster, body)
@@ -91,11 +94,28 @@ class Declared:
                 now, autoscaler.clamp(metrics.declared) if autoscaler else metrics.declared
             )
         for metrics in self.workload_metrics.values():
-            budgets = [b for b in self._budgets.values() if b.covers(metrics)]
-            covered = [
-                (b, [t for t in self.workload_metrics.values() if b.covers(t)]) for b in budgets
-            ]
-            metrics.set_floor(now, covered)
+            metrics.set_floor(now, kept=max(self._kept(metrics), default=0))
+
+    def _kept(self, metrics: WorkloadMetrics) -> Iterator[int]:
+        """Yield how many replicas of a workload each of its budgets keeps."""
+        for (cluster, _, _), budget in self._budgets.items():
+            if covers(cluster, budget, metrics):
+                covered = (t for t in self.workload_metrics.values() if covers(cluster, budget, t))
+                yield budget_keeps(
+                    metrics.replicas,
+                    expected=sum(t.replicas for t in covered),
+                    min_available=budget.min_available,
+                    max_unavailable=budget.max_unavailable,
+                )
+
+
+def covers(cluster: str, budget: Budget, metrics: WorkloadMetrics) -> bool:
+    """Whether a budget of a cluster selects the pods of a workload."""
+    return (
+        metrics.counted
+        and metrics.id[:2] == (cluster, budget.ref.namespace)
+        and matches(budget.selector, metrics.labels)
+    )
 
 
 def metrics_of(cluster: str, body: Mapping[str, Any]) -> WorkloadMetrics | None:
@@ -128,21 +148,6 @@ def _parallel(job: Mapping[str, Any]) -> int:
     """Return how many pods a Job runs side by side; nothing completes during a drill."""
     wanted: int = job.get("parallelism", 1)
     return 0 if job.get("suspend") else min(wanted, job.get("completions", wanted))
-
-
-def budget_of(cluster: str, body: Mapping[str, Any]) -> Budget | None:
-    """Return a PodDisruptionBudget, or None where the object is something else."""
-    if body["kind"] != "PodDisruptionBudget":
-        return None
-    spec = body["spec"]
-    return Budget(
-        cluster=cluster,
-        namespace=body["metadata"].get("namespace", "default"),
-        name=body["metadata"]["name"],
-        selector=parse_selector(spec.get("selector")),
-        min_available=spec.get("minAvailable"),
-        max_unavailable=spec.get("maxUnavailable"),
-    )
 
 
 def held_by(cluster: str, body: Mapping[str, Any]) -> Held | None:

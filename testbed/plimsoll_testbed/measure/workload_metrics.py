@@ -5,49 +5,19 @@ Time is added up lazily: whatever changes a state first accounts for the time si
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from plimsoll.domain.floors import budget_keeps, ready_floor, runs_twice
+from plimsoll.domain.floors import ready_floor, runs_twice
 from plimsoll.domain.pods import Selector
-from plimsoll.domain.selectors import matches
 from plimsoll_testbed.scenario.kinds import COUNTED
 
 type WorkloadId = tuple[str, str, str, str]
 """Cluster, namespace, kind and name."""
 
 _ZERO = timedelta(0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """A PodDisruptionBudget as declared."""
-
-    cluster: str
-    namespace: str
-    name: str
-    selector: Selector
-    min_available: int | str | None
-    max_unavailable: int | str | None
-
-    def covers(self, metrics: WorkloadMetrics) -> bool:
-        """Whether it selects the pods of a workload."""
-        return (
-            metrics.counted
-            and metrics.id[:2] == (self.cluster, self.namespace)
-            and matches(self.selector, metrics.labels)
-        )
-
-    def keeps(self, replicas: int, expected: int) -> int:
-        """Return how many of a workload's pods it keeps, of all that it expects."""
-        return budget_keeps(
-            replicas,
-            expected=expected,
-            min_available=self.min_available,
-            max_unavailable=self.max_unavailable,
-        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -158,15 +128,9 @@ class WorkloadMetrics:
         """Whether it can run twice: it has a ready floor at its declared count, or none to keep."""
         return runs_twice(self.id[2], self.replicas, self.strategy)
 
-    def set_floor(
-        self, now: datetime, budgets: Sequence[tuple[Budget, Sequence[WorkloadMetrics]]]
-    ) -> None:
-        """Work out the ready floor anew; each budget comes with all that it covers."""
+    def set_floor(self, now: datetime, *, kept: int) -> None:
+        """Work out the ready floor anew; `kept` is how many replicas its budgets keep."""
         self.advance(now)
-        keeps = [
-            budget.keeps(self.replicas, sum(metrics.replicas for metrics in covered))
-            for budget, covered in budgets
-        ]
         self.floor = 0
         if self.counted:
             self.floor = ready_floor(
@@ -174,7 +138,7 @@ class WorkloadMetrics:
                 self.replicas,
                 self.strategy,
                 self.max_unavailable,
-                max(keeps, default=0),
+                kept,
                 max_surge=self.max_surge,
             )
         self._bind()
