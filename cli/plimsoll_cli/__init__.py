@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "clusters": "plimsoll_cli.clusters:clusters",
     "controlplane": "plimsoll_cli.controlplane:controlplane",
     "doctor": "plimsoll_cli.doctor:doctor",
+    "drain": "plimsoll_cli.drain:drain",
     "event": "plimsoll_cli.event:event",
     "reports": "plimsoll_cli.reports:reports",
     "status": "plimsoll_cli.status:status",

@@ -11,6 +11,7 @@ from typing import Self
 
 from plimsoll.domain.floors import budget_keeps, ready_floor
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.manual_drain import left_to_drain
 from plimsoll.domain.names import IGNORE
 from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.nodes import Node
@@ -175,6 +176,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
             if not one.pod.released
             and (why := refused or why_not_released(seen, workload, one.pod))
         },
+        left_to_drain=frozenset(p.uid for p in pods if left_to_drain(seen, p)),
         current=seen.current.get(ref),
         claims=seen.claims,
         now=now,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.workloads import (
@@ -48,6 +49,16 @@ class Observation:
     def among(self, *, groups: Sequence[NodeGroup], gone: frozenset[str]) -> Observation:
         """Return the same observation with what AWS says beside it."""
         return replace(self, groups=groups, gone=gone)
+
+    def with_interruptions(self, interrupted: Mapping[str, Interruption]) -> Observation:
+        """Return the same observation as if these nodes, by name, were cordoned and interrupted."""
+        nodes = [
+            replace(node, interruption=interrupted[node.name], unschedulable=True)
+            if node.name in interrupted
+            else node
+            for node in self.nodes
+        ]
+        return replace(self, nodes=nodes)
 
     @cached_property
     def node(self) -> Mapping[str, Node]:

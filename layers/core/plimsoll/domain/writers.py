@@ -29,6 +29,9 @@ class ClusterWriter(Protocol):
     def uncordon(self, node: Node) -> None:
         """Take cordon, taint and record off again, under the node's resourceVersion."""
 
+    def mark_unschedulable(self, node: Node, *, unschedulable: bool) -> None:
+        """Set or take off the cordon alone, under the node's resourceVersion."""
+
     def out_of_service(self, node: Node) -> None:
         """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
 

@@ -22,7 +22,7 @@ from plimsoll.domain.plan import Plan
 from plimsoll.domain.reports import Report
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import RECONCILE_SECONDS
-from plimsoll.services.executor import Executor, Outcome
+from plimsoll.services.executor import Executor, Outcome, requested_pause
 from plimsoll.services.lease import LEASE_SECONDS, Lease
 from plimsoll.services.ports import (
     Clock,
@@ -128,7 +128,7 @@ class DrainService:
         """
         now = self.clock.now()
         spent = (now - began).total_seconds()
-        pause = max(PAUSE_SECONDS, _asked_for_patience(outcomes))
+        pause = max(PAUSE_SECONDS, requested_pause(outcomes))
         if plan.next_call is not None:
             pause = min(pause, (plan.next_call - now).total_seconds())
         return max(spent, pause)
@@ -200,12 +200,6 @@ class DrainService:
                 self.telemetry.warn(
                     "report not written", interruption=report.interruption, because=str(answer)
                 )
-
-
-def _asked_for_patience(outcomes: Sequence[Outcome]) -> float:
-    """Return how long an API that protects itself wants to be left alone, in seconds."""
-    errors = [o.error for o in outcomes if isinstance(o.error, Temporary)]
-    return max((error.retry_after or 0.0 for error in errors), default=0.0)
 
 
 def _past(deadline: datetime | None, now: datetime) -> bool:

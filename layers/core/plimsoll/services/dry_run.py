@@ -161,13 +161,7 @@ class DryRun:
         except PlimsollError as error:
             self.telemetry.warn("node groups not read", because=str(error))
             groups = ()
-        nodes = [
-            replace(node, interruption=interrupted[node.name], unschedulable=True)
-            if node.name in interrupted
-            else node
-            for node in seen.nodes
-        ]
-        seen = replace(seen, nodes=nodes).among(groups=groups, gone=frozenset())
+        seen = seen.with_interruptions(interrupted).among(groups=groups, gone=frozenset())
         return plan_drain(seen, self.clock.now())
 
 

@@ -15,7 +15,7 @@ from itertools import batched, groupby
 from typing import Final
 
 from plimsoll.domain.actions import Action
-from plimsoll.domain.errors import NotFound, PlimsollError
+from plimsoll.domain.errors import NotFound, PlimsollError, Temporary
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.writers import Writers
 from plimsoll.services.ports import Telemetry, Workers
@@ -136,3 +136,9 @@ class Executor:
             because=step.action.reason,
             nodes=sorted(step.nodes),
         )
+
+
+def requested_pause(outcomes: Sequence[Outcome]) -> float:
+    """Return how long an API that protects itself wants to be left alone, in seconds."""
+    errors = [o.error for o in outcomes if isinstance(o.error, Temporary)]
+    return max((error.retry_after or 0.0 for error in errors), default=0.0)

@@ -104,6 +104,10 @@ class KubernetesCluster:
             spec={"unschedulable": None, "taints": _taints(node, without=INTERRUPTION)},
         )
 
+    def mark_unschedulable(self, node: Node, *, unschedulable: bool) -> None:
+        """Set or take off the cordon alone, under the node's resourceVersion."""
+        self._patch_node(node, spec={"unschedulable": unschedulable or None})
+
     def out_of_service(self, node: Node) -> None:
         """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
         taints = _taints(node, without=OUT_OF_SERVICE.key, add=OUT_OF_SERVICE)

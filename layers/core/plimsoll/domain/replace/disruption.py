@@ -69,6 +69,8 @@ class WorkloadDisruption:
     """The PodDisruptionBudgets that cover its pods."""
     not_releasable: Mapping[str, str] = field(default_factory=dict)
     """Uid of an evictable pod -> why it must not be released."""
+    left_to_drain: frozenset[str] = frozenset()
+    """Uids of released pods that a `plimsoll drain` goes on with: see `plimsoll.domain.manual_drain`."""
     current: ReplicaSet | None = None
     """The newest ReplicaSet of a Deployment."""
     claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)

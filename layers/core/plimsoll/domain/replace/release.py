@@ -121,7 +121,7 @@ def _undone(
     found = [
         undo(disruption, pod, "its node is not interrupted any more")
         for pod in disruption.released
-        if pod.uid not in disruption.on_interrupted_nodes
+        if pod.uid not in disruption.on_interrupted_nodes | disruption.left_to_drain
     ]
     if not disruption.deadline_near:
         workload = disruption.workload

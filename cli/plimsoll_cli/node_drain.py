@@ -1,0 +1,163 @@
+"""What `plimsoll drain` does now, as a plan: that of an interruption which exists in memory only.
+
+`plan_drain` decides about everything that its controller makes anew. What it would leave to a
+deadline (Jobs, bare pods, pods that are not restarted) is evicted as `kubectl drain` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.actions import Evict, Release, UndoRelease
+from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, ignored, leaves
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.finalize import left_on
+from plimsoll.domain.manual_drain import drain_interruption, released_by_drain
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.pods import OwnerKind, Pod
+from plimsoll.domain.replace.release import undo
+
+FAR: Final = timedelta(days=1)
+"""A deadline that never comes nearer: with one, a replacement may be Pending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainRequest:
+    """What was asked for."""
+
+    nodes: frozenset[str]
+    started: datetime
+    until: datetime | None = None
+    """When to stop; None: never."""
+    overrule_budgets: bool = False
+    """Evict at the last call before `until`, whatever a budget says."""
+    allow_pending: bool = False
+    """Release pods though there is no headroom now: an autoscaler adds nodes for Pending pods."""
+    force: bool = False
+    """Evict bare pods too."""
+    grace_seconds: int | None = None
+    """Instead of each pod's own grace period."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainPlan:
+    """What to do now, and what stands on the nodes still."""
+
+    plan: Plan
+    left: tuple[Pod, ...]
+    """Pods that must leave and have not."""
+    blocked: Mapping[str, str]
+    """Pods that this drain will never evict -> why, in words."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to wait for: all nodes are empty, or what stays, stays for good."""
+        return all(str(pod) in self.blocked for pod in self.left)
+
+
+def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> DrainPlan:
+    """Decide what to do now about the pods of the nodes that are drained, and about no others."""
+    overlaid = seen.with_interruptions(
+        {
+            name: drain_interruption(
+                name, started=request.started, deadline=_deadline(request, now)
+            )
+            for name in request.nodes
+        }
+    )
+    nodes = [node for node in overlaid.nodes if node.name in request.nodes]
+    left = tuple(pod for node in nodes for pod in left_on(overlaid, node))
+    blocked = dict(_blocked(overlaid, request))
+    steps = list(_at_once(overlaid, left, blocked))
+    unplanned = {pod.uid for pod in left if not pod.restarts or _unreplaced(overlaid, pod)}
+    planned = plan_drain(
+        replace(overlaid, pods=[pod for pod in overlaid.pods if pod.uid not in unplanned]), now
+    )
+    steps += [
+        step
+        for step in planned.steps
+        if isinstance(step.action, Release | UndoRelease | Evict)
+        and step.action.pod.node in request.nodes
+    ]
+    return DrainPlan(
+        plan=Plan(
+            steps=tuple(
+                sorted(
+                    (_with_grace(step, request) for step in steps),
+                    key=lambda step: step.action.wave,
+                )
+            ),
+            waiting={n: words for n, words in planned.waiting.items() if n in request.nodes},
+        ),
+        left=left,
+        blocked=blocked,
+    )
+
+
+def plan_undo(seen: Observation, nodes: AbstractSet[str], now: datetime) -> Plan:
+    """Decide how to undo the releases of drains by hand on these nodes."""
+    steps = [
+        Step(
+            action=undo(disruption, pod, "the drain is called off"),
+            nodes=frozenset({pod.node or ""}),
+        )
+        for disruption in disruptions_of(seen, InterruptedNodes.of(seen), now)
+        for pod in disruption.released
+        if pod.node in nodes and released_by_drain(pod)
+    ]
+    return Plan(steps=tuple(sorted(steps, key=lambda step: step.action.wave)))
+
+
+def _deadline(request: DrainRequest, now: datetime) -> datetime | None:
+    if request.overrule_budgets:
+        return request.until
+    return now + FAR if request.allow_pending else None
+
+
+def _unreplaced(seen: Observation, pod: Pod) -> bool:
+    """Whether nothing makes a replacement beside the pod that a plan could wait for."""
+    owner = seen.owner(pod)
+    return owner is None or owner.kind == OwnerKind.JOB
+
+
+def _blocked(seen: Observation, request: DrainRequest) -> Iterator[tuple[str, str]]:
+    for name in sorted(request.nodes):
+        for pod in seen.on_node.get(name, ()):
+            owner = seen.owner(pod)
+            workload = None if owner is None else seen.workload.get(owner)
+            if not leaves(pod):
+                continue
+            if ignored(pod, workload):
+                yield str(pod), "its owner opted out with plimsoll.dev/ignore"
+            elif owner is None and pod.deleting is None and not request.force:
+                yield str(pod), "nobody makes a bare pod anew: evict it too with --force"
+
+
+def _at_once(seen: Observation, left: Sequence[Pod], blocked: Mapping[str, str]) -> Iterator[Step]:
+    """Yield evictions of what is not replaced first, as `kubectl drain` evicts it."""
+    for pod in left:
+        if pod.deleting is not None or str(pod) in blocked:
+            continue
+        owner = seen.owner(pod)
+        if owner is None:
+            reason = "a bare pod, with --force: nobody makes it anew"
+        elif owner.kind == OwnerKind.JOB:
+            reason = "its Job makes another pod elsewhere"
+        elif not pod.restarts:
+            reason = "it is not restarted (restartPolicy Never)"
+        else:
+            continue
+        yield Step(action=Evict(pod=pod, reason=reason), nodes=frozenset({pod.node or ""}))
+
+
+def _with_grace(step: Step, request: DrainRequest) -> Step:
+    action = step.action
+    if request.grace_seconds is None or not isinstance(action, Evict):
+        return step
+    shorter = min(request.grace_seconds, action.grace_seconds or request.grace_seconds)
+    return replace(step, action=replace(action, grace_seconds=shorter))

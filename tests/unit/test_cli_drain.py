@@ -1,0 +1,346 @@
+"""`plimsoll drain` against a hollow cluster: what it moves, what it never touches, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.domain.actions import UndoRelease
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.manual_drain import drain_interruption
+from plimsoll.domain.names import INTERRUPTION, NAMESPACE, RELEASED
+from plimsoll.domain.selectors import matches
+from plimsoll_cli.drain import parse_labels
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
+from plimsoll_testbed.model.hollow.transport import HollowTransport
+from tests.support import hollows
+from tests.support.builders import NOON, a_deployment, a_node, a_pod
+from tests.support.cli_environment import (
+    Counting,
+    MemoryEnvironment,
+    StillClock,
+    interrupt,
+    run,
+)
+from tests.support.observations import at, looked, of, released
+
+type Json = dict[str, Any]
+
+
+class Watched(StillClock):
+    """A clock that the cluster lives by, and the lowest count of Ready pods by app."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster: HollowCluster | None = None
+        self.lowest: dict[str, int] = {}
+        self.interrupt_after: int | None = None
+        self.then: Callable[[], object] | None = None
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        assert self.cluster is not None
+        self.cluster.step(self.time)
+        if self.interrupt_after is not None:
+            self.interrupt_after -= 1
+            if self.interrupt_after == 0:
+                self.interrupt_after = None
+                assert self.then is not None
+                self.then()
+
+    def count(self) -> None:
+        assert self.cluster is not None
+        ready: dict[str, int] = {}
+        for pod in self.cluster.store.all("pods"):
+            app = pod["metadata"].get("labels", {}).get("app", "")
+            ready[app] = ready.get(app, 0) + (is_ready(pod) and not is_deleting(pod))
+        for app, number in ready.items():
+            self.lowest[app] = min(self.lowest.get(app, number), number)
+
+
+class Harbor:
+    """A cluster in which everything first starts on the node `old`; `new` joins when it is settled."""
+
+    def __init__(self, *manifests: Json, spare: Sequence[str] = ("new",)) -> None:
+        self.clock = Watched()
+        early = self.clock.now() - timedelta(minutes=10)
+        self.cluster = HollowCluster(now=early)
+        self.clock.cluster = self.cluster
+        self.cluster.join(hollows.a_node("old"), now=early)
+        ours = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        self.cluster.apply([ours, *manifests], now=early)
+        self.cluster.step(self.clock.now())
+        for name in spare:
+            self.cluster.join(hollows.a_node(name), now=self.clock.now())
+        self.clock.count()
+        self.cluster.on_pod_change(lambda _: self.clock.count())
+        self.counting = Counting(HollowTransport(self.cluster, self.clock))
+        self.environment = MemoryEnvironment(clock=self.clock)
+        self.environment.transports["harbor"] = self.counting
+
+    def drain(self, *args: str) -> tuple[int, str]:
+        answer = run(self.environment, "drain", *args)
+        return answer.exit_code, answer.output
+
+    def drain_for_json(self, *args: str) -> Json:
+        found: Json = json.loads(run(self.environment, "drain", *args, "--json").stdout)
+        return found
+
+    def on(self, node: str) -> list[str]:
+        pods = self.cluster.store.all("pods")
+        return sorted(p["metadata"]["name"] for p in pods if p["spec"].get("nodeName") == node)
+
+    def node(self, name: str) -> Json:
+        found: Json = next(
+            n for n in self.cluster.store.all("nodes") if n["metadata"]["name"] == name
+        )
+        return found
+
+    def released(self) -> list[str]:
+        """The interruptions that released pods name."""
+        pods = self.cluster.store.all("pods")
+        found = [p["metadata"].get("annotations", {}).get(RELEASED) for p in pods]
+        return [identity for identity in found if identity]
+
+    def interrupt_after(self, seconds: int, then: Callable[[], object]) -> None:
+        self.clock.interrupt_after, self.clock.then = seconds, then
+
+
+def press_ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+WEB = hollows.a_deployment("web", 1)
+STRICT = hollows.a_budget("web", "web", minAvailable=1)
+
+
+def test_a_single_replica_whose_budget_allows_nothing_moves_without_a_second_at_zero():
+    harbor = Harbor(WEB, STRICT)
+    status, said = harbor.drain("old")
+
+    assert (status, harbor.on("old")) == (0, []), said
+    assert len(harbor.on("new")) == 1
+    assert harbor.clock.lowest["web"] == 1
+    assert "release Pod default/web-" in said
+    assert "old: drained" in said
+
+
+def test_the_node_bears_a_cordon_and_nothing_else_of_ours():
+    harbor = Harbor(WEB)
+    harbor.drain("old")
+
+    node = harbor.node("old")
+    assert node["spec"]["unschedulable"] is True
+    assert all(taint["key"] != INTERRUPTION for taint in node["spec"].get("taints", ()))
+    assert INTERRUPTION not in node["metadata"].get("annotations", {})
+    assert not [write for write in harbor.counting.writes if "deployments" in write]
+
+
+def test_three_replicas_that_may_not_be_unavailable_stay_three():
+    harbor = Harbor(
+        hollows.a_deployment("web", 3), hollows.a_budget("web", "web", maxUnavailable=0)
+    )
+    status, said = harbor.drain("old")
+
+    assert (status, harbor.on("old"), len(harbor.on("new"))) == (0, [], 3), said
+    assert harbor.clock.lowest["web"] == 3
+
+
+def test_a_stateful_set_moves_one_pod_at_a_time():
+    harbor = Harbor(hollows.a_stateful_set("db", 3))
+    status, said = harbor.drain("old")
+
+    assert (status, harbor.on("old"), harbor.on("new")) == (0, [], ["db-0", "db-1", "db-2"]), said
+    assert harbor.clock.lowest["db"] == 2
+
+
+def test_pods_of_a_daemon_set_stay():
+    harbor = Harbor(hollows.a_daemon_set("agent"))
+    status, _ = harbor.drain("old", "--ignore-daemonsets")
+
+    assert status == 0
+    assert len(harbor.on("old")) == 1
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing():
+    harbor = Harbor(WEB, STRICT)
+    status, said = harbor.drain("old", "--dry-run")
+
+    assert status == 0
+    assert "would cordon Node old" in said
+    assert "would release Pod default/web-" in said
+    assert "replacements come first" in said
+    assert harbor.counting.writes == []
+
+
+def test_a_bare_pod_blocks_until_it_is_forced_and_everything_else_moves():
+    harbor = Harbor(WEB, hollows.a_pod("alone"))
+    status, said = harbor.drain("old")
+
+    assert (status, harbor.on("old")) == (1, ["alone"]), said
+    assert "Pod default/alone stays: nobody makes a bare pod anew" in said
+    assert harbor.drain("old", "--dry-run")[0] == 1
+    assert harbor.drain("old", "--force")[0] == 0
+    assert harbor.on("old") == []
+
+
+def test_a_pod_whose_owner_opted_out_blocks_and_is_not_touched():
+    template = hollows.a_template("web")
+    template["metadata"]["labels"]["plimsoll.dev/ignore"] = "true"
+    harbor = Harbor(hollows.a_deployment("web", 1, template))
+    status, said = harbor.drain("old", "--force")
+
+    assert (status, len(harbor.on("old"))) == (1, 1)
+    assert "opted out" in said
+
+
+def test_a_drain_that_waits_ends_at_its_timeout_and_names_what_blocks():
+    harbor = Harbor(WEB, spare=())
+    status, said = harbor.drain("old", "--timeout", "30s")
+
+    assert status == 1
+    assert harbor.clock.now() - NOON == timedelta(seconds=30)
+    assert "blocks: Deployment default/web" in said
+    assert "waits for headroom" in said
+    assert harbor.clock.lowest["web"] == 1
+
+
+def test_a_replacement_may_be_pending_where_an_autoscaler_adds_nodes_for_it():
+    harbor = Harbor(WEB, STRICT, spare=())
+    later = hollows.a_node("late")
+    harbor.interrupt_after(40, lambda: harbor.cluster.join(later, now=harbor.clock.now()))
+    status, said = harbor.drain("old", "--allow-pending", "--timeout", "5m")
+
+    assert (status, len(harbor.on("late"))) == (0, 1), said
+    assert harbor.clock.lowest["web"] == 1
+
+
+def test_a_budget_is_overruled_only_where_that_is_asked_for():
+    apart = hollows.a_deployment("web", 1, strategy={"type": "Recreate"})
+    harbor = Harbor(apart, STRICT)
+    assert harbor.drain("old", "--timeout", "90s")[0] == 1
+    assert len(harbor.on("old")) == 1
+    assert harbor.drain("old", "--timeout", "90s", "--overrule-budgets")[0] == 0
+    assert harbor.on("old") == []
+
+
+def test_ctrl_c_leaves_released_pods_that_serve_and_the_next_run_finishes():
+    harbor = Harbor(WEB, STRICT)
+    harbor.interrupt_after(2, press_ctrl_c)
+    status, said = harbor.drain("old")
+
+    assert status == 130
+    assert "--undo" in said
+    [identity] = harbor.released()
+    assert identity.startswith("drain@")
+    assert harbor.clock.lowest["web"] == 1
+
+    harbor.clock.sleep(60)
+    assert harbor.drain("old")[0] == 0
+    assert (harbor.on("old"), len(harbor.on("new"))) == ([], 1)
+    assert harbor.clock.lowest["web"] == 1
+
+
+def test_undo_gives_released_pods_back_and_uncordons():
+    harbor = Harbor(WEB, STRICT)
+    harbor.interrupt_after(2, press_ctrl_c)
+    harbor.drain("old")
+    status, said = harbor.drain("old", "--undo")
+    harbor.clock.sleep(60)
+
+    assert status == 0, said
+    assert harbor.released() == []
+    assert not harbor.node("old")["spec"].get("unschedulable")
+    assert len(harbor.on("old") + harbor.on("new")) == 1
+    assert harbor.clock.lowest["web"] == 1
+
+
+def test_undo_leaves_a_node_cordoned_that_a_deployed_plimsoll_drains():
+    harbor = Harbor(WEB)
+    interrupt(harbor.environment, "old")
+    status, said = harbor.drain("old", "--undo")
+
+    assert status == 0
+    assert "stays cordoned" in said
+    assert harbor.node("old")["spec"]["unschedulable"] is True
+
+
+def test_a_drain_ends_when_somebody_uncordons_its_node():
+    harbor = Harbor(WEB, spare=())
+    harbor.interrupt_after(3, lambda: harbor.drain("old", "--undo"))
+    status, said = harbor.drain("old")
+
+    assert status == 1
+    assert "old: called off" in said
+
+
+def test_a_node_that_does_not_exist_is_named_and_nothing_is_written():
+    harbor = Harbor(WEB)
+    status, said = harbor.drain("old", "odl")
+
+    assert status == 2
+    assert "no node odl" in said
+    assert harbor.counting.writes == []
+
+
+def test_nodes_are_chosen_by_their_labels():
+    harbor = Harbor(WEB)
+    answer = harbor.drain_for_json("-l", "kubernetes.io/hostname in (old, older)")
+
+    assert answer["nodes"] == ["old"]
+    assert answer["end"] == "drained"
+    assert [a["action"] for a in answer["actions"]] == ["cordon", "release", "evict"]
+    assert harbor.drain("-l", "app=none")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "args", [(), ("old", "-l", "a=b"), ("old", "--overrule-budgets"), ("old", "--grace-period=0")]
+)
+def test_options_that_contradict_each_other_are_refused(args):
+    assert Harbor(WEB).drain(*args)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "answer"),
+    [
+        ("app=web", {"app": "web"}, True),
+        ("app==web,tier!=front", {"app": "web"}, True),
+        ("app=web,tier!=front", {"app": "web", "tier": "front"}, False),
+        ("app in (api, web)", {"app": "web"}, True),
+        ("app notin (api,web)", {"app": "web"}, False),
+        ("!gpu", {}, True),
+        ("gpu", {}, False),
+    ],
+)
+def test_labels_are_read_as_kubectl_reads_them(text, labels, answer):
+    assert matches(parse_labels(text), labels) is answer
+
+
+@pytest.mark.parametrize("text", ["", "a=b,", "a in", "!a=b", "a b"])
+def test_labels_that_are_none_are_refused(text):
+    with pytest.raises(BadInput, match="no label selector"):
+        parse_labels(text)
+
+
+@pytest.mark.parametrize(("cordoned", "undone"), [(True, 0), (False, 1)])
+def test_a_deployed_plimsoll_leaves_released_pods_to_their_drain_while_the_cordon_stands(
+    cordoned, undone
+):
+    identity = drain_interruption("old", started=NOON).identity
+    standing = released(a_pod("web-0", node="old"), interruption=identity)
+    template = a_pod("web-8", node="new")
+    seen = looked(
+        [a_node("old", unschedulable=cordoned), a_node("new")],
+        [standing, template],
+        [a_deployment(replicas=1)],
+    )
+    plan = plan_drain(seen, at(20))
+
+    assert len(of(plan, UndoRelease)) == undone
+    assert plan.busy is bool(undone)
