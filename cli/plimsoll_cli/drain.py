@@ -33,6 +33,10 @@ PAUSE_SECONDS: Final = 1.0
 """Between two observations."""
 TRIES: Final = 10
 """How often a change is tried again that somebody else's write came before."""
+STUCK: Final = (
+    "nothing can be done until that changes; --allow-pending releases pods without headroom, where "
+    "an autoscaler adds nodes for Pending pods"
+)
 _TERM: Final = re.compile(
     r"\s*(?:(?P<absent>!)\s*)?(?P<key>[\w./-]+)\s*"
     r"(?:(?P<sign>==?|!=)\s*(?P<value>[\w.-]*)|(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?\s*"
@@ -133,6 +137,8 @@ class NodeDrain:
             outcomes = self._carry_out(latest.plan)
             for words in waits(latest):
                 self.progress.once(f"waits: {words}")
+            if latest.stuck and not request.allow_pending:
+                self.progress.once(STUCK)
             if request.until is not None and self.clock.now() >= request.until:
                 return "timed out", latest
             self.clock.sleep(max(PAUSE_SECONDS, requested_pause(outcomes)))

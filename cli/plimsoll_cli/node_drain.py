@@ -59,6 +59,11 @@ class DrainPlan:
         """Whether nothing is left to wait for: all nodes are empty, or what stays, stays for good."""
         return all(str(pod) in self.blocked for pod in self.left)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing is done now, and nothing is under way on these nodes."""
+        return not (self.plan.steps or any(pod.released or pod.deleting for pod in self.left))
+
 
 def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> DrainPlan:
     """Decide what to do now about the pods of the nodes that are drained, and about no others."""

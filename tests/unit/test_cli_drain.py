@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.domain.actions import UndoRelease
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
@@ -112,6 +113,19 @@ class Harbor:
         self.clock.interrupt_after, self.clock.then = seconds, then
 
 
+class NoRightToPatchPods:
+    """Answers 403 to a release, as an API server without that grant does."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def call(self, method: str, path: str, **more: Any) -> Response:
+        if method == "PATCH" and "/pods/" in path:
+            body = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"}
+            return Response(status=403, body=body, headers={})
+        return self._transport.call(method, path, **more)
+
+
 def press_ctrl_c() -> None:
     raise KeyboardInterrupt
 
@@ -158,6 +172,41 @@ def test_a_stateful_set_moves_one_pod_at_a_time():
 
     assert (status, harbor.on("old"), harbor.on("new")) == (0, [], ["db-0", "db-1", "db-2"]), said
     assert harbor.clock.lowest["db"] == 2
+
+
+def test_an_autoscaler_of_one_replica_sees_no_reason_to_add_any():
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": 1,
+            "maxReplicas": 10,
+        },
+    }
+    harbor = Harbor(WEB, STRICT, scaler)
+    status, said = harbor.drain("old")
+    harbor.clock.sleep(120)
+
+    assert (status, harbor.on("old"), len(harbor.on("new"))) == (0, [], 1), said
+    assert harbor.clock.lowest["web"] == 1
+
+
+def test_the_pod_of_a_job_is_evicted_and_made_elsewhere():
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sums", "namespace": "default"},
+        "spec": {"template": hollows.a_template("sums", restartPolicy="Never")},
+    }
+    harbor = Harbor(job)
+    before = harbor.on("old")
+    status, said = harbor.drain("old")
+    harbor.clock.sleep(10)
+
+    assert (len(before), status, harbor.on("old"), len(harbor.on("new"))) == (1, 0, [], 1), said
+    assert "its Job makes another pod elsewhere" in said
 
 
 def test_pods_of_a_daemon_set_stay():
@@ -208,6 +257,7 @@ def test_a_drain_that_waits_ends_at_its_timeout_and_names_what_blocks():
     assert harbor.clock.now() - NOON == timedelta(seconds=30)
     assert "blocks: Deployment default/web" in said
     assert "waits for headroom" in said
+    assert "--allow-pending" in said
     assert harbor.clock.lowest["web"] == 1
 
 
@@ -244,6 +294,27 @@ def test_ctrl_c_leaves_released_pods_that_serve_and_the_next_run_finishes():
     harbor.clock.sleep(60)
     assert harbor.drain("old")[0] == 0
     assert (harbor.on("old"), len(harbor.on("new"))) == ([], 1)
+    assert harbor.clock.lowest["web"] == 1
+
+
+def test_two_drains_of_one_node_at_once_do_no_harm():
+    harbor = Harbor(
+        hollows.a_deployment("web", 3), hollows.a_budget("web", "web", maxUnavailable=0)
+    )
+    harbor.interrupt_after(2, lambda: harbor.drain("old"))
+    status, said = harbor.drain("old")
+
+    assert (status, harbor.on("old"), len(harbor.on("new"))) == (0, [], 3), said
+    assert harbor.clock.lowest["web"] == 3
+
+
+def test_a_missing_right_ends_the_drain_with_its_name():
+    harbor = Harbor(WEB)
+    harbor.environment.transports["harbor"] = NoRightToPatchPods(harbor.counting)
+    status, said = harbor.drain("old")
+
+    assert status == 2
+    assert "patch pods" in said
     assert harbor.clock.lowest["web"] == 1
 
 
