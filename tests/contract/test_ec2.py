@@ -53,6 +53,15 @@ def test_an_instance_is_described_with_its_launch_time_and_cluster(
     assert found.launched.tzinfo is not None
 
 
+def test_an_instance_that_was_terminated_by_a_call_was_ended_by_its_owner(
+    moto_aws: Aws, ec2: Ec2Instances
+) -> None:
+    ended, running = run(moto_aws, 2)
+    moto_aws.ec2.terminate_instances(InstanceIds=[ended])
+    found = ec2.describe([ended, running])
+    assert (found[ended].ended_by_owner, found[running].ended_by_owner) == (True, False)
+
+
 def test_nothing_is_asked_for_nobody(moto_aws: Aws, ec2: Ec2Instances) -> None:
     asked = Answers(moto_aws, "ec2", "DescribeInstances", None)
     assert ec2.describe([]) == {}

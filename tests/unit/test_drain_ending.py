@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from plimsoll.domain.actions import (
     CompleteLifecycle,
     Evict,
@@ -70,17 +72,26 @@ def test_a_bare_pod_and_a_job_are_told_as_late_as_is_safe():
     assert len(of(plan_drain(seen, at(109)), Evict)) == 2
 
 
-def test_daemons_mirrors_and_those_who_opted_out_are_left():
+def test_daemons_and_mirrors_are_left():
     pods = [
         a_pod("log", node="spot", owner=("DaemonSet", "log")),
         a_pod("static", node="spot", owner=("Node", "spot")),
-        a_pod("mine", node="spot", owner=None, labels={IGNORE: "true"}),
     ]
     plan = plan_drain(looked([interrupted("spot")], pods), at(119))
 
     assert of(plan, Evict) == []
     (record,) = of(plan, Record)
     assert record.interruption.emptied == at(119)
+
+
+@pytest.mark.parametrize("kind", ["spot-interruption", "rebalance-recommendation"])
+def test_a_node_with_a_pod_whose_owner_opted_out_is_never_empty(kind):
+    node = interrupted("spot", kind=kind, ends=None if kind.startswith("rebalance") else 120)
+    mine = a_pod("mine", node="spot", owner=None, labels={IGNORE: "true"})
+    plan = plan_drain(looked([node], [mine]), at(119))
+
+    assert plan.actions == ()
+    assert "opted-out" in plan.waiting["spot"][0]
 
 
 def test_a_node_emptied_after_a_rebalance_closes_its_interruption():

@@ -199,6 +199,21 @@ def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(worl
     assert any("a policy denies it" in reason for reason in report.reasons)
 
 
+@pytest.mark.parametrize(("by_owner", "asked"), [(False, [("base", 1)]), (True, [])])
+def test_an_instance_that_its_owner_terminates_buys_no_capacity(world, by_owner, asked):
+    instance = world.join("spot", capacity="spot")
+    world.apply(deployment(replicas=3, cpu="2"))
+    world.aws.groups = [a_group("base", desired=0)]
+    world.aws.known[instance] = replace(
+        world.aws.known[instance], state="shutting-down", ended_by_owner=by_owner
+    )
+    handled(world, world.state_event(instance, "shutting-down"))
+
+    world.drains.reconcile("harbor", "me", seconds=0)
+
+    assert world.aws.asked == asked
+
+
 def test_capacity_is_asked_for_in_the_first_look(world):
     instance = world.join("spot", capacity="spot")
     world.apply(deployment(replicas=3, cpu="2"))
@@ -589,7 +604,7 @@ def test_the_sweep_writes_an_index_entry_again_only_when_it_changed_or_is_old(wo
     assert written == [[instance], [], [instance]]
 
 
-def test_ec2_is_not_asked_again_about_an_instance_whose_end_is_recorded(world):
+def test_ec2_is_asked_once_in_a_reconcile_about_an_instance_whose_end_is_recorded(world):
     instance = world.join("spot", capacity="spot")
     handled(world, world.spot_event(instance))
     world.aws.known[instance] = replace(world.aws.known[instance], state="terminated")
@@ -599,7 +614,7 @@ def test_ec2_is_not_asked_again_about_an_instance_whose_end_is_recorded(world):
 
     world.drains.reconcile("harbor", "second")
 
-    assert world.aws.described == []
+    assert world.aws.described == [instance]
 
 
 def test_an_instance_that_ec2_does_not_know_is_not_proven_gone(world):

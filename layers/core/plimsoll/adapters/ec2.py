@@ -143,7 +143,12 @@ def _instance(found: Json) -> Instance:
         instance_type=found.get("InstanceType"),
         spot=_is_spot(found),
         tags=tuple(sorted((t["Key"], t.get("Value", "")) for t in found.get("Tags", ()))),
+        ended_by_owner=found.get("StateReason", {}).get("Code") in _OWNERS_DOING,
     )
+
+
+_OWNERS_DOING: Final = {"Client.UserInitiatedShutdown", "Client.UserInitiatedHibernate"}
+"""https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html"""
 
 
 def _is_spot(found: Json) -> bool:

@@ -71,6 +71,8 @@ class Instance:
     instance_type: str | None = None
     spot: bool = False
     tags: tuple[tuple[str, str], ...] = ()
+    ended_by_owner: bool = False
+    """Somebody with rights in the account stopped or terminated it, a group's scale-in too."""
 
     @property
     def interrupted(self) -> bool:

@@ -61,8 +61,10 @@ def leaves(pod: Pod) -> bool:
     return not (pod.finished or pod.mirror or (pod.owner and pod.owner.kind in _STAYS_PUT))
 
 
-def ignored(pod: Pod, workload: Workload | None) -> bool:
+def ignored(seen: Observation, pod: Pod) -> bool:
     """Whether its owner opted out, on the pod or on the workload."""
+    owner = seen.owner(pod)
+    workload = None if owner is None else seen.workload.get(owner)
     marked = [pod.labels, pod.annotations]
     if workload is not None:
         marked += [workload.labels, workload.annotations]
@@ -71,9 +73,7 @@ def ignored(pod: Pod, workload: Workload | None) -> bool:
 
 def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
     """Whether a pod has to leave this node, which is interrupted, and is ours to move."""
-    owner = seen.owner(pod)
-    workload = None if owner is None else seen.workload.get(owner)
-    return leaves(pod) and not ignored(pod, workload) and not _chose(pod, node)
+    return leaves(pod) and not ignored(seen, pod) and not _chose(pod, node)
 
 
 def _chose(pod: Pod, node: Node) -> bool:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from plimsoll.domain.actions import Action, Evict
 from plimsoll.domain.disruptions import InterruptedNodes, by_node, disruptions_of
-from plimsoll.domain.finalize import finalize_steps, report_of
+from plimsoll.domain.finalize import finalize_steps, opted_out_on, report_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Ref
@@ -59,8 +59,7 @@ def plan_drain(
         _plan_late(disruption, draft, headroom, now)
     for disruption in sorted(disruptions, key=_urgency):
         _plan_moves(_without_late(disruption, now), draft, headroom)
-    for node, action in finalize_steps(seen, interrupted, now):
-        draft.add(action, {node})
+    _plan_endings(draft, now)
     here = by_node(disruptions)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
     return Plan(
@@ -184,3 +183,13 @@ def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroo
         draft.add(action, nodes)
     if steps.waiting is not None:
         draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
+
+
+def _plan_endings(draft: _Draft, now: datetime) -> None:
+    """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
+    for node in draft.interrupted.nodes:
+        if held := opted_out_on(draft.seen, node):
+            named = ", ".join(map(str, held))
+            draft.wait(f"is not empty before its opted-out pods end: {named}", {node.name})
+    for name, action in finalize_steps(draft.seen, draft.interrupted, now):
+        draft.add(action, {name})

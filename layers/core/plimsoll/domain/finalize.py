@@ -14,7 +14,7 @@ from plimsoll.domain.actions import (
     TerminateInstance,
     Uncordon,
 )
-from plimsoll.domain.disruptions import InterruptedNodes, is_gone, must_leave
+from plimsoll.domain.disruptions import InterruptedNodes, ignored, is_gone, leaves, must_leave
 from plimsoll.domain.interruptions import Interruption, marked
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
@@ -44,7 +44,7 @@ def _finalize(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
     if gone:
         for pod in left:
             yield ForceDelete(pod=pod, reason=f"it died with {node.instance}, and is counted still")
-    empty = not left
+    empty = not left and not opted_out_on(seen, node)
     reached = marked(
         interruption,
         emptied=now if empty and interruption.emptied is None and not gone else None,
@@ -84,6 +84,11 @@ def _taints(node: Node) -> set[str]:
 def left_on(seen: Observation, node: Node) -> list[Pod]:
     """Pods that must leave and have not, the stopping ones too."""
     return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
+
+
+def opted_out_on(seen: Observation, node: Node) -> list[Pod]:
+    """Pods whose owners opted out: never touched, and a node that holds one is never empty."""
+    return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod) and ignored(seen, pod)]
 
 
 def report_of(  # noqa: PLR0913 - what a report is made of, each part named

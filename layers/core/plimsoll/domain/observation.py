@@ -43,12 +43,20 @@ class Observation:
     groups: Sequence[NodeGroup] = ()
     gone: frozenset[str] = frozenset()
     """Instance ids that EC2 says are terminated."""
+    ended_by_owner: frozenset[str] = frozenset()
+    """Instance ids that EC2 says their owner stopped or terminated: they buy no capacity."""
     attached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Node name -> volumes that are still attached to it."""
 
-    def among(self, *, groups: Sequence[NodeGroup], gone: frozenset[str]) -> Observation:
+    def among(
+        self,
+        *,
+        groups: Sequence[NodeGroup],
+        gone: frozenset[str] = frozenset(),
+        ended_by_owner: frozenset[str] = frozenset(),
+    ) -> Observation:
         """Return the same observation with what AWS says beside it."""
-        return replace(self, groups=groups, gone=gone)
+        return replace(self, groups=groups, gone=gone, ended_by_owner=ended_by_owner)
 
     def with_interruptions(self, interrupted: Mapping[str, Interruption]) -> Observation:
         """Return the same observation as if these nodes, by name, were cordoned and interrupted."""

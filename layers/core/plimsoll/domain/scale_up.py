@@ -42,11 +42,13 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     """Return what to ask for so that every replacement has a node.
 
     Groups with an interrupted node under a deadline are left out: what is reclaimed together
-    would be reclaimed again.
+    would be reclaimed again. What an owner ended himself is not replaced: he wants less, or his
+    group replaces it.
     """
-    if not interrupted.nodes:
+    ended = {n.name for n in interrupted.nodes if _ended_by_owner(seen, n)}
+    if ended >= interrupted.names:
         return ScaleUp()
-    homeless = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions)]
+    homeless = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions, ended)]
     groups = [g for g in seen.groups if not _interrupted(g, interrupted)]
     plan = plan_growth(
         snapshot, homeless, groups, upcoming=_upcoming(seen, groups), avoid=avoid, now=now
@@ -84,15 +86,25 @@ def token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datet
     return sha256("/".join(map(str, what)).encode()).hexdigest()
 
 
+def _ended_by_owner(seen: Observation, node: Node) -> bool:
+    """Whether nothing was announced: an owner too may terminate what spot reclaims in any case."""
+    announced = node.interruption.standing if node.interruption else ()
+    return node.instance in seen.ended_by_owner and {n.kind for n in announced} == {"state-change"}
+
+
 def _pending_unschedulable(seen: Observation, snapshot: ClusterSnapshot) -> list[Pod]:
     return [p for p in seen.pods if p.pending and snapshot.where(p) is None]
 
 
-def _replacements(disruptions: Sequence[WorkloadDisruption]) -> Iterator[Pod]:
+def _replacements(
+    disruptions: Sequence[WorkloadDisruption], ended: Collection[str]
+) -> Iterator[Pod]:
     """Yield what does not exist yet: for each workload as many as it will be short of."""
     for disruption in disruptions:
         interrupted = [
-            p for p in disruption.pods if p.uid in disruption.on_interrupted_nodes and leaves(p)
+            p
+            for p in disruption.pods
+            if p.uid in disruption.on_interrupted_nodes and leaves(p) and p.node not in ended
         ]
         if disruption.ref.kind == "Pod":
             continue

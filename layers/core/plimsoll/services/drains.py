@@ -135,14 +135,17 @@ class DrainService:
 
     def _look(self, api: ClusterApi, groups: NodeGroups, memory: ReconcileMemory) -> Plan:
         seen = api.observe()
-        gone = self._gone(seen)
+        gone, ended_by_owner = self._ended(seen, memory)
         fresh = memory.groups is None  # also when they could not be read the last time
         while True:
             if fresh:
                 memory.groups = self._read_groups(groups, seen.nodes)
             now, read = self.clock.now(), memory.groups or ()
             plan = plan_drain(
-                seen.among(groups=read, gone=gone), now, avoid=memory.avoid, refused=memory.refused
+                seen.among(groups=read, gone=gone, ended_by_owner=ended_by_owner),
+                now,
+                avoid=memory.avoid,
+                refused=memory.refused,
             )
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break
@@ -158,8 +161,10 @@ class DrainService:
             self.telemetry.warn("node groups not read", because=str(error))
             return None
 
-    def _gone(self, seen: Observation) -> frozenset[str]:
-        """Ask EC2 which instances are gone, for nodes past their deadline only.
+    def _ended(
+        self, seen: Observation, memory: ReconcileMemory
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Ask EC2 which instances are gone, and which their owner ended: of nodes past their deadline.
 
         Only its own word counts: an instance that it does not know may live in another region, and
         pods of an instance that is gone are deleted without a grace period.
@@ -169,17 +174,18 @@ class DrainService:
             for node in seen.nodes
             if node.instance is not None
             and node.interruption is not None
-            and node.interruption.gone is None  # recorded once, it need not be asked again
+            and (node.interruption.gone is None or node.instance not in memory.ended)
             and (not node.ready or _past(node.interruption.deadline, self.clock.now()))
         ]
-        if not past:
-            return frozenset()
         try:
-            found = self.instances.describe(past)
+            memory.ended |= self.instances.describe(past) if past else {}
         except Temporary as error:
             self.telemetry.warn("instances not read", because=str(error))
-            return frozenset()
-        return frozenset(i for i, said in found.items() if said.state == "terminated")
+        ended = memory.ended.items()
+        return (
+            frozenset(i for i, said in ended if said.state == "terminated"),
+            frozenset(i for i, said in ended if said.interrupted and said.ended_by_owner),
+        )
 
     def _learn(self, memory: ReconcileMemory, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:

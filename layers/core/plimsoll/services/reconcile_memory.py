@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.pods import Ref
 from plimsoll.domain.reports import Report
@@ -20,6 +21,8 @@ class ReconcileMemory:
     avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
     refused: dict[Ref, str] = field(default_factory=dict)
     """Deployment -> why the API server refused to release a pod of it."""
+    ended: dict[str, Instance] = field(default_factory=dict)
+    """What EC2 said last of instances past their deadline."""
     reports: dict[str, Report] = field(default_factory=dict)
     told: dict[str, tuple[object, ...]] = field(default_factory=dict)
     """Of each report the turns that were tried to be written."""

@@ -128,7 +128,7 @@ class ResyncService:
         plan = plan_drain(seen, now)
         if plan.waiting and not (plan.steps or plan.busy):
             groups = self.groups(cluster).list(seen.nodes)
-            plan = plan_drain(seen.among(groups=groups, gone=frozenset()), now)
+            plan = plan_drain(seen.among(groups=groups), now)
         if plan.steps or plan.busy:
             self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
 
