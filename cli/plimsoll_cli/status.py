@@ -50,7 +50,7 @@ def status(  # noqa: PLR0913, PLR0917 - the options of the command
     context: str | None,
     as_json: bool,  # noqa: FBT001 - click hands it over by name
 ) -> None:
-    """Show open interruptions, temporary changes and zones that traffic leaves.
+    """Show open interruptions, released pods and zones that traffic leaves.
 
     All registered clusters, or the one that is named. Interruptions are read from the Nodes and
     changes from the workloads; only notices about zones come out of the stack's reports.
