@@ -134,10 +134,9 @@ def _blocked(seen: Observation, request: DrainRequest) -> Iterator[tuple[str, st
     for name in sorted(request.nodes):
         for pod in seen.on_node.get(name, ()):
             owner = seen.owner(pod)
-            workload = None if owner is None else seen.workload.get(owner)
             if not leaves(pod):
                 continue
-            if ignored(pod, workload):
+            if ignored(seen, pod):
                 yield str(pod), "its owner opted out with plimsoll.dev/ignore"
             elif owner is None and pod.deleting is None and not request.force:
                 yield str(pod), "nobody makes a bare pod anew: evict it too with --force"
