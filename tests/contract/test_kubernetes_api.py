@@ -469,12 +469,16 @@ def test_the_holder_renews_its_lease(shop: ContractRig) -> None:
     assert renewed["leaseTransitions"] == first["leaseTransitions"]
 
 
-def test_a_lease_that_ran_out_is_taken_over(shop: ContractRig) -> None:
-    shop.api.acquire("one", 20)
+@pytest.mark.parametrize(("first", "second"), [("one", "two"), ("two", "one")])
+def test_a_lease_that_ran_out_is_taken_over(shop: ContractRig, first: str, second: str) -> None:
+    shop.api.acquire(first, 20)
+    before = lease(shop)
     shop.wait(20)
-    assert shop.api.acquire("two", 20)
-    assert (lease(shop)["holderIdentity"], lease(shop)["leaseTransitions"]) == ("two", 1)
-    assert not shop.api.acquire("one", 20)
+    assert shop.api.acquire(second, 20)
+    taken = lease(shop)
+    assert (taken["holderIdentity"], taken["leaseTransitions"]) == (second, 1)
+    assert taken["acquireTime"] > before["acquireTime"]
+    assert not shop.api.acquire(first, 20)
 
 
 def test_a_lease_that_was_given_back_is_free_at_once(shop: ContractRig) -> None:

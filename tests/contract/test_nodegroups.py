@@ -12,7 +12,7 @@ import pytest
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
-from plimsoll.adapters.nodegroups.account import KEPT
+from plimsoll.adapters.nodegroups.account import KEPT, Account
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node, Taint
@@ -195,6 +195,22 @@ def test_a_launch_template_is_read_once_in_a_while(
     clock.sleep(KEPT.total_seconds())
     groups.list([])
     assert asked.calls == 2
+
+
+def test_each_version_of_a_launch_template_is_read_for_itself(
+    moto_aws: Aws, clock: FakeClock
+) -> None:
+    name = template(moto_aws)["LaunchTemplateName"]
+    moto_aws.ec2.create_launch_template_version(
+        LaunchTemplateName=name, LaunchTemplateData={"InstanceType": "c5.large"}
+    )
+    account = Account(moto_aws, clock)
+
+    types = [
+        account.launch_template({"LaunchTemplateName": name} | version)["InstanceType"]
+        for version in ({}, {"Version": "2"}, {"Version": "1"}, {"Version": "$Latest"})
+    ]
+    assert types == ["m5.large", "c5.large", "m5.large", "c5.large"]
 
 
 def test_a_group_that_may_not_launch_is_full(moto_aws: Aws, groups: AwsNodeGroups) -> None:

@@ -12,7 +12,7 @@ from moto import mock_aws
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.adapters.stack import describe
-from plimsoll.domain.errors import BadInput, Refused
+from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll_cli import main
 
 TEMPLATE = json.dumps(
@@ -66,6 +66,13 @@ def test_no_credentials_are_said_with_the_cure(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(Refused, match="aws configure"):
+        describe(Aws(), "plimsoll")
+
+
+def test_an_endpoint_that_cannot_be_reached_may_be_tried_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with pytest.raises(Temporary, match="describe"):
         describe(Aws(), "plimsoll")
 
 

@@ -537,6 +537,22 @@ def test_the_sweep_does_not_say_again_what_an_event_told(world):
     assert world.node("spot").resource_version == version
 
 
+def test_a_node_whose_record_cannot_be_read_is_left_alone(world):
+    record = {"metadata": {"annotations": {INTERRUPTION: "not a record"}}}
+    instance = world.join("spot", capacity="spot")
+    path = "/api/v1/nodes/spot"
+    merge = "application/merge-patch+json"
+    world.hollow.handle("PATCH", path, now=world.time, body=record, content_type=merge)
+    version = world.node("spot").resource_version
+
+    handled(world, world.spot_event(instance))
+
+    assert world.node("spot").resource_version == version
+    assert world.wake_ups.sent == []
+    _, facts = world.telemetry.said[-1]
+    assert "spot is left alone" in str(facts["because"])
+
+
 def test_a_node_that_somebody_else_writes_to_is_read_again(world):
     instance = world.join("spot", capacity="spot")
     real = world.api.cordon

@@ -1,0 +1,47 @@
+"""What an instance type leaves to pods: the reserves of the EKS images, and what makes several one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.nodegroups.templates import allocatable_of
+
+MIB = 2**20
+
+
+def machine(
+    cores: int, mib: int, *, interfaces: int, addresses: int, **more: Any
+) -> dict[str, Any]:
+    return {
+        "VCpuInfo": {"DefaultVCpus": cores},
+        "MemoryInfo": {"SizeInMiB": mib},
+        "NetworkInfo": {
+            "MaximumNetworkInterfaces": interfaces,
+            "Ipv4AddressesPerInterface": addresses,
+        },
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("info", "cpu", "mib", "pods"),
+    [
+        (machine(1, 512, interfaces=2, addresses=2), 940, 74, 4),
+        (machine(2, 8192, interfaces=3, addresses=10), 1930, 6903, 29),
+        (machine(16, 65536, interfaces=8, addresses=30), 15890, 59055, 110),
+        (machine(36, 73728, interfaces=8, addresses=30), 35840, 65269, 234),
+        (machine(1, 300, interfaces=2, addresses=2), 940, 0, 4),
+    ],
+    ids=["1 core", "m5.large", "m5.4xlarge", "c5.9xlarge", "too small for any pod"],
+)
+def test_cpu_memory_and_pods_are_what_kubelet_and_its_host_leave(info, cpu, mib, pods):
+    left = allocatable_of(info)
+    assert (left.cpu, left.memory, left.pods) == (cpu, mib * MIB, pods)
+
+
+def test_only_gpus_that_the_device_plugin_of_nvidia_serves_are_counted():
+    gpus = [{"Manufacturer": "NVIDIA", "Count": 4}, {"Manufacturer": "AMD", "Count": 2}]
+    info = machine(16, 65536, interfaces=8, addresses=30, GpuInfo={"Gpus": gpus})
+    assert allocatable_of(info).extended == (("nvidia.com/gpu", 4),)
