@@ -85,7 +85,7 @@ class NodeGroupSpec(Declared):
     instance_type: Word
     """The EC2 instance type."""
     zones: Zones
-    """Availability zones; nodes are dealt to them in turn."""
+    """Availability zones; nodes are placed in them in turn."""
     size: Annotated[int, Field(ge=0, le=5000)]
     """How many nodes it has at the start."""
     max: Annotated[int, Field(ge=0, le=5000)] = Field(
