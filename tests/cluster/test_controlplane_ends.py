@@ -32,7 +32,7 @@ with ControlPlane() as plane:
 """
 GONE_SECONDS = 20.0
 PROGRAMS = 6
-"""The five, and the stand-ins."""
+"""The five, and the fake kubelets."""
 
 
 def processes_of(folder: Path) -> list[str]:

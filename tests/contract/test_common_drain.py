@@ -108,12 +108,12 @@ def eventually(holds: Any, seconds: float = 5) -> None:
         time.sleep(0.02)
 
 
-def hearing(bus: Bus, server: HollowServer) -> CommonDrain:
+def polling(bus: Bus, server: HollowServer) -> CommonDrain:
     machine = SimpleNamespace(node="a", gone=None)
     rig_cluster = SimpleNamespace(fleet=SimpleNamespace(machine={"i-0123456789abcdef0": machine}))
     return CommonDrain(
         bus,  # type: ignore[arg-type] # what it uses of the emulator
-        {"harbor": rig_cluster},  # type: ignore[dict-item] # what it uses of a stage
+        {"harbor": rig_cluster},  # type: ignore[dict-item] # what it uses of a cluster
         {"harbor": Access(url=server.url, token=server.token)},
         SystemClock(),
     )
@@ -121,7 +121,7 @@ def hearing(bus: Bus, server: HollowServer) -> CommonDrain:
 
 def test_it_hears_drills_on_the_bus_and_empties_the_node_at_once(server):
     bus = Bus()
-    with hearing(bus, server) as drain:
+    with polling(bus, server) as drain:
         bus.notice("i-0123456789abcdef0")
         eventually(lambda: cordoned(server, "a") and not running_on(server, "a"))
         eventually(lambda: len(running_on(server, "b")) == 2)
@@ -131,7 +131,7 @@ def test_it_hears_drills_on_the_bus_and_empties_the_node_at_once(server):
 
 def test_an_instance_of_no_cluster_moves_nothing(server):
     bus = Bus()
-    with hearing(bus, server) as drain:
+    with polling(bus, server) as drain:
         bus.notice("i-0fedcba9876543210")
         eventually(lambda: not bus.bodies)
     assert not cordoned(server, "a")
@@ -143,7 +143,7 @@ def test_a_blocked_eviction_is_tried_again_later_and_stopping_waits_for_none(ser
         budget = a_budget("web", "web", maxUnavailable=0)
         server.cluster.apply([budget], now=SystemClock().now())
     bus = Bus()
-    with hearing(bus, server) as drain:
+    with polling(bus, server) as drain:
         bus.notice("i-0123456789abcdef0")
         eventually(lambda: cordoned(server, "a"))
         time.sleep(0.2)
@@ -159,6 +159,6 @@ def test_a_broken_poll_is_kept_for_whoever_runs_the_drill(server):
         def receive_message(self, **_: Any) -> Any:
             raise ConnectionError("the emulator is gone")
 
-    with hearing(Broken(), server) as drain:
+    with polling(Broken(), server) as drain:
         eventually(lambda: drain.error is not None)
     assert str(drain.error) == "the emulator is gone"

@@ -51,8 +51,8 @@ class Ending:
     leftovers: tuple[str, ...]
 
 
-def play(mischief: FaultHooks) -> Ending:
-    simulation = Simulation(drill(), responder="plimsoll", seed=0, mischief=mischief)
+def play(hooks: FaultHooks) -> Ending:
+    simulation = Simulation(drill(), responder="plimsoll", seed=0, hooks=hooks)
     try:
         return ending(simulation, simulation.run())
     finally:

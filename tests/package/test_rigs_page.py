@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.registry import RIGS, rig_of
-from plimsoll_testbed.scenario.capabilities import RIGS as REPERTOIRES
+from plimsoll_testbed.scenario.capabilities import RIGS as CAPABILITIES
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.scenario import FAULT_FIELDS
 
@@ -36,13 +36,13 @@ ROWS = {row[0]: dict(zip(RIG_ROWS[0][1:], row[1:], strict=True)) for row in RIG_
 
 def test_every_rig_has_a_column_and_no_other_but_aws():
     assert RIG_ROWS[0][1:] == [*RIGS, "AWS"]
-    assert set(REPERTOIRES) == set(RIGS)
+    assert set(CAPABILITIES) == set(RIGS)
 
 
 @pytest.mark.parametrize("rig", RIGS)
-def test_the_faults_that_a_rig_cannot_play_are_those_of_its_repertoire(rig):
+def test_the_faults_that_a_rig_cannot_play_are_those_its_capabilities_lack(rig):
     said = set(CODE.findall(ROWS["faults it cannot play"][rig]))
-    assert said == set(FAULT_FIELDS) - REPERTOIRES[rig].faults
+    assert said == set(FAULT_FIELDS) - CAPABILITIES[rig].faults
 
 
 @pytest.mark.parametrize("rig", RIGS)

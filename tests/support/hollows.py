@@ -35,7 +35,7 @@ class Play:
         self.stops: list[PodStopped] = []
         self.changes: list[Change] = []
         self.cluster.on_pod_stopped(self.stops.append)
-        self.cluster.on_pod_change(self.changes.append)
+        self.cluster.on_change(lambda c: self.changes.append(c) if c.resource == "pods" else None)
 
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)

@@ -1,7 +1,7 @@
 """One cluster of a drill, wherever it stands: the fleet behind it, its owner, and who measures both.
 
-What timeline, picture and settling need to know of a cluster is asked here; a subclass says how it
-is reached. Everything is called while the drill's world is held still.
+What timeline, snapshot and settling need to know of a cluster is asked here; a subclass says how it
+is reached. Everything is called while the clusters of the drill are kept from changing.
 """
 
 from __future__ import annotations

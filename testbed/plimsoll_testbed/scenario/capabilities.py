@@ -33,7 +33,7 @@ _ANYWHERE = frozenset(
         "notices-lost",
     }
 )
-"""Faults of the world: whoever drives the model of it can play them."""
+"""Faults of clusters and notices: every rig whose model of them it drives can play them."""
 
 _FUNCTIONS = frozenset({"drains", "notices", "sweep"})
 

@@ -118,12 +118,12 @@ def _faults() -> str:
         for fault, (needed, possible) in FAULT_FIELDS.items()
     ]
     tables = [_table(("fault", "needs", "may have", *rigs), rows)]
-    for rig, repertoire in RIGS.items():
+    for rig, capabilities in RIGS.items():
         named = [
             f"`{field}` is one of {_codes(sorted(names))}"
             for field, names in (
-                ("function", repertoire.functions),
-                ("service", repertoire.services),
+                ("function", capabilities.functions),
+                ("service", capabilities.services),
             )
             if names
         ]

@@ -98,7 +98,7 @@ class _Play(Quiet):
             responder=responder,
             seed=drill.scenario.seed,
             listener=self,
-            mischief=FaultHooks(on_call=self._called, doubled=doubled),
+            hooks=FaultHooks(on_call=self._called, doubled=doubled),
         )
         faults = [e for e in drill.scenario.timeline if isinstance(e, FaultEntry)]
         self._delivery = NoticeDelivery(faults)

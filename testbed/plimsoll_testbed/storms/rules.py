@@ -18,12 +18,14 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
+from plimsoll_testbed.model.hollow.subresources import Request
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
-from plimsoll_testbed.storms.writes import GENERATIONS, Write
 
 type Wrong = tuple[str, str]
+GENERATIONS: Final = ("pod-template-hash", "controller-revision-hash")
+"""The labels by which controllers tell generations of pods apart."""
 DETECTED: Final = timedelta(seconds=5)
 """How soon it is known that an instance is past its deadline, when no fault is active."""
 WRITTEN: Final = timedelta(seconds=60)
@@ -49,7 +51,7 @@ class Situation:
     """Observes the cluster itself, not what the responder last read of it."""
 
 
-def judged(write: Write, situation: Situation) -> list[Wrong]:
+def judged(write: Request, situation: Situation) -> list[Wrong]:
     """Return what is wrong with a write, before it happens."""
     plural = write.target.resource.plural
     namespace = write.target.namespace or ""
@@ -66,7 +68,7 @@ def judged(write: Write, situation: Situation) -> list[Wrong]:
 class _Removal:
     """An eviction or a delete of one pod."""
 
-    write: Write
+    write: Request
     situation: Situation
     seen: Observation
     pod: Pod
@@ -113,7 +115,8 @@ class _Removal:
         return self.situation.delivery.observations_are_old(since(zero, self.write.now))
 
     def _grace(self) -> int | None:
-        options = self.write.body.get("deleteOptions", self.write.body)
+        body = self.write.body or {}
+        options = body.get("deleteOptions", body)
         grace: int | None = options.get("gracePeriodSeconds")
         return grace
 

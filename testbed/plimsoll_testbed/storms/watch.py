@@ -21,7 +21,6 @@ from plimsoll_testbed.rigs.simulated.time import Invocation
 from plimsoll_testbed.storms.model import CLUSTER
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 from plimsoll_testbed.storms.rules import Situation, Wrong, judged
-from plimsoll_testbed.storms.writes import Write
 
 WATCHER: Final = "storms"
 
@@ -100,7 +99,7 @@ class Watch:
             if pods and row.deadline != machine.ends:
                 self.note("ended-not-empty", f"{operation} of {machine.node} with {pods}")
 
-    def judge(self, write: Write) -> list[Wrong]:
+    def judge(self, write: Request) -> list[Wrong]:
         """Return what is wrong with a write of the responder, before it happens."""
         if self.simulation.measurement.started is None:
             return []
@@ -130,15 +129,7 @@ class _WatchedApi(HollowApi):
             return _lease(request)
         if not ours or about_lease or not target.name or request.method == "GET":
             return super().answer(request)
-        wrong = self._watch.judge(
-            Write(
-                method=request.method,
-                target=target,
-                name=target.name,
-                body=request.body or {},
-                now=request.now,
-            )
-        )
+        wrong = self._watch.judge(request)
         answer = super().answer(request)  # what is refused does no harm
         for violation in wrong:
             self._watch.note(*violation)

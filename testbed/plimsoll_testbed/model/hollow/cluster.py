@@ -151,10 +151,6 @@ class HollowCluster:
         """Call back on every change of every object; the callback must not write."""
         self.store.subscribe(callback)
 
-    def on_pod_change(self, callback: Callable[[Change], None]) -> None:
-        """Call back on every change of a pod; the callback must not write."""
-        self.store.subscribe(lambda change: callback(change) if change.resource == "pods" else None)
-
     def on_pod_stopped(self, callback: Callable[[PodStopped], None]) -> None:
         """Call back when a pod that ran stops running, at the moment it does."""
         self.state.stop_listeners.append(callback)

@@ -1,4 +1,4 @@
-"""A real control plane as the stage of a drill: its nodes come and go with the fleet.
+"""A real control plane as the cluster of a drill: its nodes come and go with the fleet.
 
 Everything that is measured is what watches show, at the moment at which they show it.
 """
@@ -139,7 +139,9 @@ class ControlPlaneRigCluster(RigCluster):
 
     @override
     def slow_down(self, seconds: float, until: datetime) -> None:
-        raise ValueError("a real API server cannot be slowed down: the repertoire refuses it")
+        raise ValueError(
+            "a real API server cannot be slowed down: `refuse_unsupported` refuses the fault"
+        )
 
     @override
     def unfinished(self) -> Iterator[str]:

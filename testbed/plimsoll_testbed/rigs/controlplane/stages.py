@@ -1,4 +1,4 @@
-"""What KWOK plays of a node: its first status, and its heartbeats. Pods are `standins.kubelets`'.
+"""What KWOK plays of a node: its first status, and its heartbeats. Pods are the fake kubelets'.
 
 The lease is KWOK's own (--node-lease-duration-seconds). Whose lease is held by somebody else it
 leaves alone: that is how an instance vanishes for KWOK and for the node lifecycle controller.

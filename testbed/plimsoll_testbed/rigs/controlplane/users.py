@@ -13,7 +13,7 @@ from typing import Final
 CONTROLLERS: Final = "system:kube-controller-manager"
 SCHEDULER: Final = "system:kube-scheduler"
 KWOK: Final = "kwok"
-FAKE_KUBELETS: Final = "stand-ins"
+FAKE_KUBELETS: Final = "fake-kubelets"
 
 KNOWN: Final[Mapping[str, Sequence[str]]] = {
     "admin": ("system:masters",),

@@ -1,7 +1,7 @@
 """The emulated rig: the built template deployed on an emulated AWS, in wall-clock time.
 
 Events travel over the real bus to functions that run as Lambda functions; these reach the clusters
-over HTTP with the official client, and the fleet over AWS's protocols. Only the world they act on
+over HTTP with the official client, and the fleet over AWS's protocols. Only what they act on
 is a model. On this rig it is the same model as the simulated rig's; `plimsoll_testbed.rigs.cluster` puts a
 real control plane in the place of its clusters.
 """
@@ -41,7 +41,7 @@ from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.scenario import Entry, FaultEntry
 
 LOOK: Final = 0.25
-"""Seconds between two looks at the world, for the view and the end."""
+"""Seconds between two updates of the view, and checks for the end."""
 
 
 def play(  # noqa: PLR0913 - what a drill is played with
@@ -61,7 +61,7 @@ def play(  # noqa: PLR0913 - what a drill is played with
         drill: what is played.
         clusters: makes its clusters.
         emulators: the kind of emulated AWS.
-        rig: the name in the report, and in the repertoire.
+        rig: its name in the report and in `capabilities`.
         responder: who reacts.
         seed: of all that is drawn.
         listener: who hears how it goes.

@@ -34,7 +34,7 @@ class ClusterAutoscaler:
     """Scans one cluster.
 
     Args:
-        stage: the cluster, with its fleet.
+        rig_cluster: the cluster, with its fleet.
         clock: of the fleet.
         api: the cluster as the autoscaler sees it.
     """

@@ -1,7 +1,7 @@
 """What goes wrong with functions and AWS while a fault of the scenario lasts.
 
 Everything is drawn by the seed, in the order in which it happens: the same drill meets the same
-trouble. Faults of one cluster are its stage's, faults of notices the timeline's.
+faults. Those of one cluster are played by its rig cluster, those of notices by the timeline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way to the world in virtual time: every call takes its time, is counted, and can be the last.
+"""The way to clusters and AWS in virtual time: every call takes its time, is counted, and can be the last.
 
 What a call does happens at its end, at one instant. A run that is killed dies between two calls.
 """

@@ -1,6 +1,6 @@
 """Who reacts to notices in a simulated drill. One line in the table makes another.
 
-All see the same world through the same wire, so that their reports can be laid side by side.
+All see the same clusters through the same wire, so that their reports can be laid side by side.
 """
 
 from __future__ import annotations

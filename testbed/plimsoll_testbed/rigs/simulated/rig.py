@@ -80,7 +80,7 @@ class Simulation:
         responder: str,
         seed: int,
         listener: Listener | None = None,
-        mischief: FaultHooks | None = None,
+        hooks: FaultHooks | None = None,
         recorder: Recorder | None = None,
     ) -> None:
         refuse_unsupported(drill.scenario, "simulated")
@@ -88,7 +88,7 @@ class Simulation:
         self.drill = drill
         self.responder_name = responder
         self.seed = seed
-        self.mischief = mischief or FaultHooks()
+        self.hooks = hooks or FaultHooks()
         self.clock = VirtualClock()
         self.clock.on_error = self._failed
         self._bugs: list[Exception] = []
@@ -130,7 +130,7 @@ class Simulation:
             measurement=self.measurement,
             say=self._say,
             fault_injector=self.fault_injector,
-            doubled=self.mischief.doubled,
+            doubled=self.hooks.doubled,
         )
         self._autoscalers = [
             (in_process(rig_cluster, self.clock, api_seconds), rig_cluster.spec.autoscaler.scan)
@@ -214,15 +214,15 @@ class Simulation:
 
     def _called(self, invocation: Invocation) -> None:
         self.fault_injector.called(invocation)
-        if self.mischief.on_call is not None:
-            self.mischief.on_call(invocation)
+        if self.hooks.on_call is not None:
+            self.hooks.on_call(invocation)
 
     def _reconcile(self, cluster: str, holder: str) -> object:
         return self.responder.reconcile(cluster, holder)
 
     def _wake_up(self, cluster: str, delay_seconds: int) -> None:
         self.wake_ups.send(cluster, delay_seconds)
-        if self.mischief.doubled:
+        if self.hooks.doubled:
             self.wake_ups.send(cluster, delay_seconds + DOUBLED_WAKE_UP)
 
     def _say(self, what: str) -> None:

@@ -1,4 +1,4 @@
-"""A hollow cluster as the stage of a drill: in process, and in the drill's own time."""
+"""A hollow cluster as the cluster of a drill: in process, and in the drill's own time."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Every invocation runs unchanged service code in a greenlet; `sleep` hands the processor to whoever
 is due next. So invocations interleave exactly at their calls, always in the same order: by time,
 then by who asked first. Sources (the hollow cluster, the fleet) move on their own; at one instant
-they go before invocations, so that a call sees a world that has already reacted.
+they go before invocations, so that a call sees clusters that have already reacted.
 
 Source of the mechanism: https://greenlet.readthedocs.io/en/latest/
 """
@@ -96,7 +96,7 @@ class VirtualClock:
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        """Let virtual time pass for the caller; outside any invocation, for the whole world."""
+        """Let virtual time pass for the caller; outside any invocation, for everything."""
         mine = self._running
         when = self._now + timedelta(seconds=max(0.0, seconds))
         if mine is None:
