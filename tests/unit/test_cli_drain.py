@@ -80,7 +80,7 @@ class Harbor:
         for name in spare:
             self.cluster.join(hollows.a_node(name), now=self.clock.now())
         self.clock.count()
-        self.cluster.on_pod_change(lambda _: self.clock.count())
+        self.cluster.on_change(lambda _: self.clock.count())
         self.counting = Counting(HollowTransport(self.cluster, self.clock))
         self.environment = MemoryEnvironment(clock=self.clock)
         self.environment.transports["harbor"] = self.counting
