@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
-from plimsoll.domain.actions import Evict, Release, UndoRelease
+from plimsoll.domain.actions import Evict, Release, UndoRelease, Wave
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, ignored, leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.finalize import left_on
@@ -21,9 +20,6 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.domain.replace.release import undo
-
-FAR: Final = timedelta(days=1)
-"""A deadline that never comes nearer: with one, a replacement may be Pending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +63,10 @@ class DrainPlan:
 
 def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> DrainPlan:
     """Decide what to do now about the pods of the nodes that are drained, and about no others."""
+    deadline = request.until if request.overrule_budgets else None
     overlaid = seen.with_interruptions(
         {
-            name: drain_interruption(
-                name, started=request.started, deadline=_deadline(request, now)
-            )
+            name: drain_interruption(name, started=request.started, deadline=deadline)
             for name in request.nodes
         }
     )
@@ -89,19 +84,18 @@ def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> Drain
         if isinstance(step.action, Release | UndoRelease | Evict)
         and step.action.pod.node in request.nodes
     ]
-    return DrainPlan(
+    found = DrainPlan(
         plan=Plan(
-            steps=tuple(
-                sorted(
-                    (_with_grace(step, request) for step in steps),
-                    key=lambda step: step.action.wave,
-                )
-            ),
+            steps=tuple(_with_grace(step, request) for step in sorted(steps, key=_wave)),
             waiting={n: words for n, words in planned.waiting.items() if n in request.nodes},
         ),
         left=left,
         blocked=blocked,
     )
+    if request.allow_pending and found.stuck:
+        pending = tuple(_pending_releases(overlaid, request, now))
+        return replace(found, plan=replace(found.plan, steps=pending))
+    return found
 
 
 def plan_undo(seen: Observation, nodes: AbstractSet[str], now: datetime) -> Plan:
@@ -115,13 +109,39 @@ def plan_undo(seen: Observation, nodes: AbstractSet[str], now: datetime) -> Plan
         for pod in disruption.released
         if pod.node in nodes and released_by_drain(pod)
     ]
-    return Plan(steps=tuple(sorted(steps, key=lambda step: step.action.wave)))
+    return Plan(steps=tuple(sorted(steps, key=_wave)))
 
 
-def _deadline(request: DrainRequest, now: datetime) -> datetime | None:
-    if request.overrule_budgets:
-        return request.until
-    return now + FAR if request.allow_pending else None
+def _wave(step: Step) -> Wave:
+    return step.action.wave
+
+
+def _pending_releases(seen: Observation, request: DrainRequest, now: datetime) -> Iterator[Step]:
+    """Yield releases for which no node has headroom; the plan undoes them after five minutes.
+
+    The pods of a workload with an autoscaler are released one by one: unready replacements keep it
+    from growing.
+    """
+    for disruption in disruptions_of(seen, InterruptedNodes.of(seen), now):
+        workload = disruption.workload
+        if workload is None:
+            continue
+        able = [
+            one
+            for one in disruption.evictable
+            if one.pod.serving
+            and one.pod.node in request.nodes
+            and one.pod.uid not in disruption.not_releasable
+        ]
+        for one in able if workload.scaler is None else able[:1]:
+            release = Release(
+                pod=one.pod,
+                owner=workload.ref,
+                owner_uid=workload.uid,
+                interruption=one.interruption,
+                reason="no node has headroom for its replacement, which may be Pending",
+            )
+            yield Step(action=release, nodes=frozenset({one.pod.node or ""}))
 
 
 def _unreplaced(seen: Observation, pod: Pod) -> bool:

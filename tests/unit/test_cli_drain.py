@@ -263,8 +263,12 @@ def test_a_drain_that_waits_ends_at_its_timeout_and_names_what_blocks():
 
 def test_a_replacement_may_be_pending_where_an_autoscaler_adds_nodes_for_it():
     harbor = Harbor(WEB, STRICT, spare=())
-    later = hollows.a_node("late")
-    harbor.interrupt_after(40, lambda: harbor.cluster.join(later, now=harbor.clock.now()))
+
+    def add_a_node_for_pending_pods() -> None:
+        assert len(harbor.released()) == 1
+        harbor.cluster.join(hollows.a_node("late"), now=harbor.clock.now())
+
+    harbor.interrupt_after(40, add_a_node_for_pending_pods)
     status, said = harbor.drain("old", "--allow-pending", "--timeout", "5m")
 
     assert (status, len(harbor.on("late"))) == (0, 1), said
