@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Evict, Release, UndoRelease, Wave
-from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, ignored, leaves
+from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.finalize import left_on
+from plimsoll.domain.finalize import left_on, opted_out_on
 from plimsoll.domain.manual_drain import drain_interruption, released_by_drain
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import OwnerKind, Pod
@@ -72,7 +73,7 @@ def plan_nodes(seen: Observation, request: DrainRequest, now: datetime) -> Drain
     )
     nodes = [node for node in overlaid.nodes if node.name in request.nodes]
     left = tuple(pod for node in nodes for pod in left_on(overlaid, node))
-    blocked = dict(_blocked(overlaid, request))
+    blocked = dict(_blocked(overlaid, nodes, left, force=request.force))
     steps = list(_at_once(overlaid, left, blocked))
     unplanned = {pod.uid for pod in left if not pod.restarts or _unreplaced(overlaid, pod)}
     planned = plan_drain(
@@ -150,16 +151,15 @@ def _unreplaced(seen: Observation, pod: Pod) -> bool:
     return owner is None or owner.kind == OwnerKind.JOB
 
 
-def _blocked(seen: Observation, request: DrainRequest) -> Iterator[tuple[str, str]]:
-    for name in sorted(request.nodes):
-        for pod in seen.on_node.get(name, ()):
-            owner = seen.owner(pod)
-            if not leaves(pod):
-                continue
-            if ignored(seen, pod):
-                yield str(pod), "its owner opted out with plimsoll.dev/ignore"
-            elif owner is None and pod.deleting is None and not request.force:
-                yield str(pod), "nobody makes a bare pod anew: evict it too with --force"
+def _blocked(
+    seen: Observation, nodes: Sequence[Node], left: Sequence[Pod], *, force: bool
+) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        for pod in opted_out_on(seen, node):
+            yield str(pod), "its owner opted out with plimsoll.dev/ignore"
+    for pod in left:
+        if seen.owner(pod) is None and pod.deleting is None and not force:
+            yield str(pod), "nobody makes a bare pod anew: evict it too with --force"
 
 
 def _at_once(seen: Observation, left: Sequence[Pod], blocked: Mapping[str, str]) -> Iterator[Step]:

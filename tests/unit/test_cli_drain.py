@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
+from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import UndoRelease
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.manual_drain import drain_interruption
 from plimsoll.domain.names import INTERRUPTION, NAMESPACE, RELEASED
 from plimsoll.domain.selectors import matches
+from plimsoll.domain.writers import Writers
+from plimsoll.services.executor import Executor
 from plimsoll_cli.drain import parse_labels
+from plimsoll_cli.environment import Said
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
 from plimsoll_testbed.model.hollow.transport import HollowTransport
@@ -24,6 +28,7 @@ from tests.support import hollows
 from tests.support.builders import NOON, a_deployment, a_node, a_pod
 from tests.support.cli_environment import (
     Counting,
+    FixedGroups,
     MemoryEnvironment,
     StillClock,
     interrupt,
@@ -41,6 +46,7 @@ class Watched(StillClock):
         super().__init__()
         self.cluster: HollowCluster | None = None
         self.lowest: dict[str, int] = {}
+        self.deployed: Callable[[], None] | None = None
         self.interrupt_after: int | None = None
         self.then: Callable[[], object] | None = None
 
@@ -48,12 +54,18 @@ class Watched(StillClock):
         super().sleep(seconds)
         assert self.cluster is not None
         self.cluster.step(self.time)
+        if self.deployed is not None:
+            self.deployed()
         if self.interrupt_after is not None:
             self.interrupt_after -= 1
             if self.interrupt_after == 0:
                 self.interrupt_after = None
                 assert self.then is not None
                 self.then()
+
+    def wait(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.sleep(1)
 
     def count(self) -> None:
         assert self.cluster is not None
@@ -108,6 +120,16 @@ class Harbor:
         pods = self.cluster.store.all("pods")
         found = [p["metadata"].get("annotations", {}).get(RELEASED) for p in pods]
         return [identity for identity in found if identity]
+
+    def reconcile(self) -> None:
+        """Do what a deployed Plimsoll does in one round."""
+        _, api = self.environment.by_kubeconfig(None, None)
+        executor = Executor(
+            writers=Writers(cluster=api, capacity=FixedGroups(())),
+            workers=SerialWorkers(),
+            telemetry=Said(),
+        )
+        executor.carry_out(plan_drain(api.observe(), self.clock.now()), between=lambda: None)
 
     def interrupt_after(self, seconds: int, then: Callable[[], object]) -> None:
         self.clock.interrupt_after, self.clock.then = seconds, then
@@ -310,6 +332,37 @@ def test_two_drains_of_one_node_at_once_do_no_harm():
 
     assert (status, harbor.on("old"), len(harbor.on("new"))) == (0, [], 3), said
     assert harbor.clock.lowest["web"] == 3
+
+
+def test_a_deployed_plimsoll_that_moves_the_replacements_again_does_no_harm():
+    harbor = Harbor(
+        hollows.a_deployment("web", 3),
+        hollows.a_budget("web", "web", maxUnavailable=0),
+        spare=("new", "third"),
+    )
+    harbor.clock.deployed = harbor.reconcile
+    harbor.interrupt_after(8, lambda: interrupt(harbor.environment, "new"))
+    status, said = harbor.drain("old")
+    harbor.clock.wait(60)
+
+    assert (status, harbor.on("old"), harbor.on("new")) == (0, [], []), said
+    assert len(harbor.on("third")) == 3
+    assert harbor.clock.lowest["web"] == 3
+
+
+def test_a_deployed_plimsoll_undoes_a_drain_only_after_its_node_is_uncordoned():
+    harbor = Harbor(WEB, STRICT)
+    harbor.interrupt_after(2, press_ctrl_c)
+    harbor.drain("old")
+    harbor.clock.deployed = harbor.reconcile
+    harbor.clock.wait(30)
+    assert len(harbor.released()) == 1
+
+    api = harbor.environment.by_kubeconfig(None, None)[1]
+    api.mark_unschedulable(api.observe().node["old"], unschedulable=False)
+    harbor.clock.wait(30)
+    assert harbor.released() == []
+    assert harbor.clock.lowest["web"] == 1
 
 
 def test_a_missing_right_ends_the_drain_with_its_name():
