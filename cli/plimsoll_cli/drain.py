@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -141,15 +141,23 @@ class NodeDrain:
                 self.progress.once(STUCK)
             if request.until is not None and self.clock.now() >= request.until:
                 return "timed out", latest
-            self.clock.sleep(max(PAUSE_SECONDS, requested_pause(outcomes)))
-            try:
-                seen = self.api.observe()
-            except Temporary as error:
-                self.progress.once(f"waits: the cluster does not answer: {error}")
-                continue
+            seen = self._next(max(PAUSE_SECONDS, requested_pause(outcomes)), request.until)
+            if seen is None:
+                return "timed out", latest
             latest = plan_nodes(seen, request, self.clock.now())
             if any(n.name in request.nodes and not n.unschedulable for n in seen.nodes):
                 return "called off", latest
+
+    def _next(self, pause: float, until: datetime | None) -> Observation | None:
+        """Return the next observation; None if the time is over before the cluster answers."""
+        while True:
+            self.clock.sleep(pause)
+            try:
+                return self.api.observe()
+            except Temporary as error:
+                self.progress.once(f"waits: the cluster does not answer: {error}")
+                if until is not None and self.clock.now() >= until:
+                    return None
 
     def undo(self, nodes: frozenset[str]) -> None:
         """Uncordon nodes, and undo the releases of drains by hand.

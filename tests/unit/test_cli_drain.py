@@ -365,6 +365,25 @@ def test_a_deployed_plimsoll_undoes_a_drain_only_after_its_node_is_uncordoned():
     assert harbor.clock.lowest["web"] == 1
 
 
+@pytest.mark.parametrize(("away", "status"), [(20, 0), (600, 1)])
+def test_an_api_server_that_is_away_is_waited_for_until_the_timeout(away, status):
+    harbor = Harbor(WEB, STRICT)
+
+    def bring_it_back() -> None:
+        harbor.cluster.bring_api_back(now=harbor.clock.now())
+
+    def take_it_away() -> None:
+        harbor.cluster.take_api_away(now=harbor.clock.now())
+        harbor.interrupt_after(away, bring_it_back)
+
+    harbor.interrupt_after(2, take_it_away)
+    answer, said = harbor.drain("old", "--timeout", "2m")
+
+    assert answer == status, said
+    assert said.count("the cluster does not answer") == 1
+    assert harbor.clock.lowest["web"] == 1
+
+
 def test_a_missing_right_ends_the_drain_with_its_name():
     harbor = Harbor(WEB)
     harbor.environment.transports["harbor"] = NoRightToPatchPods(harbor.counting)
