@@ -44,7 +44,13 @@ class World:
             [
                 group("base", "asg", "on-demand", size=2),
                 group("spot-a", "asg", "spot", size=3),
-                group("managed", "eks-nodegroup", "spot", size=1, taints=({"key": "gpu"},)),
+                group(
+                    "managed",
+                    "eks-nodegroup",
+                    "spot",
+                    size=1,
+                    taints=({"key": "gpu", "effect": "NoSchedule"},),
+                ),
                 group("fixed", "static", "on-demand", size=1),
             ],
             seed=7,

@@ -181,7 +181,7 @@ def test_the_doctor_sees_a_canary_go_the_whole_way(rig: Rig):
     assert done.stdout, done.stderr
     found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
     for check in ("stack", "kill switch", "notices", "cluster"):
-        assert found[check]["state"] == "fine", f"{found[check]}\n{rig.complaints()}"
+        assert found[check]["state"] == "ok", f"{found[check]}\n{rig.complaints()}"
 
 
 def test_an_observed_interruption_is_rehearsed_and_reported_and_nothing_is_written(rig: Rig):
@@ -199,7 +199,7 @@ def test_a_cluster_that_acts_is_left_as_it_was_found(rig: Rig):
     rig.notice("EC2 Instance Rebalance Recommendation")
     rig.eventually(rig.cordoned)
     rig.typed("status")
-    assert "would release Node spot-1" in rig.typed("clusters", "remove", "harbor").stdout
+    assert "would uncordon Node spot-1" in rig.typed("clusters", "remove", "harbor").stdout
     assert rig.cordoned()
     [last] = [c for c in beginning(PLIMSOLL, "clusters", "remove") if "--dry-run" not in c.words]
     done = rig.plimsoll(for_lab(last.words), "y\n")

@@ -134,7 +134,7 @@ class _Removal:
         if len(mates) - 1 < metrics.floor:
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
             yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {metrics.floor}"
-        if not self._has_headroom():
+        if not pod.released and not self._has_headroom():  # a released pod has its replacement
             yield "no-headroom", f"no node has headroom for the replacement of {pod} of {node.name}"
 
     def _rolls_out(self, owner: Ref) -> bool:
