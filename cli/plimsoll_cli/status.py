@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.status import ZONES, Status, ZoneNotice, status_of, zones_of
+from plimsoll_cli.cluster_status import ZONES, Status, ZoneNotice, status_of, zones_of
 from plimsoll_cli.environment import Environment, environment_of, warn
 from plimsoll_cli.options import (
     Choice,

@@ -12,10 +12,10 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.plan import Plan
-from plimsoll.domain.status import status_of
-from plimsoll.domain.uninstall import UninstallPlan
-from plimsoll.services.uninstall import UninstallService
+from plimsoll_cli.cluster_status import status_of
 from plimsoll_cli.environment import Deployed, Environment, Said, warn
+from plimsoll_cli.uninstall_plan import UninstallPlan
+from plimsoll_cli.uninstall_service import UninstallService
 
 PATIENCE_SECONDS: Final = 60.0
 """How long it goes on while replacements are still starting."""

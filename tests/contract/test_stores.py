@@ -16,12 +16,17 @@ from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoRe
 from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item
 from plimsoll.adapters.dynamodb.nodes import ROUNDS
 from plimsoll.adapters.dynamodb.schema import TABLES
-from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports, MemoryWakeUps
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.reports import Report
 from plimsoll.services.ports import NodeIndex, Registry, Reports, WakeUps
+from plimsoll_testbed.model.stores import (
+    MemoryNodeIndex,
+    MemoryRegistry,
+    MemoryReports,
+    MemoryWakeUps,
+)
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT
 
 from .conftest import Answers

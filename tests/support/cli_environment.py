@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
 from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
-from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.canaries import echo_of
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance, Mode
@@ -31,6 +30,7 @@ from plimsoll_cli import main
 from plimsoll_cli.environment import Deployed
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.model.stores import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
 
 EVENTS = Path(__file__).parents[1] / "events"

@@ -110,17 +110,17 @@ class Shortage:
 
     nodes: list[Node]
     standing: list[Pod]
-    homeless: list[Pod]
+    unschedulable: list[Pod]
     groups: list[NodeGroup]
 
     def snapshot(self) -> ClusterSnapshot:
-        """Return the picture without the homeless."""
+        """Return the picture without the unschedulable."""
         return ClusterSnapshot(self.nodes, self.standing, CLAIMS)
 
 
 @st.composite
 def shortages(draw: st.DrawFn) -> Shortage:
-    """Draw a cluster with homeless pods."""
+    """Draw a cluster with unschedulable pods."""
     nodes = draw(node_lists())
     names = [node.name for node in nodes]
     standing = [
@@ -130,6 +130,6 @@ def shortages(draw: st.DrawFn) -> Shortage:
     return Shortage(
         nodes=nodes,
         standing=standing,
-        homeless=[draw(pods(f"h{i}", nodes=[])) for i in range(draw(st.integers(0, 7)))],
+        unschedulable=[draw(pods(f"h{i}", nodes=[])) for i in range(draw(st.integers(0, 7)))],
         groups=[draw(groups(f"g{i}")) for i in range(draw(st.integers(0, 3)))],
     )

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports, MemoryWakeUps
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Instance, Mode
 from plimsoll.domain.groups import NodeGroup
@@ -25,6 +24,12 @@ from plimsoll.services.wiring import Ports, wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.model.stores import (
+    MemoryNodeIndex,
+    MemoryRegistry,
+    MemoryReports,
+    MemoryWakeUps,
+)
 from tests.support.builders import NOON, node_json
 
 LAUNCHED = NOON - timedelta(hours=6)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.adapters.cached_registry import CachedRegistry
-from plimsoll.adapters.memory import MemoryRegistry
 from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.metrics import Metric
+from plimsoll_testbed.model.stores import MemoryRegistry
 from tests.support.builders import NOON
 
 HARBOR = Cluster(name="harbor", kind=ClusterKind.EKS, region="us-east-1", added=NOON)

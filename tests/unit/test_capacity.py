@@ -1,4 +1,4 @@
-"""Groups grow by what the homeless pods need, no more, and only where it is of use."""
+"""Groups grow by what the unschedulable pods need, no more, and only where it is of use."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ class TestRoomThatIsThere:
         assert not plan.growths
         assert Counter(plan.placed.values()) == {"a": 2, "b": 2}
 
-    def test_a_homeless_pod_that_still_stands_somewhere_is_moved_and_its_replacement_is_not(self):
+    def test_an_unschedulable_pod_that_still_stands_somewhere_is_moved_and_its_replacement_is_not(
+        self,
+    ):
         old = a_pod("web-1", node="a", cpu="6")
         snapshot = ClusterSnapshot([a_node("a", cpu="6")], [old])
         assert grow(snapshot, [old]).placed == {old.uid: "a"}
@@ -287,13 +289,13 @@ def again(world: Shortage, plan: GrowthPlan, *, zones_known: bool) -> GrowthPlan
         more[growth.group] += growth.add
         upcoming[growth.group, growth.zone if zones_known else None] += growth.add
     groups = [replace(g, desired=g.desired + more[g.name]) for g in world.groups]
-    return grow(world.snapshot(), world.homeless, *groups, upcoming=upcoming)
+    return grow(world.snapshot(), world.unschedulable, *groups, upcoming=upcoming)
 
 
 @given(shortages())
 def test_every_pod_is_placed_or_refused_and_no_group_outgrows_its_room(world):
-    plan = grow(world.snapshot(), world.homeless, *world.groups)
-    assert plan.placed.keys() | plan.unplaceable.keys() == {p.uid for p in world.homeless}
+    plan = grow(world.snapshot(), world.unschedulable, *world.groups)
+    assert plan.placed.keys() | plan.unplaceable.keys() == {p.uid for p in world.unschedulable}
     assert not plan.placed.keys() & plan.unplaceable.keys()
     for group in world.groups:
         assert sum(g.add for g in plan.growths if g.group == group.name) <= group.headroom
@@ -302,8 +304,8 @@ def test_every_pod_is_placed_or_refused_and_no_group_outgrows_its_room(world):
 
 @given(shortages())
 def test_every_placed_pod_fits_when_its_turn_comes(world):
-    plan = grow(world.snapshot(), world.homeless, *world.groups)
-    snapshot, pods = world.snapshot(), {p.uid: p for p in world.homeless}
+    plan = grow(world.snapshot(), world.unschedulable, *world.groups)
+    snapshot, pods = world.snapshot(), {p.uid: p for p in world.unschedulable}
     coming = list(plan.awaited.values())
     for uid, name in plan.placed.items():
         while name not in snapshot.nodes:
@@ -315,7 +317,7 @@ def test_every_placed_pod_fits_when_its_turn_comes(world):
 
 @given(shortages(), st.booleans())
 def test_a_second_look_asks_for_nothing_more(world, zones_known):
-    plan = grow(world.snapshot(), world.homeless, *world.groups)
+    plan = grow(world.snapshot(), world.unschedulable, *world.groups)
     second = again(world, plan, zones_known=zones_known)
     assert not second.growths
     assert second.placed.keys() == plan.placed.keys()

@@ -16,9 +16,9 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Taint
-from plimsoll.domain.uninstall import UninstallPlan, plan_uninstall
-from plimsoll.services.uninstall import UninstallService
 from plimsoll_cli.environment import Said
+from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
+from plimsoll_cli.uninstall_service import UninstallService
 from tests.support.builders import NOON, a_deployment, a_node, a_pod, pods_of
 from tests.support.cli_environment import MemoryEnvironment, a_cluster, an_environment, interrupt
 from tests.support.observations import at, died, interrupted, looked, of, released

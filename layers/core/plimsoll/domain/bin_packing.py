@@ -1,4 +1,4 @@
-"""Dealing homeless pods to nodes: those that stay, those on the way, and as few new ones as can be.
+"""Bin packing of unschedulable pods: those that stay, those on the way, and as few new ones as can be.
 
 Bin packing goes through the pods in order. A pod takes the node the scheduler would choose; when none
 fits, a node is opened for it. Nodes that were asked for already are opened before new ones, and
@@ -198,7 +198,7 @@ class BinPacking:
         self._headroom[group.name] -= 1
         self.opened[node.name] = source
         if source not in self.cause:
-            self.cause[source] = self._why_homeless(pod)
+            self.cause[source] = self._why_unschedulable(pod)
 
     def _on_the_way_to(self, group: NodeGroup, zone: str) -> tuple[str, ...]:
         """Return the zones in which nodes come up until one is in `zone`.
@@ -229,10 +229,10 @@ class BinPacking:
     def _close(self, name: str, pods: Mapping[str, Pod]) -> None:
         node = self._snapshot.nodes[name]
         held = self._snapshot.on(name)
-        homeless = [p for p in held if p.uid in pods]
+        unschedulable = [p for p in held if p.uid in pods]
         self._snapshot.remove_node(name)
         moved: dict[str, str] = {}
-        for pod in homeless:
+        for pod in unschedulable:
             other = self._snapshot.choose(pod)
             if other is None:
                 break
@@ -251,13 +251,13 @@ class BinPacking:
         whole, free = self._snapshot.nodes[name].allocatable, self._snapshot.free(name)
         return (whole.cpu - free.cpu) / (whole.cpu or 1)
 
-    def _why_homeless(self, pod: Pod) -> str:
+    def _why_unschedulable(self, pod: Pod) -> str:
         """Say what the scheduler would, of the nodes that are there."""
         return self._snapshot.explain(pod, without=self.awaited)
 
     def _refusal(self, pod: Pod, reasons: Mapping[str, str]) -> str:
         counted = "; ".join(f"{group}: {why}" for group, why in sorted(reasons.items()))
-        return f"{self._why_homeless(pod)}; {counted or 'there is no group that could grow'}"
+        return f"{self._why_unschedulable(pod)}; {counted or 'there is no group that could grow'}"
 
 
 def _zones_in_use(

@@ -1,4 +1,4 @@
-"""How much headroom the homeless pods need, and the smallest growth of node groups that makes it.
+"""How much headroom the unschedulable pods need, and the smallest growth of node groups that makes it.
 
 Pods are placed by priority, the constrained and the big first, on the nodes that stay, then to those
 that were asked for, then to new ones: of on-demand groups, and of spot groups where no on-demand
@@ -38,7 +38,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthPlan:
-    """Where every homeless pod goes, and what has to be asked for so that it can."""
+    """Where every unschedulable pod goes, and what has to be asked for so that it can."""
 
     growths: tuple[Growth, ...] = ()
     placed: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def replacement_of(pod: Pod) -> Pod:
 
 def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part named
     snapshot: ClusterSnapshot,
-    homeless: Sequence[Pod],
+    unschedulable: Sequence[Pod],
     groups: Sequence[NodeGroup],
     *,
     upcoming: Mapping[tuple[str, str | None], int],
@@ -72,18 +72,18 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
 
     Args:
         snapshot: where pods stand; it is left as it is.
-        homeless: pods that need a node. One that the snapshot still holds is moved, not doubled.
+        unschedulable: pods that need a node. One that the snapshot still holds is moved, not doubled.
         groups: the groups that may grow; `desired` already counts what was asked for.
         upcoming: (group, zone or None where nobody knows) -> nodes asked for and not there yet.
         avoid: (group, zone or None for all of it) -> until when it is not to be asked.
         now: the time that `avoid` is compared with.
     """
     start = snapshot.copy()
-    for pod in homeless:
+    for pod in unschedulable:
         start.remove(pod)
     avoided = frozenset(source for source, until in avoid.items() if until > now)
     avoided |= _interrupted_groups(snapshot, groups)
-    order = _in_order(homeless, start, groups)
+    order = _in_order(unschedulable, start, groups)
 
     def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> BinPacking:
         packing = BinPacking(start.copy(), groups, upcoming, avoided)

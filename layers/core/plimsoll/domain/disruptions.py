@@ -178,7 +178,6 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         },
         left_to_drain=frozenset(p.uid for p in pods if left_to_drain(seen, p)),
         current=seen.current.get(ref),
-        claims=seen.claims,
         now=now,
     )
 

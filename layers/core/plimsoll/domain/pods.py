@@ -106,8 +106,6 @@ class OwnerKind(StrEnum):
     JOB = "Job"
     NODE = "Node"
     """A mirror pod of a static pod."""
-    OTHER = "Other"
-    NONE = "None"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -48,13 +48,13 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     ended = {n.name for n in interrupted.nodes if _ended_by_owner(seen, n)}
     if ended >= interrupted.names:
         return ScaleUp()
-    homeless = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions, ended)]
+    unschedulable = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions, ended)]
     groups = [g for g in seen.groups if not _interrupted(g, interrupted)]
     plan = plan_growth(
-        snapshot, homeless, groups, upcoming=_upcoming(seen, groups), avoid=avoid, now=now
+        snapshot, unschedulable, groups, upcoming=_upcoming(seen, groups), avoid=avoid, now=now
     )
     by_name = {g.name: g for g in groups}
-    lost = [pod for pod in homeless if pod.uid in plan.unplaceable]
+    lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
     return ScaleUp(
         grows=tuple(
             Grow(

@@ -63,14 +63,14 @@ class ClusterAutoscaler:
 
     def grow(self, seen: Observation) -> None:
         """Ask for what is missing."""
-        homeless = [pod for pod in seen.pods if pod.pending]
-        if not homeless:
+        unschedulable = [pod for pod in seen.pods if pod.pending]
+        if not unschedulable:
             return
         now = self._clock.now()
         fleet = self._rig_cluster.fleet
         plan = plan_growth(
             ClusterSnapshot(seen.nodes, seen.pods, seen.claims),
-            homeless,
+            unschedulable,
             [g for g in map(group_of, fleet.groups.values()) if g.capacity == "on-demand"],
             upcoming=upcoming_of(fleet),
             avoid=self._avoid,

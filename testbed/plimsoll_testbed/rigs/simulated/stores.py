@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from plimsoll.adapters.memory import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.reports import Report
+from plimsoll_testbed.model.stores import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.workloads import Budget, Claim, ReplicaSet, Workload
+from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
 NEAR: Final = timedelta(minutes=10)
 """A deadline nearer than this presses. Maintenance in two weeks does not."""
@@ -73,7 +73,6 @@ class WorkloadDisruption:
     """Uids of released pods that a `plimsoll drain` goes on with: see `plimsoll.domain.manual_drain`."""
     current: ReplicaSet | None = None
     """The newest ReplicaSet of a Deployment."""
-    claims: Mapping[tuple[str, str], Claim] = field(default_factory=dict)
     now: datetime
 
     @cached_property
@@ -172,13 +171,3 @@ class WorkloadDisruption:
         """When the node of a pod must be empty; the far future where nobody says."""
         found = next((d.deadline for d in self.evictable if d.pod.uid == pod.uid), None)
         return found or datetime.max.replace(tzinfo=UTC)
-
-    @cached_property
-    def holds_volume(self) -> bool:
-        """Whether a second pod would wait for a volume that only one node can have."""
-        if self.workload is None:
-            return False
-        return any(
-            (claim := self.claims.get((self.ref.namespace, name))) is None or claim.single_node
-            for name in self.workload.scheduling.claims
-        )

@@ -9,7 +9,6 @@ from typing import Final
 
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import Permanent, Temporary
-from plimsoll.domain.uninstall import UninstallPlan, plan_uninstall
 from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll.services.lease import Lease
@@ -22,6 +21,7 @@ from plimsoll.services.ports import (
     Telemetry,
     Workers,
 )
+from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
 
 PAUSE_SECONDS: Final = 1.0
 """Between two looks, and between two tries for the Lease."""
