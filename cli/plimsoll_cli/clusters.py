@@ -41,9 +41,10 @@ Exit status:
 
 ACTING: Final = """\
 From now on Plimsoll writes to {name}:
-  - when an instance is about to go, its node is cordoned, tainted and annotated;
-  - pods leave it by eviction, or by a delete when their time is up;
-  - replicas of Deployments and ReplicaSets are raised for a while and put back;
+  - interrupted nodes are cordoned, tainted and annotated;
+  - pods of Deployments are released: one label, their owner and one annotation change, and their
+    ReplicaSets create replacements; no workload is written;
+  - pods are evicted; at its last call a pod is deleted even if a PodDisruptionBudget refuses;
   - node groups that are marked for it grow.
 A workload with the label or annotation plimsoll.dev/ignore: "true" is left alone. It stops with
 `plimsoll clusters set {name} --mode observe`, and for all clusters with the kill switch of the stack."""
