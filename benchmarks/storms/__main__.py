@@ -1,4 +1,15 @@
-"""The command line of `benchmarks/storm.py`."""
+"""How soon nodes are cordoned and emptied when all get their notice in the same second.
+
+Two rigs. On `emulated` the cluster is a hollow one and only cordoning is measured. On `cluster` it
+is a real control plane, measured by a watch in a process of its own, until every node is empty or
+its two minutes are over. The time to the cordon is split at the start of the function that handled
+the event, which its log tells. Beside it stand bounds: a process with sixteen threads that does
+nothing but cordon as many nodes, and on `cluster` another that then evicts all their pods. Run it
+from the repository, after `make build`:
+
+    .venv/bin/python -m benchmarks.storms [--nodes 50] [--runs 3]
+    .venv/bin/python -m benchmarks.storms --rig cluster [--nodes 50] [--runs 3] [--size usual]
+"""
 
 from __future__ import annotations
 
@@ -54,7 +65,7 @@ def main() -> int:
 
 def _read() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="benchmarks/storm.py",
+        prog="python -m benchmarks.storms",
         description="How soon nodes are cordoned and emptied in a storm.",
     )
     parser.add_argument("--rig", choices=["emulated", "cluster"], default="emulated")

@@ -183,7 +183,8 @@ class ContractRig:
         self.hollow.join(node, now=self.clock.now())
 
     def get(self, path: str) -> dict[str, Any]:
-        return self.hollow.handle("GET", path, now=self.clock.now()).body
+        found: dict[str, Any] = self.hollow.handle("GET", path, now=self.clock.now()).body
+        return found
 
     def wait(self, seconds: float) -> None:
         self.clock.sleep(seconds)

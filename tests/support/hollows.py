@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plimsoll_testbed.model.hollow.api import Response
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
 from plimsoll_testbed.model.hollow.settings import Settings
@@ -61,7 +61,8 @@ class Play:
         return answer
 
     def get(self, path: str) -> Json:
-        return self.call("GET", path).body
+        found: Json = self.call("GET", path).body
+        return found
 
     def pods(self, app: str | None = None) -> Sequence[Json]:
         """The pods of an app, oldest first."""

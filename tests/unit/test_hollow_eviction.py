@@ -65,7 +65,7 @@ def test_a_spent_budget_answers_429_with_its_cause_and_no_retry_after(play: Play
     (cause,) = answer.body["details"]["causes"]
     assert cause["reason"] == "DisruptionBudget"
     assert cause["message"] == "The disruption budget web needs 2 healthy pods and has 2 currently"
-    assert "Retry-After" not in answer.headers
+    assert "retry-after" not in answer.headers
     assert len(play.serving()) == 2
 
 
@@ -75,7 +75,7 @@ def test_a_budget_that_was_not_looked_at_yet_answers_429_with_retry_after(play: 
     play.apply(a_budget("web", "web", maxUnavailable=1))
     answer = play.evict(min(play.names()))
     assert answer.status == 429
-    assert answer.headers["Retry-After"] == "10"
+    assert answer.headers["retry-after"] == "10"
     assert answer.body["details"]["causes"][0]["reason"] == "DisruptionBudget"
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import MIRROR, RELEASED
 from plimsoll_testbed.measure.actions import actions
@@ -32,18 +33,6 @@ _CONFLICT: Final = 409
 _REFUSED: Final = 400
 
 type Json = dict[str, Any]
-
-
-class Response(Protocol):
-    """What an API server answers."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def body(self) -> Any:
-        """The object, or a Status."""
 
 
 class RigCluster(ABC):

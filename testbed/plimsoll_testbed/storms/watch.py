@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Final, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.observation import Observation
-from plimsoll_testbed.model.hollow.api import HollowApi, Response
+from plimsoll_testbed.model.hollow.api import HollowApi
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.model.hollow.subresources import Request
 from plimsoll_testbed.model.hollow.transport import HollowTransport

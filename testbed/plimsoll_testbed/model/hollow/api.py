@@ -8,11 +8,11 @@ protobuf, finalizers. A watch is not a request here: it follows `Store.since` (s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll_testbed.model.hollow.admission import admitted, readmitted
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.discovery import discovered
@@ -30,15 +30,6 @@ from plimsoll_testbed.model.hollow.reviews import reviewed
 from plimsoll_testbed.model.hollow.routes import Target, target_of
 from plimsoll_testbed.model.hollow.store import Store, key_of
 from plimsoll_testbed.model.hollow.subresources import Request, serve_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """What the API server answers. The body is shared with the store: read it, never change it."""
-
-    status: int
-    body: Json
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class HollowApi:
@@ -59,6 +50,8 @@ class HollowApi:
         user: str = "",
     ) -> Response:
         """Answer one request. Refusals are answers too: nothing is raised for a bad request.
+
+        The body is shared with the store: read it, never change it.
 
         Args:
             method: GET, POST, PUT, PATCH or DELETE.
@@ -91,7 +84,7 @@ class HollowApi:
             return self.answer(request)
         except RefusedError as refused:
             wait = refused.retry_after
-            headers = {} if wait is None else {"Retry-After": str(wait)}
+            headers = {} if wait is None else {"retry-after": str(wait)}
             return Response(status=refused.code, body=refused.status, headers=headers)
 
     def answer(self, request: Request) -> Response:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from plimsoll_testbed.model.hollow.api import HollowApi, Response
+from plimsoll.adapters.kubernetes.transport import Response
+from plimsoll_testbed.model.hollow.api import HollowApi
 from plimsoll_testbed.model.hollow.controllers.kubelet import Kubelets
 from plimsoll_testbed.model.hollow.controllers.nodes import NodeLifecycle
 from plimsoll_testbed.model.hollow.controllers.table import CONTROLLERS

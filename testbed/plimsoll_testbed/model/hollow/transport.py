@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Final
 
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Temporary
 from plimsoll.services.ports import Clock
-from plimsoll_testbed.model.hollow.api import Response as HollowAnswer
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
 
 USER: Final = "plimsoll"
-
-
-class Handles(Protocol):
-    """What answers requests: a `HollowCluster`, or its API alone."""
-
-    def handle(  # noqa: PLR0913 - the parts of an HTTP request
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = "application/json",
-        *,
-        now: datetime,
-        user: str = "",
-    ) -> HollowAnswer:
-        """Answer one request."""
 
 
 class HollowTransport:
@@ -37,7 +19,7 @@ class HollowTransport:
     Bodies are shared with the cluster's store, as the API itself shares them: read them only.
     """
 
-    def __init__(self, cluster: Handles, clock: Clock, *, user: str = USER) -> None:
+    def __init__(self, cluster: HollowCluster, clock: Clock, *, user: str = USER) -> None:
         self._cluster = cluster
         self._clock = clock
         self._user = user
@@ -57,7 +39,7 @@ class HollowTransport:
             Temporary: the API server is away.
         """
         try:
-            answer = self._cluster.handle(
+            return self._cluster.handle(
                 method,
                 path,
                 query or {},
@@ -68,5 +50,3 @@ class HollowTransport:
             )
         except ConnectionRefusedError as error:
             raise Temporary(f"{method} {path}: {error}") from error
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Response(status=answer.status, body=answer.body, headers=headers)

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Final, override
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.kubernetes.transport import Transport
+from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.conditions import is_ready
@@ -24,7 +24,7 @@ from plimsoll_testbed.rigs.cluster.retry_queue import RetryQueue
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.follower import Follower
-from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, Response, RigCluster
+from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, RigCluster
 from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.rigs.watched_store import WatchedStore
 from plimsoll_testbed.scenario.manifests import Manifest

@@ -8,12 +8,13 @@ from datetime import datetime
 from functools import partial
 from typing import override
 
+from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.names import NAMESPACE
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.machines import Machine, node_object
-from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, Response, RigCluster
+from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec
