@@ -47,44 +47,44 @@ def test_every_ready_pod_on_an_interrupted_node_is_released_at_once():
 
 
 def test_a_released_pod_stays_while_its_replacement_is_not_available():
-    doomed = released(a_pod("web-0", node="spot"))
+    old = released(a_pod("web-0", node="spot"))
     new = a_pod("web-8", node="od", ready=False)
-    plan = plan_drain(seen_with(doomed, new, workload=a_deployment(replicas=1)), at(20))
+    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), at(20))
 
     assert plan.actions == ()
     assert "0 of 1" in plan.waiting["spot"][0]
 
 
 def test_a_released_pod_is_evicted_at_the_first_observation_of_its_available_replacement():
-    doomed = released(a_pod("web-0", node="spot"))
+    old = released(a_pod("web-0", node="spot"))
     new = a_pod("web-8", node="od")
-    plan = plan_drain(seen_with(doomed, new, workload=a_deployment(replicas=1)), at(20))
+    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), at(20))
 
-    assert only(plan, Evict).pod == doomed
+    assert only(plan, Evict).pod == old
 
 
 def test_a_replacement_is_available_only_after_the_min_ready_seconds():
-    doomed = released(a_pod("web-0", node="spot"))
+    old = released(a_pod("web-0", node="spot"))
     new = replace(a_pod("web-8", node="od"), ready_since=at(15))
     workload = a_deployment(replicas=1, minReadySeconds=10)
 
-    assert plan_drain(seen_with(doomed, new, workload=workload), at(20)).actions == ()
-    assert only(plan_drain(seen_with(doomed, new, workload=workload), at(25)), Evict).pod == doomed
+    assert plan_drain(seen_with(old, new, workload=workload), at(20)).actions == ()
+    assert only(plan_drain(seen_with(old, new, workload=workload), at(25)), Evict).pod == old
 
 
 def test_as_many_released_pods_stay_as_replacements_are_missing():
-    doomed = [released(pod) for pod in pods_of("web", 3, node="spot")]
+    old = [released(pod) for pod in pods_of("web", 3, node="spot")]
     new = [a_pod("web-7", node="od"), a_pod("web-8", node="od", ready=False)]
-    plan = plan_drain(seen_with(*doomed, *new, workload=a_deployment(replicas=3)), at(20))
+    plan = plan_drain(seen_with(*old, *new, workload=a_deployment(replicas=3)), at(20))
 
     assert [a.pod.name for a in of(plan, Evict)] == ["web-0"]
 
 
 def test_a_budget_that_allows_one_disruption_lets_one_released_pod_leave():
-    doomed = [released(pod) for pod in pods_of("web", 2, node="spot")]
+    old = [released(pod) for pod in pods_of("web", 2, node="spot")]
     new = [a_pod(f"web-{n}", node="od") for n in (7, 8)]
     budgets = [a_budget("web", allowed=1, maxUnavailable=0)]
-    plan = plan_drain(seen_with(*doomed, *new, budgets=budgets), at(20))
+    plan = plan_drain(seen_with(*old, *new, budgets=budgets), at(20))
 
     assert len(of(plan, Evict)) == 1
 
@@ -158,9 +158,9 @@ def test_anti_affinity_by_zone_forbids_a_release_and_by_hostname_does_not():
 
 
 def test_where_no_replacement_can_be_made_one_released_pod_leaves_at_once():
-    doomed = [released(pod) for pod in pods_of("web", 2, node="spot")]
+    old = [released(pod) for pod in pods_of("web", 2, node="spot")]
     workload = replace(a_deployment(replicas=2), replica_failure="exceeded quota: pods")
-    plan = plan_drain(seen_with(*doomed, workload=workload), at(5))
+    plan = plan_drain(seen_with(*old, workload=workload), at(5))
 
     assert "exceeded quota" in only(plan, Evict).reason
 

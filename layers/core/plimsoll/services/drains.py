@@ -38,13 +38,13 @@ from plimsoll.services.ports import (
 from plimsoll.services.reconcile_memory import ReconcileMemory
 
 FIRST_LEASE_SECONDS: Final = 20.0
-"""How long the Lease lasts while the first look does. How long that takes nobody knows: of thousands of
+"""How long the Lease lasts during the first observation. How long that takes nobody knows: of thousands of
 pods, at an API server that is hard pressed, it took more than ten seconds, and reconciles took the
 Lease from each other without one of them ever acting."""
-LOOKS: Final = 3.0
-"""The Lease lasts for as many looks as the last one, where that is longer than usual."""
+OBSERVATIONS: Final = 3.0
+"""The Lease lasts for as many observations as the last one, where that is longer than usual."""
 PAUSE_SECONDS: Final = 1.0
-"""Between two looks: a replacement that is Ready is seen within this time."""
+"""Between two observations: a replacement that is Ready is seen within this time."""
 AVOID: Final = timedelta(minutes=3)
 """How long a node group that refused is not asked again."""
 
@@ -64,7 +64,7 @@ class DrainService:
     kill_switch: bool = False
 
     def reconcile(self, cluster: str, holder: str, seconds: float = RECONCILE_SECONDS) -> int:
-        """Work on one cluster for at most `seconds`; return how often it was looked at.
+        """Work on one cluster for at most `seconds`; return how often it was observed.
 
         Ends at once where another reconcile is at work, and early where nothing is left to do.
 
@@ -99,15 +99,15 @@ class DrainService:
             telemetry=self.telemetry,
         )
         memory = ReconcileMemory()
-        looks = 0
+        observations = 0
         try:
             while True:
                 began = self.clock.now()
                 lease.renew()
-                plan = self._look(api, groups, memory)
-                looks += 1
+                plan = self._plan(api, groups, memory)
+                observations += 1
                 spent = (self.clock.now() - began).total_seconds()
-                lease.seconds = max(LEASE_SECONDS, LOOKS * spent)
+                lease.seconds = max(LEASE_SECONDS, OBSERVATIONS * spent)
                 outcomes = executor.carry_out(
                     plan, between=lease.renew, enough=lambda: self.clock.now() >= until
                 )
@@ -116,15 +116,15 @@ class DrainService:
                 pause = self._pause(began, plan, outcomes)
                 over = self.clock.now() + timedelta(seconds=pause) >= until
                 if over or not plan.busy:
-                    return looks
+                    return observations
                 self.clock.sleep(pause)
         finally:
             self._save(list(memory.reports.values()))
 
     def _pause(self, began: datetime, plan: Plan, outcomes: Sequence[Outcome]) -> float:
-        """Return the seconds until the next look: less where a pod has to be told before it.
+        """Return the seconds until the next observation: less where a pod has to be told before it.
 
-        Never less than the last look took, so that half of the time the API server is left alone.
+        Never less than the last one took, so that half of the time the API server is left alone.
         """
         now = self.clock.now()
         spent = (now - began).total_seconds()
@@ -133,7 +133,7 @@ class DrainService:
             pause = min(pause, (plan.next_call - now).total_seconds())
         return max(spent, pause)
 
-    def _look(self, api: ClusterApi, groups: NodeGroups, memory: ReconcileMemory) -> Plan:
+    def _plan(self, api: ClusterApi, groups: NodeGroups, memory: ReconcileMemory) -> Plan:
         seen = api.observe()
         gone, ended_by_owner = self._ended(seen, memory)
         fresh = memory.groups is None  # also when they could not be read the last time

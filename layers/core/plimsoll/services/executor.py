@@ -2,7 +2,7 @@
 
 It carries out what a plan says, wave after wave and side by side within a wave, and answers what
 came of each action. It decides nothing: an action that did not work is decided anew, from a fresh
-look.
+observation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from plimsoll.services.ports import Telemetry, Workers
 
 TOGETHER: Final = 48
 """How many actions are begun on one word of `between`: three rounds of all workers, so that a slow API
-does not carry a large wave on beyond the time for which that word holds. Giving back a count of ten
-doomed pods is eleven calls: at a hundred calls per second, as of an API server that is hard pressed,
-these are five seconds."""
+does not carry a large wave on beyond the time for which that word holds."""
 ROUND: Final = 16
 """How many of a wave are begun however late it is: one for each worker. A reconcile with no time left
 still gets something done, and an API server that takes seconds for a call does not hold it."""
@@ -68,7 +66,7 @@ class Executor:
             between: called before each wave, and within a large one; may raise to stop, for example
                 when the lease is lost.
             enough: asked before each action of a wave, but for its first `ROUND`. True leaves the
-                rest of it, and what follows, to be decided anew from another look. However late it
+                rest of it, and what follows, to be decided anew from another observation. However late it
                 is, of every wave up to there something is done: where calls are slow, pods to be
                 told now come after capacity.
 

@@ -44,7 +44,7 @@ from plimsoll.services.ports import (
 REFRESH: Final = timedelta(minutes=10)
 """How often an entry of the index that says the same is written again: it expires after days."""
 UNSEEN: Final = timedelta(minutes=2)
-"""How long a node must be missing before its report is closed: a look may be older than a node."""
+"""How long a node must be missing before its report is closed: an observation may be older than a node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
