@@ -27,7 +27,7 @@ from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.scenario.drill import Drill
 
 LIMIT_SECONDS: Final = 300.0
-LOOK: Final = 0.25
+POLL_SECONDS: Final = 0.25
 
 
 def bound(drill: Drill, *, evict: bool) -> Outcome:
@@ -66,7 +66,7 @@ class _Bound:
         end = time.monotonic() + LIMIT_SECONDS
         over = self._emptied() if self._evict else lambda: client.ended
         while not over() and time.monotonic() < end:
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
         complaint = client.wait(max(0.0, end - time.monotonic()))
         time.sleep(LAST_CHANGES)
         seen = watch.end()

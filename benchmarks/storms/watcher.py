@@ -20,7 +20,7 @@ from typing import Any
 
 from plimsoll_testbed.rigs.follower import Follower
 
-LOOK = 0.1
+POLL_SECONDS = 0.1
 
 
 class Watcher:
@@ -73,7 +73,7 @@ def main(kubeconfig: str, nodes: str, pods: str) -> None:
     Follower(Path(kubeconfig), "/api/v1/nodes", seen.node).start()
     Follower(Path(kubeconfig), "/api/v1/pods", seen.pod).start()
     while len(seen.nodes) < int(nodes) or seen.bound < int(pods):
-        time.sleep(LOOK)
+        time.sleep(POLL_SECONDS)
     before = seen.changes
     print("ready", flush=True)
     began, spent = time.monotonic(), time.process_time()

@@ -16,7 +16,7 @@ from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 SIZES: Final = {"small": 3, "usual": 10}
 """The template's Size -> how many batches of notices, and how many wake-ups, are handled at once, each by
 a process. `large`, with 50, is left out: all would have to start at once, and that wants many cores."""
-LOOK: Final = 1.0
+POLL_SECONDS: Final = 1.0
 _PROC: Final = Path("/proc")
 _MARK: Final = "ministack-lambda-"
 
@@ -92,7 +92,7 @@ class Memory(AbstractContextManager["Memory"]):
     def _run(self) -> None:
         while not self._ended.is_set():
             self._look()
-            self._ended.wait(LOOK)
+            self._ended.wait(POLL_SECONDS)
 
     def _look(self) -> None:
         place = f"{self.folder}/{_MARK}"

@@ -23,7 +23,7 @@ from plimsoll_testbed.measure.sentences import routine
 from plimsoll_testbed.measure.snapshot import Snapshot
 from plimsoll_testbed.output.screen import Other, Screen, workload_name
 
-LOOK: Final = 0.2
+POLL_SECONDS: Final = 0.2
 """Seconds between two snapshots on a terminal."""
 STATUS: Final = 10.0
 """Seconds of the drill between two status lines, where there is no terminal."""
@@ -122,7 +122,7 @@ class LiveView(AbstractContextManager["LiveView"]):
                 self._print(_status(snapshot()))
             return
         time.sleep(self._pace)
-        if self._pace or self._snapshot is None or time.monotonic() - self._taken >= LOOK:
+        if self._pace or self._snapshot is None or time.monotonic() - self._taken >= POLL_SECONDS:
             self._snapshot = snapshot()
             self._taken = time.monotonic()
 

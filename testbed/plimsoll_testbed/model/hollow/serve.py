@@ -41,7 +41,7 @@ from plimsoll_testbed.model.hollow.store import Change
 from plimsoll_testbed.model.hollow.watching import Watch
 
 BEAT: Final = 0.02
-"""Seconds between two looks at what is due, where nobody else drives the cluster."""
+"""Seconds between two checks for what is due, where nobody else drives the cluster."""
 _OPEN: Final = frozenset({"/version", "/readyz", "/livez", "/healthz"})
 """What may be read without a token, as by the role system:public-info-viewer."""
 _WATCH_SECONDS: Final = 300

@@ -30,8 +30,8 @@ from plimsoll_testbed.rigs.watched_store import WatchedStore
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec
 
-LOOK: Final = 0.05
-"""Seconds between two looks whether the nodes of the start have joined."""
+POLL_SECONDS: Final = 0.05
+"""Seconds between two checks whether the nodes of the start have joined."""
 MONITOR: Final = timedelta(seconds=5)
 """How often the cloud's controller looks for nodes without an instance: --node-monitor-period."""
 COMMON_DRAIN: Final = "drain"
@@ -129,7 +129,7 @@ class ControlPlaneRigCluster(RigCluster):
         while self._arrivals.open:
             for error in self.errors:
                 raise error
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
         with self._time.lock:
             self.apply(objects)
 

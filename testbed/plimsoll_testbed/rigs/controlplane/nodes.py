@@ -26,7 +26,7 @@ _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases
 _NODES: Final = "/api/v1/nodes"
 _NOBODY: Final = "vanished"
 _FOR_EVER: Final = 2**31 - 1
-_LOOK_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 _OK, _CREATED, _NOT_FOUND, _CONFLICT = 200, 201, 404, 409
 
 
@@ -51,7 +51,7 @@ class Nodes:
         while names := self._unusable(names):
             if time.monotonic() > end:
                 raise Refused(f"these nodes did not become Ready: {', '.join(sorted(names))}")
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def vanish(self, name: str, *, now: bool) -> None:
         """End a node's heartbeats now, or when the API server is back."""

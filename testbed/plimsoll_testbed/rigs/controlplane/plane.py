@@ -41,7 +41,7 @@ from plimsoll_testbed.rigs.controlplane.users import (
 READY_SECONDS: Final = 60.0
 """A cold disk cache makes the first start slow: 360 MB of programs are read."""
 ATTEMPTS: Final = 3
-_LOOK_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 _OK: Final = 200
 
 
@@ -289,7 +289,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
             if time.monotonic() > end:
                 logs = "\n".join(server.tail() for server in self._servers.values())
                 raise Refused(f"{otherwise} after {READY_SECONDS:.0f} s:\n{logs}")
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def _played(self) -> Nodes:
         assert self._nodes is not None  # noqa: S101 - it was started

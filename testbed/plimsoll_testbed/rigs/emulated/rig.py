@@ -40,7 +40,7 @@ from plimsoll_testbed.scenario.capabilities import refuse_unsupported
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.scenario import Entry, FaultEntry
 
-LOOK: Final = 0.25
+POLL_SECONDS: Final = 0.25
 """Seconds between two updates of the view, and checks for the end."""
 
 
@@ -184,7 +184,7 @@ class Emulation:
         while stack.asked == before:
             if time.monotonic() > end:
                 raise Refused("the schedule of the deployed stack brings no sweep")
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
         time.sleep((RESYNC - RESYNC_PHASE).total_seconds())
 
     def _ways(self) -> Mapping[str, Access]:
@@ -215,7 +215,7 @@ class Emulation:
         horizon = self._drill.scenario.horizon
         calm = False
         while not calm and self._elapsed() < horizon:
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
             self._raise_errors(timeline, bus)
             for at, line in stack.news():
                 self._say(line, at)

@@ -22,7 +22,7 @@ import sys
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_SECONDS = 1.0
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 def main(folder: str, command: list[str]) -> int:
@@ -51,7 +51,7 @@ def _as_child() -> None:
 
 def _cut(child: subprocess.Popen[bytes]) -> bool:
     """Wait a moment for the starter; pass on what it says, and return whether it is gone."""
-    readable, _, _ = select.select([sys.stdin], [], [], _LOOK_SECONDS)
+    readable, _, _ = select.select([sys.stdin], [], [], _POLL_SECONDS)
     if not readable:
         return False
     said = os.read(sys.stdin.fileno(), 1024)

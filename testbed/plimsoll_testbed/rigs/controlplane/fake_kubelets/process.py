@@ -26,7 +26,7 @@ PLAYED: Final = ("pod_startup", "pod_stop", "volume_attach", "volume_detach")
 """The fields of `Settings` that the fake kubelets read; all else is real controllers' business."""
 ANSWER_SECONDS: Final = 60.0
 """They may still be starting, on a busy machine."""
-_LOOK_SECONDS: Final = 0.5
+_POLL_SECONDS: Final = 0.5
 
 
 class FakeKubelets:
@@ -84,7 +84,7 @@ class FakeKubelets:
             while node not in self._vanished:
                 if self.ended or time.monotonic() > end:
                     raise Refused(f"the fake kubelets do not answer:\n{self.tail()}")
-                self._answered.wait(timeout=_LOOK_SECONDS)
+                self._answered.wait(timeout=_POLL_SECONDS)
             self._vanished.discard(node)
 
     @property
