@@ -30,7 +30,7 @@ from tests.support.builders import (
     a_stateful_set,
     pods_of,
 )
-from tests.support.observations import STARTED, at, died, interrupted, looked, of, sets_of
+from tests.support.observations import STARTED, at, died, interrupted, looked, of, released, sets_of
 
 
 def test_nothing_is_planned_for_a_cluster_in_which_no_node_is_going():
@@ -325,3 +325,28 @@ def test_a_node_that_is_going_is_no_place_even_for_who_tolerates_it():
 
     plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), at(1))
     assert of(plan, Evict) == []
+
+
+FORTNIGHT = 14 * 24 * 3600
+
+
+@pytest.mark.parametrize(("ends", "busy"), [(None, False), (FORTNIGHT, False), (500, True)])
+def test_a_plan_that_only_waits_is_busy_while_its_deadline_is_near(ends, busy):
+    node = interrupted("spot", kind="health-scheduled-change", ends=ends)
+    plan = plan_drain(looked([node], [a_pod("sum", node="spot", owner=("Job", "sum"))]), at(1))
+
+    assert plan.actions == ()
+    assert plan.waiting["spot"]
+    assert plan.busy is busy
+
+
+def test_a_plan_without_a_deadline_is_busy_while_a_replacement_starts_and_no_longer_than_that():
+    pods = [
+        released(a_pod("web-0", node="spot")),
+        replace(a_pod("web-8", node="od", ready=False), created=at(0)),
+    ]
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    seen = looked([node, a_node("od")], pods, [a_deployment(replicas=1)])
+
+    assert plan_drain(seen, at(20)).busy
+    assert not plan_drain(seen, at(400)).busy
