@@ -233,7 +233,9 @@ def undo_release(scene: Situation) -> tuple[Make, Look]:
     make, replaced = release(scene)
     scene.carry_out(make)
     scene.ground.until(replaced)
-    (name,) = (p.name for p in scene.observed().pods if p.released)
+    name = next(
+        p.name for p in scene.observed().pods if p.released and p.namespace == scene.ground.name
+    )
 
     def action() -> Action:
         seen = scene.observed()
