@@ -280,6 +280,7 @@ class TestWithAnApiServerThatGoesAway:
         ground.apply(a_pod("coming", a_template("coming", annotations={"startup": "3s"})))
         ground.until(lambda: look(ground.pod("coming") or {}, "spec", "nodeName"))
         ground.delete("leaving")
+        time.sleep(0.5)  # the kubelet's watch shows it before the API server goes
         ground.plane.stop_api()
         away = datetime.now().astimezone()
         time.sleep(3.5)
