@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.notices import InstanceNotice, Notice, Unknown, parse
@@ -123,7 +124,9 @@ def _body(file: str) -> bytes:
 def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]) -> DryRunResult:
     if choice.by_kubeconfig:
         cluster, api = unregistered(environment, choice)
-        dry_run = DryRun(groups=lambda *_: (), clock=environment.clock, telemetry=Said())
+        dry_run = DryRun(
+            groups=lambda *_: (), clock=environment.clock, workers=SerialWorkers(), telemetry=Said()
+        )
         in_named = partial(_all_in, environment, None, cluster)
         return dry_run.of(notices, in_named, lambda _: (cluster, api))
     deployed = environment.deployed(choice.stack)
@@ -143,6 +146,7 @@ def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]
     dry_run = DryRun(
         groups=lambda cluster, nodes: deployed.groups(cluster).list(nodes),
         clock=environment.clock,
+        workers=SerialWorkers(),
         telemetry=Said(),
     )
     if named is None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
+from enum import Enum, auto
+from functools import partial
 from typing import Final
 
 from plimsoll.domain.clusters import IndexEntry
-from plimsoll.domain.errors import Conflict, NotFound, Temporary
+from plimsoll.domain.errors import Conflict, NotFound, PlimsollError, Temporary
 from plimsoll.domain.interruptions import (
     Decision,
     Effect,
@@ -24,7 +25,7 @@ from plimsoll.domain.interruptions import (
 )
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
-from plimsoll.services.ports import Clock, ClusterApi
+from plimsoll.services.ports import Clock, ClusterApi, Workers
 
 ATTEMPTS: Final = 5
 """How often a node is read when somebody else keeps writing to it."""
@@ -58,40 +59,60 @@ def by_instance(found: Sequence[Located]) -> Sequence[Sequence[Located]]:
     return list(batches.values())
 
 
-class NodeFinder:
-    """Finds the nodes of a batch of notices; all nodes are listed once at most."""
+def find_nodes(
+    api: ClusterApi, batches: Sequence[Sequence[Located]], workers: Workers
+) -> Sequence[Node | Exception | None]:
+    """Return, in order, the node of each instance, None where it has none, or why that is not known.
 
-    def __init__(self, api: ClusterApi) -> None:
-        self.api = api
-        self._lock = Lock()
-        self._listed: Mapping[str | None, Node] | None = None
-
-    def of(self, batch: Sequence[Located]) -> Node | None:
-        """Return the node of an instance; None where it has none.
-
-        One request where the index is right, or where it names a Node that is no more and the
-        notices say that the instance is gone.
-        """
-        entry = batch[0].entry
-        found = batch[0].node or (self.api.node(entry.node) if entry.node else None)
-        if found is not None and found.instance == entry.instance:
-            return found
-        if entry.node and found is None and all(o.decision.effect is Effect.GONE for o in batch):
-            return None
-        with self._lock:
-            if self._listed is None:
-                self._listed = {node.instance: node for node in self.api.nodes()}
-        return self._listed.get(entry.instance)
+    One request each where the index is right, or where it names a Node that is no more and the
+    notices say that the instance is gone. For all others together the nodes are listed once.
+    """
+    found = workers.run([partial(_by_index, api, batch) for batch in batches])
+    if not any(node is _Unindexed.UNINDEXED for node in found):
+        return [node for node in found if not isinstance(node, _Unindexed)]
+    try:
+        listed: Mapping[str | None, Node] = {node.instance: node for node in api.nodes()}
+    except PlimsollError as error:
+        return [error if isinstance(node, _Unindexed) else node for node in found]
+    return [
+        listed.get(batch[0].entry.instance) if isinstance(node, _Unindexed) else node
+        for batch, node in zip(batches, found, strict=True)
+    ]
 
 
-def cordon(nodes: NodeFinder, batch: Sequence[Located], clock: Clock) -> Cordoned | str:
+class _Unindexed(Enum):
+    """The index does not lead to a node."""
+
+    UNINDEXED = auto()
+
+
+def _by_index(api: ClusterApi, batch: Sequence[Located]) -> Node | _Unindexed | None:
+    entry = batch[0].entry
+    found = batch[0].node or (api.node(entry.node) if entry.node else None)
+    if found is not None and found.instance == entry.instance:
+        return found
+    if entry.node and found is None and all(o.decision.effect is Effect.GONE for o in batch):
+        return None
+    return _Unindexed.UNINDEXED
+
+
+def cordon(
+    api: ClusterApi, batch: Sequence[Located], node: Node | Exception | None, clock: Clock
+) -> Cordoned | str:
     """Write the notices of one instance onto its node; where nothing is to be written, say why.
+
+    Args:
+        api: the cluster.
+        batch: the notices.
+        node: what `find_nodes` found; an error is raised.
+        clock: the time.
 
     Raises:
         Temporary: somebody else keeps writing to the node, or the cluster does not answer.
         PlimsollError: the cluster says no.
     """
-    node = nodes.of(batch)
+    if isinstance(node, Exception):
+        raise node
     for _ in range(ATTEMPTS):
         interruption = interruption_on(node, batch, clock.now())
         if node is None or isinstance(interruption, str):
@@ -99,9 +120,9 @@ def cordon(nodes: NodeFinder, batch: Sequence[Located], clock: Clock) -> Cordone
         if node.unschedulable and node.interruption == interruption:
             return Cordoned(interruption=interruption, written=False)
         try:
-            nodes.api.cordon(node, interruption)
+            api.cordon(node, interruption)
         except Conflict:
-            node = nodes.api.node(node.name)
+            node = api.node(node.name)
         except NotFound:
             return Cordoned(interruption=interruption, written=False)
         else:

@@ -21,9 +21,9 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.services.cordons import Located, NodeFinder, by_instance, interruption_on
+from plimsoll.services.cordons import Located, by_instance, find_nodes, interruption_on
 from plimsoll.services.locator import Locate
-from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry
+from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,7 @@ class DryRun:
     groups: Callable[[Cluster, Sequence[Node]], Sequence[NodeGroup]]
     """Lists the node groups of a cluster, given its nodes."""
     clock: Clock
+    workers: Workers
     telemetry: Telemetry
 
     def of(
@@ -113,9 +114,10 @@ class DryRun:
         outcomes: list[NoticeOutcome] = []
         cordons: list[Step] = []
         interrupted: dict[str, Interruption] = {}
-        nodes = NodeFinder(api)
-        for batch in by_instance(found):
-            node = nodes.of(batch)
+        batches = by_instance(found)
+        for batch, node in zip(batches, find_nodes(api, batches, self.workers), strict=True):
+            if isinstance(node, Exception):
+                raise node
             merged = interruption_on(node, batch, self.clock.now())
             outcomes += [_outcome(located, cluster, node, merged) for located in batch]
             if node is None or isinstance(merged, str):

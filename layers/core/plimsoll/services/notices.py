@@ -20,7 +20,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.reports import Report
-from plimsoll.services.cordons import Cordoned, Located, NodeFinder, by_instance, cordon
+from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes
 from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.dry_run import DryRun
 from plimsoll.services.locator import InstanceLocator
@@ -111,8 +111,13 @@ class NoticeService:
             self._foresee(cluster, api, found)
             return {}
         batches = by_instance(found)
-        nodes = NodeFinder(api)
-        answers = self.workers.run([partial(cordon, nodes, batch, self.clock) for batch in batches])
+        nodes = find_nodes(api, batches, self.workers)
+        answers = self.workers.run(
+            [
+                partial(cordon, api, batch, node, self.clock)
+                for batch, node in zip(batches, nodes, strict=True)
+            ]
+        )
         failed: dict[Notice, Exception] = {}
         urgent: list[bool] = []
         for batch, answer in zip(batches, answers, strict=True):

@@ -80,6 +80,7 @@ def wire(
         dry_run=DryRun(
             groups=lambda cluster, nodes: ports.groups(cluster).list(nodes),
             clock=ports.clock,
+            workers=ports.workers,
             telemetry=ports.telemetry,
         ),
         reports=ports.reports,
