@@ -4,10 +4,11 @@ It answers for plain storms only: one batch of notices in one instant, each with
 no rollout and no new count (also not by an autoscaler), all pods of one priority, and at most `FEW`
 pods to evict. What it assumes:
 
-* A pod can be evicted at once, so a pod that stops within the time left need not be killed.
+* A pod can be evicted at once, so a pod that stops within the time left need not be killed. One that
+  takes longer than its stop time says may be: that is its owner's to state.
 * A workload stays above zero if one of its pods is Ready elsewhere before its last one is evicted,
-  and every pod gets its whole grace period: that it may stop sooner cannot be known.
-* A Deployment that holds its own count gets the replacement first. All others lose a pod first,
+  and every pod gets its stop time (`plimsoll.domain.stop_time`).
+* A Deployment whose pods can be released gets the replacement first. All others lose a pod first,
   within their budget; a single pod of those cannot be kept, which is no fault of the plan.
 * New nodes come from on-demand groups that may grow; spot groups may be interrupted as well.
 * The plan begins within `DETECTED` seconds and takes `DONE` seconds to end. The oracle promises
@@ -25,6 +26,7 @@ from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.floors import resolve
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
@@ -91,8 +93,15 @@ def _killed(
     storm: Storm, evictable: Sequence[Pod], left: float, report: Report
 ) -> Iterator[tuple[str, str]]:
     for row in report["workloads"]:
-        mine = [w for pod in evictable if (w := _workload(storm, pod)) and w.name == row["name"]]
-        lost = sum(min(w.stop_seconds, w.grace_seconds) > left - DETECTED - DONE for w in mine)
+        mine = [
+            (w, pod)
+            for pod in evictable
+            if (w := _workload(storm, pod)) is not None and w.name == row["name"]
+        ]
+        lost = sum(
+            min(w.stop_seconds, w.grace_seconds) > min(pod.stop_seconds, left - DETECTED - DONE)
+            for w, pod in mine
+        )
         killed = row["pods_killed"] + row["pods_cut_short"]
         if killed > lost:
             yield "oracle-killed", f"{killed} of {row['name']}, and {lost} could not be saved"
@@ -142,9 +151,13 @@ class _Search:
         return bool(pods) and all(p.node in self._interrupted for p in pods)
 
     def _surges(self, workload: Workload) -> bool:
-        if workload.kind == "ReplicaSet":
-            return True
-        return workload.kind == "Deployment" and workload.strategy == "RollingUpdate"
+        """Whether its pods can be released: see `plimsoll.domain.replace.eligibility`."""
+        return (
+            workload.kind == "Deployment"
+            and workload.strategy == "RollingUpdate"
+            and resolve(workload.max_surge, workload.replicas, round_up=True) > 0
+            and not workload.volumes
+        )
 
     def _may_be_kept(self, workload: Workload) -> bool:
         if self._surges(workload):
@@ -171,8 +184,8 @@ class _Search:
         takes = workload.startup_seconds + DETECTED
         if not self._surges(workload):
             takes += workload.stop_seconds + DONE  # and a volume has to follow
-        must_leave = self._left - workload.grace_seconds - DONE
         for evictable in self._evictable[workload.name]:
+            must_leave = self._left - evictable.stop_seconds - DONE
             pod = replacement_of(evictable) if self._surges(workload) else evictable
             for node in snapshot.candidates(pod):
                 if self._ready_after.get(node.name, 0.0) + takes <= must_leave:
