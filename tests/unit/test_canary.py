@@ -11,8 +11,10 @@ import pytest
 
 from plimsoll.domain.canaries import CANARIES, seen_in
 from plimsoll.domain.errors import BadInput, Temporary
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, parse
 from plimsoll.domain.reports import Report
+from plimsoll.services.notices import Senders
 from tests.support.workload_sets import WiredServices
 
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
@@ -61,29 +63,39 @@ def test_a_word_that_could_be_anything_else_is_refused(word):
 
 
 def test_a_word_is_written_down_apart_from_the_reports_of_any_cluster():
-    world = WiredServices()
-    assert world.notices.receive([event(word="ask-1")]) == [None]
-    assert seen_in(world.reports.list(CANARIES), "ask-1") == world.time
-    assert seen_in(world.reports.list(CANARIES), "ask-2") is None
-    assert world.reports.list("harbor") == []
+    rig = WiredServices()
+    assert rig.notices.receive([event(word="ask-1")]) == [None]
+    assert seen_in(rig.reports.list(CANARIES), "ask-1") == rig.time
+    assert seen_in(rig.reports.list(CANARIES), "ask-2") is None
+    assert rig.reports.list("harbor") == []
 
 
 def test_a_canary_writes_nothing_to_a_cluster_and_wakes_nobody():
-    world = WiredServices()
-    world.join("spot", capacity="spot")
-    before = world.version()
-    world.notices.receive([event(), event(word="ask-1")])
-    assert world.version() == before
-    assert world.wake_ups.sent == []
-    assert len(world.reports.list(CANARIES)) == 1
+    rig = WiredServices()
+    rig.join("spot", capacity="spot")
+    before = rig.version()
+    rig.notices.receive([event(), event(word="ask-1")])
+    assert rig.version() == before
+    assert rig.wake_ups.sent == []
+    assert len(rig.reports.list(CANARIES)) == 1
+
+
+def test_only_the_schedules_canary_is_counted_and_nobody_waits_for_it():
+    rig = WiredServices()
+    service = replace(rig.notices, senders=Senders(canary_word="6d2f"))
+    assert service.receive([event(), event(word="ask-1")]) == [None, None]
+    assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 0
+    assert service.receive([event(word="6d2f")]) == [None]
+    assert rig.telemetry.metrics[Metric.CANARIES_SEEN] == 1
+    assert seen_in(rig.reports.list(CANARIES), "6d2f") is None
 
 
 def test_a_table_that_does_not_answer_neither_brings_a_canary_back_nor_hurts_its_neighbours():
-    world = WiredServices()
-    instance = world.join("spot", capacity="spot")
+    rig = WiredServices()
+    instance = rig.join("spot", capacity="spot")
     reports = DeadReports()
-    service = replace(world.notices, reports=reports)
-    errors = service.receive([event(word="ask-1"), world.spot_event(instance)])
+    service = replace(rig.notices, reports=reports)
+    errors = service.receive([event(word="ask-1"), rig.spot_event(instance)])
     assert errors == [None, None]
     assert reports.asked == ["canary@ask-1"]
-    assert world.node("spot").unschedulable
+    assert rig.node("spot").unschedulable

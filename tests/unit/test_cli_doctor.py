@@ -13,10 +13,12 @@ import pytest
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.doctor.facts import GroupSettings, Quota
-from plimsoll.domain.doctor.groups import GROW_TAG
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
+from plimsoll_cli.checks.facts import GroupSettings, Quota
+from plimsoll_cli.checks.policies import Request, decide
+from plimsoll_cli.checks.requests import FUNCTIONS, Place
+from plimsoll_cli.checks.simulation import by_iam
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.builders import NOON, a_group
@@ -37,7 +39,7 @@ BY_POLICY = (
 )
 SCHEMA = {"metadata": {"uid": "7"}, "status": {"conditions": []}}
 USED = {"x-kubernetes-pf-flowschema-uid": "7"}
-TAGGED = GroupSettings(tags={GROW_TAG: "true"}, suspended=frozenset())
+NORMAL = GroupSettings(suspended=frozenset())
 
 
 class Denying:
@@ -49,24 +51,14 @@ class Denying:
         self._open = open_
         self.asked: list[Mapping[str, Any]] = []
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str | None = None,
-    ) -> Response:
-        answer = self._transport.call(
-            method, path, query=query, body=body, content_type=content_type
-        )
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        answer = self._transport.call(method, path, **request)
         if "accessreviews" not in path:
             return answer
-        self.asked.append(body)
+        self.asked.append(request["body"])
         if not self._open:
             return Response(status=403, body={"reason": "Forbidden", "message": "no"})
-        verb = body["spec"]["resourceAttributes"]["verb"]
+        verb = request["body"]["spec"]["resourceAttributes"]["verb"]
         status = {"allowed": verb not in self._verbs}
         return Response(status=201, body={**answer.body, "status": status})
 
@@ -83,25 +75,17 @@ class Guarding:
     """To a dry run of what is ours."""
     queue: Response = field(default_factory=lambda: Response(status=200, body=SCHEMA, headers=USED))
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str | None = None,
-    ) -> Response:
+    def call(self, method: str, path: str, **request: Any) -> Response:
         instead: Response | None = None
         if path == "/version":
             instead = Response(status=200, body={"gitVersion": self.version})
         elif "/flowschemas/" in path:
             instead = self.queue
-        elif method == "PATCH" and (query or {}).get("dryRun") == "All":
-            instead = self.ours if "plimsoll.dev/" in json.dumps(body) else self.foreign
+        elif method == "PATCH" and (request.get("query") or {}).get("dryRun") == "All":
+            instead = self.ours if "plimsoll.dev/" in json.dumps(request["body"]) else self.foreign
         if instead is not None:
             return instead
-        return self.inner.call(method, path, query=query, body=body, content_type=content_type)
+        return self.inner.call(method, path, **request)
 
 
 def refused(message: str, status: int = 403) -> Response:
@@ -115,13 +99,13 @@ def guarding(environment: MemoryEnvironment) -> Guarding:
 
 
 def healthy(mode: Mode = Mode.ACT) -> MemoryEnvironment:
-    """Return a world where nothing is wrong."""
+    """Return an environment where nothing is wrong."""
     environment, _ = an_environment(mode=mode)
     environment.transports["harbor"] = Guarding(environment.transports["harbor"])
     base = next(n for n in environment.open(a_cluster()).nodes() if n.name == "base-1")
     environment.index.put([entry(base.instance or "", "base-1")])
     environment.groups = [a_group("base")]
-    environment.marks = {"base": TAGGED}
+    environment.group_settings = {"base": NORMAL}
     return environment
 
 
@@ -184,6 +168,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "queue",
             "node index",
             "node groups",
+            "AWS rights",
             "quota",
         ),
         "ok",
@@ -257,7 +242,7 @@ def test_a_slow_canary_is_noted():
     assert "21.0 s" in found["notices"]["says"]
 
 
-def test_each_checkup_has_a_canary_of_its_own():
+def test_each_run_has_a_canary_of_its_own():
     environment = healthy()
     assert findings_by_check(environment)[0] == 0
     environment.canary_seconds = None
@@ -303,6 +288,16 @@ def test_what_must_be_fixed_counts_more_than_what_could_not_be_asked():
     environment.transports["harbor"] = Away()
     environment.parameters["KillSwitch"] = "true"
     assert findings_by_check(environment)[0] == 1
+
+
+def test_the_right_to_delete_pods_may_be_withheld():
+    environment = healthy()
+    deny(environment, "delete")
+    exit_status, found = findings_by_check(environment)
+    assert exit_status == 0
+    assert found["rights"]["state"] == "info"
+    assert "no budget is overruled" in found["rights"]["says"]
+    assert found["rights"]["cure"].endswith("infra/cluster/deletions")
 
 
 def test_missing_rights_are_named():
@@ -470,7 +465,7 @@ def test_the_queue_that_our_requests_go_through_is_named_by_the_answers(answer, 
 
 def test_roles_without_an_access_entry_are_named():
     environment = healthy()
-    environment.strangers = ["arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"]
+    environment.unknown_roles = ["arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"]
     status, found = findings_by_check(environment)
     assert status == 1
     assert "SweepRole" in found["access entries"]["says"]
@@ -505,19 +500,15 @@ def test_without_node_groups_there_is_nothing_to_ask_for_room():
 @pytest.mark.parametrize(
     ("group", "mark", "said"),
     [
-        (a_group("base", desired=10), TAGGED, "at its maximum of 10"),
-        (replace(a_group("base"), template=None), TAGGED, "what a new node of it would be"),
-        (
-            a_group("base"),
-            GroupSettings(tags={}, suspended=frozenset()),
-            f"lacks the tag {GROW_TAG}",
-        ),
-        (a_group("base"), replace(TAGGED, suspended=frozenset({"Launch"})), "Launch is suspended"),
+        (a_group("base", desired=10), NORMAL, "at its maximum of 10"),
+        (replace(a_group("base"), template=None), NORMAL, "what a new node of it would be"),
+        (replace(a_group("base"), may_grow=False), NORMAL, "lacks the tag plimsoll.dev/grow"),
+        (a_group("base"), replace(NORMAL, suspended=frozenset({"Launch"})), "Launch is suspended"),
     ],
 )
 def test_what_keeps_a_group_from_growing_is_said(group: NodeGroup, mark: GroupSettings, said: str):
     environment = healthy()
-    environment.groups, environment.marks = [group], {"base": mark}
+    environment.groups, environment.group_settings = [group], {"base": mark}
     status, found = findings_by_check(environment)
     assert (status, found["node groups"]["state"]) == (1, "fail")
     assert said in found["node group base"]["says"]
@@ -527,7 +518,7 @@ def test_what_keeps_a_group_from_growing_is_said(group: NodeGroup, mark: GroupSe
 def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
     environment = healthy()
     environment.groups = [a_group("base"), a_group("full", desired=10)]
-    environment.marks["full"] = TAGGED
+    environment.group_settings["full"] = NORMAL
     status, found = findings_by_check(environment)
     assert (status, found["node groups"]["state"]) == (0, "ok")
     assert "base (on-demand) by 10" in found["node groups"]["says"]
@@ -536,7 +527,7 @@ def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
 
 def test_a_group_of_eks_needs_no_tag():
     environment = healthy()
-    environment.groups, environment.marks = [a_group("managed", kind="eks-nodegroup")], {}
+    environment.groups, environment.group_settings = [a_group("managed", kind="eks-nodegroup")], {}
     assert findings_by_check(environment)[0] == 0
 
 
@@ -572,3 +563,53 @@ def test_the_cluster_is_only_read():
     run(environment, "doctor", "--cluster", "harbor")
     assert {write.rpartition("/")[2] for write in counting.writes} == {"subjectaccessreviews"}
     assert SPOT in environment.index.find([SPOT])
+
+
+# --- What IAM decides ------------------------------------------------------------------------------
+
+
+class Iam:
+    """Holds the policies of roles, and judges by our evaluator, but for the actions it is told."""
+
+    def __init__(self, **otherwise: str) -> None:
+        self.otherwise = otherwise
+
+    def list_role_policies(self, **_: str) -> dict[str, Any]:
+        return {"PolicyNames": ["own"]}
+
+    def get_role_policy(self, **_: str) -> dict[str, Any]:
+        everything = {"Effect": "Allow", "Action": "logs:*", "Resource": "*"}
+        return {"PolicyDocument": {"Statement": [everything]}}
+
+    def simulate_custom_policy(self, **asked: Any) -> dict[str, Any]:
+        [action], [resource] = asked["ActionNames"], asked["ResourceArns"]
+        request = Request(
+            action=action,
+            resource=resource,
+            context={
+                e["ContextKeyName"]: e["ContextKeyValues"][0] for e in asked["ContextEntries"]
+            },
+        )
+        said = decide([json.loads(p) for p in asked["PolicyInputList"]], request).value
+        said = self.otherwise.get(action.partition(":")[2], said)
+        return {"EvaluationResults": [{"EvalActionName": action, "EvalDecision": said}]}
+
+
+def test_the_deployed_roles_are_judged_by_iam_and_by_our_evaluator():
+    names = dict.fromkeys(
+        (*FUNCTIONS, "NoticesQueue", "NoticesDeadQueue", "WakeUpsQueue", "WakeUpsDeadQueue"), "n"
+    ) | dict.fromkeys(("ClustersTable", "NodesTable", "ReportsTable"), "n")
+    place = Place(
+        partition="aws", region="us-east-1", account="123456789012", stack="plimsoll", names=names
+    )
+    environment = healthy()
+    environment.simulated = by_iam(Iam(GetItem="explicitDeny"), place)
+    status, found = findings_by_check(environment)
+    assert status == 1, "IAM decides otherwise than it must"
+    assert "differs from IAM" in found["AWS rights"]["says"]
+    environment.simulated = by_iam(Iam(), place)
+    status, found = findings_by_check(environment)
+    assert (status, found["AWS rights"]["state"]) == (1, "fail")
+    assert "NoticesRole" in found["AWS rights"]["says"]
+    environment.simulated = [one for one in environment.simulated if not one.wanted][-1:]
+    assert findings_by_check(environment)[1]["AWS rights"]["state"] == "ok"

@@ -11,8 +11,16 @@ from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
+from plimsoll_cli.checks.policies import Decision, Request
 
 type Asked[T] = T | PlimsollError
+
+
+def read_or_raise[T](asked: Asked[T]) -> T:
+    """Return what was read, or raise what kept it from being read."""
+    if isinstance(asked, PlimsollError):
+        raise asked
+    return asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +100,6 @@ class Queue:
 class GroupSettings:
     """What an Auto Scaling group's owner says of it."""
 
-    tags: Mapping[str, str]
     suspended: frozenset[str]
     """Processes that are suspended, for example Launch."""
 
@@ -103,6 +110,19 @@ class Quota:
 
     limit: int
     used: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """A request of one of the stack's roles, and what is decided on it."""
+
+    role: str
+    request: Request
+    wanted: bool
+    """Whether it must be allowed."""
+    ours: Decision
+    theirs: Decision
+    """IAM's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +140,12 @@ class Facts:
     rights: Asked[Sequence[Right]]
     trials: Asked[Sequence[Trial]]
     queue: Asked[Queue]
-    strangers: Asked[Sequence[str]]
+    unknown_roles: Asked[Sequence[str]]
     """The roles of the stack that the EKS cluster does not put into our group."""
     nodes: Asked[Sequence[Node]]
     index: Asked[Mapping[str, IndexEntry]]
     groups: Asked[Sequence[NodeGroup]]
-    marks: Asked[Mapping[str, GroupSettings]]
+    group_settings: Asked[Mapping[str, GroupSettings]]
     """By the name of the Auto Scaling group."""
     quota: Asked[Quota]
+    simulated: Asked[Sequence[Simulated]]

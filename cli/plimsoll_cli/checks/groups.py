@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from plimsoll.domain.doctor.facts import Facts, GroupSettings
-from plimsoll.domain.doctor.findings import Finding, fail, info, ok, skipped
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.names import GROW
+from plimsoll_cli.checks.facts import Facts, GroupSettings, read_or_raise
+from plimsoll_cli.checks.findings import Finding, fail, info, ok
 
-GROW_TAG: Final = "k8s.io/cluster-autoscaler/enabled"
-"""The drains' role may change only Auto Scaling groups that carry it with "true"."""
 TEMPLATE_TAG: Final = "k8s.io/cluster-autoscaler/node-template/"
 LAUNCH: Final = "Launch"
 
@@ -22,23 +21,18 @@ type Hindrance = tuple[str, str]
 
 def groups(facts: Facts) -> Iterator[Finding]:
     """Say which groups can grow, and what keeps the others from it."""
-    found, marks = facts.groups, facts.marks
+    found = read_or_raise(facts.groups)
     name = facts.cluster.name
-    if isinstance(found, PlimsollError):
-        yield skipped("node groups", found)
-        return
     if not found:
         yield fail(
             "node groups",
             "none was found: nothing can be asked for capacity",
-            f"tag the Auto Scaling groups kubernetes.io/cluster/{name}: owned and {GROW_TAG}: true; "
-            "EKS managed node groups are found without",
+            f"tag the Auto Scaling groups kubernetes.io/cluster/{name}: owned and {GROW}: true; "
+            "EKS managed node groups are found without, and need the second to grow",
         )
         return
-    if isinstance(marks, PlimsollError):
-        yield skipped("node groups", marks)
-        return
-    judged = [(group, tuple(_hindrances(group, marks))) for group in found]
+    settings = read_or_raise(facts.group_settings)
+    judged = [(group, tuple(_hindrances(group, settings))) for group in found]
     growing = [group for group, hindered in judged if not hindered]
     if any(group.capacity == "on-demand" for group in growing):
         said = ", ".join(f"{g.name} ({g.capacity}) by {g.headroom}" for g in growing)
@@ -78,9 +72,14 @@ def quota(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _hindrances(group: NodeGroup, marks: Mapping[str, GroupSettings]) -> Iterator[Hindrance]:
-    mark = marks.get(group.name) if group.kind == "asg" else None
-    if group.headroom == 0:
+def _hindrances(group: NodeGroup, settings: Mapping[str, GroupSettings]) -> Iterator[Hindrance]:
+    own = settings.get(group.name) if group.kind == "asg" else None
+    if not group.may_grow:
+        yield (
+            f"it lacks the tag {GROW}: true, without which our role may not grow it",
+            "if Plimsoll shall grow it: aws autoscaling create-or-update-tags, or aws eks tag-resource",
+        )
+    elif group.headroom == 0:
         said = f"it is at its maximum of {group.max_size} nodes"
         yield said, "raise its maximum, to let it take the place of others"
     if group.template is None:
@@ -88,13 +87,6 @@ def _hindrances(group: NodeGroup, marks: Mapping[str, GroupSettings]) -> Iterato
             "nothing tells what a new node of it would be",
             f"tag it {TEMPLATE_TAG}resources/cpu and …/memory, or let it have a node",
         )
-    if mark is None:
-        return
-    if mark.tags.get(GROW_TAG) != "true":
-        yield (
-            f"it lacks the tag {GROW_TAG}: true, without which our role may not grow it",
-            "if Plimsoll shall grow it: aws autoscaling create-or-update-tags",
-        )
-    if LAUNCH in mark.suspended:
+    if own is not None and LAUNCH in own.suspended:
         resume = f"aws autoscaling resume-processes --auto-scaling-group-name {group.name}"
         yield "its process Launch is suspended", f"{resume} --scaling-processes Launch"

@@ -14,18 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, Call
 from plimsoll.adapters.kubernetes.client import PLAYED
 from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
-from plimsoll.adapters.kubernetes.trials import trials
 from plimsoll.adapters.nodegroups import CALLS
-from plimsoll.domain.doctor.facts import Queue, Right, Trial
+from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.services.ports import Workers
+from plimsoll_cli.checks.facts import Queue, Right, Trial
+from plimsoll_cli.checks.trials import trials
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.clusters import OpenClusters
 
 GROUP: Final = "plimsoll"
 """Whom `infra/cluster` binds its roles to."""
@@ -42,7 +46,7 @@ _OTHERS: Final = Call(verb="create", group=_REVIEWS, resource="subjectaccessrevi
 
 
 class KubernetesProbe:
-    """Implements `plimsoll.services.doctor.ClusterProbe`.
+    """Asks one cluster, using none of our rights.
 
     Args:
         transport: Carries the requests.
@@ -162,3 +166,17 @@ class KubernetesProbe:
 
 def _review(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"apiVersion": f"{_REVIEWS}/v1", "kind": kind, "spec": spec}
+
+
+def probe_of(clusters: OpenClusters, workers: Workers, cluster: Cluster) -> KubernetesProbe:
+    """Return what asks a cluster about our rights in it.
+
+    A token from a secret is the functions' own. To EKS whoever asks comes as himself, so the
+    question is about the group that the functions are in, and what is tried is tried as one of
+    the group.
+    """
+    asking = clusters.transport(cluster)
+    if cluster.kind is not ClusterKind.EKS:
+        return KubernetesProbe(asking, cluster.name, workers)
+    acting = clusters.transport(cluster, as_group=GROUP)
+    return KubernetesProbe(asking, cluster.name, workers, group=GROUP, acting=acting)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from plimsoll.domain.clusters import Mode
-from plimsoll.domain.doctor.facts import Facts
-from plimsoll.domain.doctor.findings import Finding, fail, info, ok, skipped
 from plimsoll.domain.errors import PlimsollError
+from plimsoll_cli.checks.facts import Facts
+from plimsoll_cli.checks.findings import Finding, fail, info, ok, skipped
 
 SLOW_SECONDS: Final = 15.0
 """From the bus to the function. A spot notice lives for 120 s."""

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from plimsoll.domain.doctor.facts import Facts, Trial, TrialResult
-from plimsoll.domain.doctor.findings import APPLY, Finding, fail, info, ok, skipped
-from plimsoll.domain.errors import PlimsollError
+from plimsoll_cli.checks.facts import Facts, Trial, TrialResult, read_or_raise
+from plimsoll_cli.checks.findings import APPLY, Finding, fail, info, ok
 
 POLICIES_SINCE: Final = (1, 30)
 """https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/"""
@@ -27,10 +26,7 @@ def fields(facts: Facts) -> Iterator[Finding]:
             "upgrade the cluster, then " + APPLY,
         )
         return
-    found = facts.trials
-    if isinstance(found, PlimsollError):
-        yield skipped("fields", found)
-        return
+    found = read_or_raise(facts.trials)
     yield _foreign([t for t in found if not t.ours])
     for trial in found:
         if trial.ours and trial.verdict in {TrialResult.BY_OUR_POLICY, TrialResult.BY_ANOTHER}:
@@ -73,10 +69,8 @@ def queue(facts: Facts) -> Iterator[Finding]:
         says = "Kubernetes before 1.29 does not know the manifest of our queue"
         yield info("queue", says, "upgrade the cluster, then " + APPLY)
         return
-    found = facts.queue
-    if isinstance(found, PlimsollError):
-        yield skipped("queue", found)
-    elif found.used is None:
+    found = read_or_raise(facts.queue)
+    if found.used is None:
         yield info("queue", "the API server does not say which it uses: it may have none")
     elif found.uid is None:
         yield fail(

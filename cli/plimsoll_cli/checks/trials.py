@@ -18,8 +18,10 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.errors import policy_of, refusal, said_of
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Json
 from plimsoll.adapters.kubernetes.transport import Response, Transport
-from plimsoll.domain.doctor.facts import Trial, TrialResult
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import Field
 from plimsoll.domain.names import PREFIX
+from plimsoll_cli.checks.facts import Trial, TrialResult
 
 _REFUSED: Final = 400
 _NOT_FOUND: Final = 404
@@ -51,8 +53,11 @@ def _of_kind(
     if answer.status >= _REFUSED:
         raise refusal(cluster, listing, "", answer)
     for obj in (answer.body.get("items") or ())[:1]:
-        meta = obj["metadata"]
-        name, namespace = meta["name"], meta.get("namespace")
+        meta = Field(obj)["metadata"]
+        try:
+            name, namespace = meta["name"].text(), meta["namespace"].text() or None
+        except BadInput:
+            return  # what no API server wrote is nothing to try on
         for ours, body in ((False, _annotation(_STRANGE)), (True, _annotation(_OURS))):
             answer = transport.call(
                 patching.method,

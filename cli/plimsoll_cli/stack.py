@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
 
 
-CLUSTER_ROLES: Final = ("NoticesRole", "DrainsRole", "SweepRole")
+CLUSTER_ROLES: Final = ("NoticesRole", "DrainsRole", "PlacementRole", "SweepRole")
 """The roles that come to clusters, by their names in the template."""
 
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Final
 
 from plimsoll.domain.clusters import ClusterKind, Mode
-from plimsoll.domain.doctor.facts import Facts, Right
-from plimsoll.domain.doctor.findings import APPLY, Finding, fail, info, ok, skipped
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
+from plimsoll_cli.checks.facts import Facts, Right, read_or_raise
+from plimsoll_cli.checks.findings import APPLY, Finding, fail, info, ok, skipped
 
 STALE: Final = timedelta(minutes=5)
 """The resync writes the index every minute."""
@@ -39,10 +39,8 @@ def access(facts: Facts) -> Iterator[Finding]:
     """Say whether an EKS cluster knows the roles of the stack. Other clusters take a token."""
     if facts.cluster.kind is not ClusterKind.EKS:
         return
-    found = facts.strangers
-    if isinstance(found, PlimsollError):
-        yield skipped("access entries", found)
-    elif found:
+    found = read_or_raise(facts.unknown_roles)
+    if found:
         yield fail(
             "access entries",
             f'not in the group "plimsoll": {", ".join(found)}',
@@ -55,10 +53,7 @@ def access(facts: Facts) -> Iterator[Finding]:
 
 def rights(facts: Facts) -> Iterator[Finding]:
     """Say which verbs are held and which are missing, and so whether our manifests are applied."""
-    found = facts.rights
-    if isinstance(found, PlimsollError):
-        yield skipped("rights", found)
-        return
+    found = read_or_raise(facts.rights)
     missing = [right for right in found if not right.held]
     said = _listed(missing)
     if not missing:
@@ -68,6 +63,13 @@ def rights(facts: Facts) -> Iterator[Finding]:
             "rights",
             "none is held: infra/cluster is not applied, or its bindings do not name us",
             f'{APPLY}, and put the identity into the group "plimsoll"',
+        )
+    elif [(right.verb, right.resource) for right in missing] == [("delete", "pods")]:
+        yield info(
+            "rights",
+            "all but the right to delete pods: no budget is overruled at a last call, and pods of "
+            "dead instances stay until the cluster's own garbage collection",
+            f"if that is not meant: {APPLY}/deletions",
         )
     elif facts.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
         yield info(
@@ -81,14 +83,8 @@ def rights(facts: Facts) -> Iterator[Finding]:
 
 def index(facts: Facts) -> Iterator[Finding]:
     """Say whether the node index is fresh, which shows that the resync reaches the cluster."""
-    if isinstance(facts.nodes, PlimsollError):
-        yield skipped("node index", facts.nodes)
-        return
-    if isinstance(facts.index, PlimsollError):
-        yield skipped("node index", facts.index)
-        return
-    entries = facts.index
-    wanted = [n.instance for n in facts.nodes if n.instance and n.created + NEW <= facts.now]
+    nodes, entries = read_or_raise(facts.nodes), read_or_raise(facts.index)
+    wanted = [n.instance for n in nodes if n.instance and n.created + NEW <= facts.now]
     if not wanted:
         yield info("node index", "no node of the cluster is an EC2 instance of some minutes")
         return

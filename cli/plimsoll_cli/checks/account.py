@@ -1,0 +1,124 @@
+"""What `plimsoll doctor` asks of AWS, and the canary that it puts on the event bus."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.adapters.nodegroups import asg
+from plimsoll.adapters.nodegroups.account import Account
+from plimsoll.domain.errors import NotFound, Refused
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.notices.canary import DETAIL_TYPE, SOURCE
+from plimsoll_cli import stack as stacks
+from plimsoll_cli.checks.facts import GroupSettings, Quota
+from plimsoll_cli.checks.probe import GROUP
+
+if TYPE_CHECKING:
+    from plimsoll.adapters.aws import Aws
+    from plimsoll.services.ports import Clock
+
+CODE: Final = "L-1216C47A"
+"""Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances."""
+_FAMILY: Final = re.compile(r"([a-z]+)\d")
+_STANDARD: Final = frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"})
+"""The letters before the generation; `im` and `is` count as I, `hpc` or `mac` as none of them."""
+
+
+def send_canary(aws: Aws, word: str) -> None:
+    """Put a canary with that word on the default event bus, as whoever runs the command.
+
+    Raises:
+        Refused: the bus did not take it.
+    """
+    detail = json.dumps({"word": word})
+    with translated("put a canary on the event bus"):
+        answer = aws.events.put_events(
+            Entries=[{"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": detail}]
+        )
+    if answer["FailedEntryCount"]:
+        (entry,) = answer["Entries"]
+        raise Refused(
+            f"the event bus did not take the canary: {entry.get('ErrorCode')}: "
+            f"{entry.get('ErrorMessage')}"
+        )
+
+
+def group_settings(
+    aws: Aws, clock: Clock, groups: Sequence[NodeGroup]
+) -> Mapping[str, GroupSettings]:
+    """Return the suspended processes of those that are Auto Scaling groups, by name."""
+    names = [group.name for group in groups if group.kind == asg.NAME]
+    return {
+        name: GroupSettings(
+            suspended=frozenset(p["ProcessName"] for p in found.get("SuspendedProcesses", ()))
+        )
+        for name, found in Account(aws, clock).auto_scaling_groups(names).items()
+    }
+
+
+def on_demand_quota(aws: Aws) -> Quota:
+    """Return the quota of on-demand vCPUs of the standard families in one region, and what is in use.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits
+
+    Raises:
+        PlimsollError: Service Quotas or EC2 cannot be asked.
+    """
+    with translated("read the quota of on-demand vCPUs"):
+        answer = aws.servicequotas.get_service_quota(ServiceCode="ec2", QuotaCode=CODE)
+    filters: Any = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    with translated("count the vCPUs in use"):
+        pages = aws.ec2.get_paginator("describe_instances").paginate(Filters=filters)
+        used = sum(
+            _vcpus(instance)
+            for page in pages
+            for reservation in page["Reservations"]
+            for instance in reservation["Instances"]
+        )
+    return Quota(limit=int(answer["Quota"]["Value"]), used=used)
+
+
+def _vcpus(instance: Mapping[str, Any]) -> int:
+    family = _FAMILY.match(str(instance.get("InstanceType", "")))
+    if instance.get("InstanceLifecycle") or family is None or family[1] not in _STANDARD:
+        return 0
+    options = instance.get("CpuOptions") or {}
+    return int(options.get("CoreCount", 1)) * int(options.get("ThreadsPerCore", 1))
+
+
+def unknown_roles(home: Aws, there: Aws, stack: str, cluster: str) -> Sequence[str]:
+    """Return the ARNs of the stack's roles that an EKS cluster does not put into our group.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
+
+    Args:
+        home: the clients of the stack's region.
+        there: the clients of the cluster's region.
+        stack: the name of the stack.
+        cluster: the name of the cluster.
+
+    Raises:
+        NotFound: there is no such cluster.
+        Refused: it has no access entries, but the ConfigMap `aws-auth`.
+    """
+    with translated(f"describe EKS cluster {cluster}"):
+        config = there.eks.describe_cluster(name=cluster)["cluster"].get("accessConfig", {})
+    if config.get("authenticationMode") == "CONFIG_MAP":
+        raise Refused(
+            f"EKS cluster {cluster} has no access entries: see that the ConfigMap "
+            f"kube-system/aws-auth puts the roles of the stack into the group {GROUP}"
+        )
+    return [arn for arn in stacks.roles(home, stack) if not _is_in_group(there, cluster, arn)]
+
+
+def _is_in_group(aws: Aws, cluster: str, arn: str) -> bool:
+    try:
+        with translated(f"read the access entry of {arn} in cluster {cluster}"):
+            answer = aws.eks.describe_access_entry(clusterName=cluster, principalArn=arn)
+    except NotFound:
+        return False
+    return GROUP in answer["accessEntry"].get("kubernetesGroups", ())

@@ -1,0 +1,103 @@
+"""Reads all that `plimsoll doctor` judges.
+
+Every part is asked by itself, so that one that cannot be read hides no other. The canary is sent
+first and looked for last: it travels while the rest is read. Nothing is kept but its word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.domain.canaries import CANARIES, seen_in
+from plimsoll.domain.clusters import Cluster, ClusterKind
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.services.ports import Clock, Reports
+from plimsoll_cli.checks.facts import Arrival, Asked, Facts, GroupSettings, Quota, Simulated
+
+if TYPE_CHECKING:
+    from plimsoll_cli.checks.probe import KubernetesProbe
+    from plimsoll_cli.environment import Deployed
+
+PAUSE_SECONDS: Final = 1.0
+"""Between two looks for the canary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probes:
+    """What only the doctor asks."""
+
+    send_canary: Callable[[str], None]
+    """Puts a canary with that word on the event bus."""
+    cluster: Callable[[Cluster], KubernetesProbe]
+    group_settings: Callable[[Cluster, Sequence[NodeGroup]], Mapping[str, GroupSettings]]
+    """By the name of the Auto Scaling group; groups of other kinds are left out."""
+    quota: Callable[[Cluster], Quota]
+    simulated: Callable[[], Sequence[Simulated]]
+    """What IAM decides on requests of the stack's roles."""
+    unknown_roles: Callable[[Cluster], Sequence[str]]
+    """The roles of the stack that an EKS cluster does not put into our group."""
+
+
+def read_facts(
+    deployed: Deployed, cluster: Cluster, clock: Clock, *, word: str, wait: float
+) -> Facts:
+    """Return all that can be read of one cluster and the stack that looks after it.
+
+    Args:
+        deployed: The stack.
+        cluster: A registered cluster.
+        clock: The time.
+        word: What the canary says; no two runs may use the same.
+        wait: How many seconds the canary may take.
+    """
+    probes = deployed.probes
+    sent = clock.now()
+    canary = _asked(lambda: probes.send_canary(word))
+    probe = probes.cluster(cluster)
+    nodes = _asked(deployed.clusters.open(cluster).nodes)
+    seen = () if isinstance(nodes, PlimsollError) else nodes
+    groups = _asked(lambda: deployed.groups(cluster).list(seen))
+    known = () if isinstance(groups, PlimsollError) else groups
+    answer, rights = _asked(probe.version), _asked(probe.rights)
+    eks = cluster.kind is ClusterKind.EKS
+    return Facts(
+        now=clock.now(),
+        version=version("plimsoll"),
+        stack=deployed.facts,
+        cluster=cluster,
+        answer=answer,
+        rights=rights,
+        trials=_asked(probe.trials),
+        queue=_asked(probe.queue),
+        unknown_roles=_asked(lambda: probes.unknown_roles(cluster)) if eks else (),
+        nodes=nodes,
+        index=_asked(lambda: deployed.index.find([n.instance for n in seen if n.instance])),
+        groups=groups,
+        group_settings=_asked(lambda: probes.group_settings(cluster, known)),
+        quota=_asked(lambda: probes.quota(cluster)),
+        simulated=_asked(probes.simulated),
+        canary=canary
+        if isinstance(canary, PlimsollError)
+        else _asked(lambda: _arrival(deployed.reports, clock, word, sent, wait)),
+    )
+
+
+def _arrival(reports: Reports, clock: Clock, word: str, sent: datetime, wait: float) -> Arrival:
+    while True:
+        seen = seen_in(reports.list(CANARIES), word)
+        waited = (clock.now() - sent).total_seconds()
+        if seen is not None or waited >= wait:
+            return Arrival(sent=sent, seen=seen, waited_seconds=waited)
+        clock.sleep(PAUSE_SECONDS)
+
+
+def _asked[T](ask: Callable[[], T]) -> Asked[T]:
+    try:
+        return ask()
+    except PlimsollError as error:
+        return error
