@@ -25,7 +25,7 @@ echo "==> $directory: Python packages from $lock (once; a few minutes on a slow 
 [ -x "$directory/bin/python" ] || python3.13 -m venv "$directory"
 "$directory/bin/python" -m pip install --disable-pip-version-check --no-input --require-hashes -r "$lock"
 if [ "$project" = project ]; then
-    "$directory/bin/python" -m pip install --disable-pip-version-check --no-input --quiet --no-deps -e .
+    "$directory/bin/python" -m pip install --disable-pip-version-check --no-input --quiet --no-deps --no-build-isolation -e .
 fi
 touch "$directory/.ready"
 echo "==> $directory is ready"

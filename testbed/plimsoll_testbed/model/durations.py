@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, override
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from plimsoll.domain.errors import BadInput
 
@@ -26,6 +26,11 @@ class Span:
 
     least: timedelta
     most: timedelta
+
+    @override
+    def __str__(self) -> str:
+        least, most = words(self.least), words(self.most)
+        return least if least == most else f"{least}..{most}"
 
     def at(self, share: float) -> timedelta:
         """Return the duration at a share of the range, 0 to 1, to the millisecond."""
@@ -85,11 +90,13 @@ def _read(parse: Callable[[str], Any]) -> BeforeValidator:
 type Duration = Annotated[
     timedelta,
     _read(parse_duration),
+    PlainSerializer(words),
     WithJsonSchema({"type": "string", "title": EXAMPLES, "pattern": f"^{_FORM}$"}),
 ]
 type DurationOrRange = Annotated[
     Span,
     _read(parse_span),
+    PlainSerializer(str),
     WithJsonSchema(
         {
             "type": "string",

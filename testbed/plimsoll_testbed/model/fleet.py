@@ -184,6 +184,19 @@ class Fleet:
             machine.ends = at
             self._push(at, machine)
 
+    def hold(self, instance: str, timeout: timedelta | None, now: datetime) -> None:
+        """Let a machine wait for a lifecycle hook before it ends; without a timeout, wait once more.
+
+        Raises:
+            NotFound: there is no such instance, or it waits for no hook.
+        """
+        machine = self.machine.get(instance)
+        wait = None if machine is None else timeout or machine.hook
+        if machine is None or machine.gone is not None or wait is None:
+            raise NotFound(f"No active Lifecycle Action found with instance ID {instance}")
+        machine.hook, machine.held_until = wait, now + wait
+        self._push(machine.held_until, machine)
+
     def step(self, now: datetime) -> datetime | None:
         """Do all that is due by `now`; return when there is more to do, None for never."""
         while self._due and self._due[0][0] <= now:
@@ -220,7 +233,7 @@ class Fleet:
     def _advance(self, machine: Machine, when: datetime) -> None:
         if machine.gone is not None:
             return
-        if machine.ends is not None and machine.ends <= when:
+        if any(end is not None and end <= when for end in (machine.ends, machine.held_until)):
             machine.gone = when
             for side in self._sides:
                 side.vanished(machine, when)

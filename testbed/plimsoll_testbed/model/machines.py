@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.domain.names import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, ZONE
@@ -31,6 +31,10 @@ class Machine:
     ends: datetime | None = None
     """When it will vanish, as far as that is decided."""
     gone: datetime | None = None
+    hook: timedelta | None = None
+    """The timeout of the lifecycle hook that it waits for."""
+    held_until: datetime | None = None
+    """When that hook gives up."""
     notices: list[tuple[str, datetime]] = field(default_factory=list)
     """What was told about it, in order: AWS answers questions accordingly."""
 
@@ -38,6 +42,11 @@ class Machine:
     def node(self) -> str:
         """The name of its Node: told apart at a glance, and the same in every run."""
         return f"{self.group.name}-{self.number}"
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in service no more, and waits for a lifecycle hook."""
+        return self.held_until is not None and self.gone is None
 
     @property
     def spot(self) -> bool:

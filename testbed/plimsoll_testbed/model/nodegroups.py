@@ -7,7 +7,10 @@ from datetime import timedelta
 from typing import Annotated, Final, Literal, override
 
 from pydantic import AfterValidator, Field, GetPydanticSchema
-from pydantic_core.core_schema import no_info_after_validator_function
+from pydantic_core.core_schema import (
+    no_info_after_validator_function,
+    plain_serializer_function_ser_schema,
+)
 
 from plimsoll.domain import names
 from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Quantity, Word
@@ -69,7 +72,9 @@ class Taint(Declared):
 def _checked(model: type[Declared]) -> GetPydanticSchema:
     """Check a mapping as this model does, and keep it a mapping: a rig hands it on as JSON."""
     return GetPydanticSchema(
-        lambda _, handler: no_info_after_validator_function(dict, handler(model))
+        lambda _, handler: no_info_after_validator_function(
+            dict, handler(model), serialization=plain_serializer_function_ser_schema(dict)
+        )
     )
 
 

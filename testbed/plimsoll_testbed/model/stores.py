@@ -97,6 +97,17 @@ class MemoryReports:
         return sorted(mine, key=_newest, reverse=True)[:limit]
 
 
+class MemoryAnnouncer:
+    """Keeps what people would have been told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def tell(self, subject: str, text: str) -> None:
+        """Keep a message."""
+        self.told.append((subject, text))
+
+
 class MemoryWakeUps:
     """Wake-ups that were sent, as (cluster, delay in seconds), for whoever plays the queue."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from plimsoll.adapters.kubernetes.client import CONNECTIONS, ClientTransport
+from plimsoll.adapters.kubernetes.client import CONNECTIONS, USER_AGENT, ClientTransport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,10 +16,21 @@ class Access:
     ca: str | None = field(default=None, repr=False)
     """In PEM; None where there is no TLS."""
 
-    def transport(self, connections: int = CONNECTIONS) -> ClientTransport:
-        """Return what carries requests there, over the official client."""
+    def transport(
+        self,
+        connections: int = CONNECTIONS,
+        *,
+        as_group: str | None = None,
+        user_agent: str = USER_AGENT,
+    ) -> ClientTransport:
+        """Return what carries requests there, over the official client; see its arguments."""
         return ClientTransport(
-            self.url, ca=self.ca, token=_Known(self.token), connections=connections
+            self.url,
+            ca=self.ca,
+            token=_Known(self.token),
+            connections=connections,
+            as_group=as_group,
+            user_agent=user_agent,
         )
 
 

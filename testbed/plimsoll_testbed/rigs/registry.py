@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Final, Protocol
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_testbed.measure.history import Recorder
+from plimsoll_testbed.measure.history import History
 from plimsoll_testbed.measure.listening import Listener
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.checkout import Checkout
@@ -28,7 +28,7 @@ class Rig(Protocol):
         responder: str,
         seed: int,
         listener: Listener | None = None,
-        recorder: Recorder | None = None,
+        history: History | None = None,
     ) -> Report:
         """Return the report; nothing is left running, also after an error.
 
@@ -37,7 +37,7 @@ class Rig(Protocol):
             responder: who reacts.
             seed: of all that is drawn.
             listener: who hears how it goes.
-            recorder: who keeps what the report only adds up.
+            history: keeps what the report only adds up.
 
         Raises:
             BadInput: the rig cannot play it, with reason and cure.

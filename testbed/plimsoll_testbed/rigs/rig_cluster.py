@@ -62,6 +62,8 @@ class RigCluster(ABC):
     ) -> None:
         self.name = spec.name
         self.spec = spec
+        self.declared: dict[tuple[str, str, str], Json] = {}
+        """What the owner has last said of each object, by kind, namespace and name."""
         self._clock = clock
         self._measurement = measurement
         self._say = say
@@ -144,6 +146,7 @@ class RigCluster(ABC):
         now = self._clock.now()
         self._measurement.declare(now, self.name, [manifest.sent for manifest in objects])
         for manifest in objects:
+            self.declared[manifest.key] = manifest.sent
             refusal = self._applied(manifest.sent)
             if refusal is not None:
                 raise BadInput(f"{manifest.place}: {manifest} was refused: {refusal}")
@@ -165,6 +168,9 @@ class RigCluster(ABC):
         )
         if answer.status >= _REFUSED:
             raise BadInput(f"{entry.place}: the cluster refused it: {answer.body['message']}")
+        key = scale.kind, scale.namespace, scale.name
+        spec = self.declared[key]["spec"] | {"replicas": scale.replicas}
+        self.declared[key] = self.declared[key] | {"spec": spec}
         self._measurement.scale(self._clock.now(), entry)
 
     def refuse_capacity(self, selector: GroupSelector, until: datetime) -> None:

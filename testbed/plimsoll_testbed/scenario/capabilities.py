@@ -1,6 +1,6 @@
 """What can be played today, by rig. What cannot is refused by name before anything starts.
 
-To enable a kind, a fault or a rival, add it here, once the rig plays it.
+To enable a rival, add it here, once the rig plays it; a fault names its rigs in `faults`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from plimsoll_testbed.scenario.faults import faults_of
 from plimsoll_testbed.scenario.problems import BadScenario, Problem, listed
 from plimsoll_testbed.scenario.scenario import FaultEntry, Scenario
 
@@ -24,31 +25,19 @@ class RigCapabilities:
     rivals: frozenset[str] = frozenset()
 
 
-_ANYWHERE = frozenset(
-    {
-        "api-server-down",
-        "insufficient-capacity",
-        "notices-delayed",
-        "notices-duplicated",
-        "notices-lost",
-    }
-)
-"""Faults of clusters and notices: every rig whose model of them it drives can play them."""
-
 _FUNCTIONS = frozenset({"drains", "notices", "sweep"})
-
-_EMULATED = RigCapabilities(faults=_ANYWHERE | {"function-killed"}, functions=_FUNCTIONS)
-"""Where functions are processes, and answers come over real connections."""
 
 RIGS: Mapping[str, RigCapabilities] = {
     "simulated": RigCapabilities(
-        faults=_ANYWHERE | {"api-server-slow", "aws-throttled", "function-killed"},
+        faults=faults_of("simulated"),
         functions=_FUNCTIONS,
         services=frozenset({"autoscaling", "dynamodb", "ec2", "eks", "sqs"}),
+        rivals=frozenset({"gitops", "hpa", "operator"}),
     ),
-    "emulated": _EMULATED,
-    "cluster": _EMULATED,
-    "localstack": _EMULATED,
+    **{
+        rig: RigCapabilities(faults=faults_of(rig), functions=_FUNCTIONS)
+        for rig in ("emulated", "cluster", "localstack")
+    },
 }
 """The rigs that are built."""
 

@@ -10,7 +10,6 @@ https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schem
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 from typing import Any, Final
@@ -40,7 +39,7 @@ def event_of(
         return None
     now = now.replace(microsecond=0)
     region = region_of(machine.zone)
-    title, resource, detail = _KINDS[notice](machine, now, goes, state)
+    title, resource, detail = _parts(notice, machine, now, goes=goes, state=state)
     return {
         "version": "0",
         "id": identity(machine, notice, now),
@@ -64,21 +63,36 @@ type _Parts = tuple[str, str, dict[str, Any]]
 """Detail type, resource, detail."""
 
 
-def _spot(machine: Machine, _now: datetime, _goes: datetime | None, _state: str | None) -> _Parts:
-    detail = {"instance-id": machine.id, "instance-action": "terminate"}
-    return "EC2 Spot Instance Interruption Warning", _zonal_arn(machine), detail
-
-
-def _rebalance(
-    machine: Machine, _now: datetime, _goes: datetime | None, _state: str | None
+def _parts(
+    notice: str, machine: Machine, now: datetime, *, goes: datetime | None, state: str | None
 ) -> _Parts:
-    detail = {"instance-id": machine.id}
-    return "EC2 Instance Rebalance Recommendation", _zonal_arn(machine), detail
+    goes = (goes or now + timedelta(seconds=120)).replace(microsecond=0)
+    region = region_of(machine.zone)
+    arn = f"arn:aws:ec2:{region}:{ACCOUNT}:instance/{machine.id}"
+    # Two kinds write the zone for a region, and no account.
+    zonal_arn = f"arn:aws:ec2:{machine.zone}:instance/{machine.id}"
+    interrupted = {"instance-id": machine.id, "instance-action": "terminate"}
+    match notice:
+        case "spot-interruption":
+            return "EC2 Spot Instance Interruption Warning", zonal_arn, interrupted
+        case "rebalance-recommendation":
+            title = "EC2 Instance Rebalance Recommendation"
+            return title, zonal_arn, {"instance-id": machine.id}
+        case "lifecycle-terminate":
+            return _lifecycle(machine, now)
+        case "health-scheduled-change":
+            return _health(machine, now, goes)
+        case "capacity-reservation-interruption":
+            title = "EC2 Capacity Reservation Instance Interruption Warning"
+            return title, arn, {**interrupted, "instance-termination-time": _zulu(goes)}
+        case "state-change":
+            title = "EC2 Instance State-change Notification"
+            return title, arn, {"instance-id": machine.id, "state": state}
+        case _:
+            raise KeyError(notice)
 
 
-def _lifecycle(
-    machine: Machine, now: datetime, _goes: datetime | None, _state: str | None
-) -> _Parts:
+def _lifecycle(machine: Machine, now: datetime) -> _Parts:
     group = machine.group.name
     arn = (
         f"arn:aws:autoscaling:{region_of(machine.zone)}:{ACCOUNT}:autoScalingGroup:"
@@ -97,7 +111,7 @@ def _lifecycle(
     return "EC2 Instance-terminate Lifecycle Action", arn, detail
 
 
-def _health(machine: Machine, now: datetime, goes: datetime | None, _state: str | None) -> _Parts:
+def _health(machine: Machine, now: datetime, goes: datetime) -> _Parts:
     region = region_of(machine.zone)
     code = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
     told = format_datetime(now, usegmt=True)
@@ -108,7 +122,7 @@ def _health(machine: Machine, now: datetime, goes: datetime | None, _state: str 
         "eventTypeCategory": "scheduledChange",
         "eventScopeCode": "ACCOUNT_SPECIFIC",
         "communicationId": identity(machine, "communication", now),
-        "startTime": format_datetime(_soon(now, goes), usegmt=True),
+        "startTime": format_datetime(goes, usegmt=True),
         "lastUpdatedTime": told,
         "statusCode": "upcoming",
         "eventRegion": region,
@@ -126,46 +140,5 @@ def _health(machine: Machine, now: datetime, goes: datetime | None, _state: str 
     return "AWS Health Event", machine.id, detail
 
 
-def _reservation(
-    machine: Machine, now: datetime, goes: datetime | None, _state: str | None
-) -> _Parts:
-    detail = {
-        "instance-id": machine.id,
-        "instance-action": "terminate",
-        "instance-termination-time": _zulu(_soon(now, goes)),
-    }
-    return "EC2 Capacity Reservation Instance Interruption Warning", _arn(machine), detail
-
-
-def _state_change(
-    machine: Machine, _now: datetime, _goes: datetime | None, state: str | None
-) -> _Parts:
-    detail = {"instance-id": machine.id, "state": state}
-    return "EC2 Instance State-change Notification", _arn(machine), detail
-
-
-_KINDS: Final[Mapping[str, Callable[[Machine, datetime, datetime | None, str | None], _Parts]]] = {
-    "spot-interruption": _spot,
-    "rebalance-recommendation": _rebalance,
-    "lifecycle-terminate": _lifecycle,
-    "health-scheduled-change": _health,
-    "capacity-reservation-interruption": _reservation,
-    "state-change": _state_change,
-}
-
-
 def _zulu(when: datetime) -> str:
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _soon(now: datetime, goes: datetime | None) -> datetime:
-    return (goes or now + timedelta(seconds=120)).replace(microsecond=0)
-
-
-def _arn(machine: Machine) -> str:
-    return f"arn:aws:ec2:{region_of(machine.zone)}:{ACCOUNT}:instance/{machine.id}"
-
-
-def _zonal_arn(machine: Machine) -> str:
-    """Return the ARN as these two kinds write it: the zone for a region, and no account."""
-    return f"arn:aws:ec2:{machine.zone}:instance/{machine.id}"

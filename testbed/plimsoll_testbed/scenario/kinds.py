@@ -7,7 +7,8 @@ that no drill reads are named, and accepted as they stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, override
 
 from pydantic import (
@@ -32,7 +33,13 @@ from plimsoll_testbed.model.declared import (
     Name,
 )
 from plimsoll_testbed.model.durations import EXAMPLES, parse_duration
-from plimsoll_testbed.model.hollow.controllers.kubelet import NEVER_READY, RUN, STARTUP, STOP
+from plimsoll_testbed.model.hollow.controllers.kubelet import (
+    NEVER_READY,
+    RUN,
+    STARTUP,
+    STOP,
+    USAGE,
+)
 from plimsoll_testbed.scenario.problems import listed, rename, shown
 
 _PREFIX: Final = "drill.plimsoll.dev/"
@@ -236,7 +243,7 @@ class PodTemplate(Declared):
 
 
 def _behaviour(key: str, value: str) -> Iterator[Contradiction]:
-    path, known = ("annotations", key), (STARTUP, STOP, NEVER_READY, RUN)
+    path, known = ("annotations", key), (STARTUP, STOP, NEVER_READY, RUN, USAGE)
     if key not in known:
         yield Contradiction(
             path=path,
@@ -244,6 +251,11 @@ def _behaviour(key: str, value: str) -> Iterator[Contradiction]:
             allowed=listed(known),
             cure=rename(key, known, "Remove it"),
         )
+    elif key == USAGE:
+        if not re.fullmatch("[0-9]{1,4}%", value):
+            yield Contradiction(
+                path=path, found=shown(value), allowed="a share such as 70%", cure="Write one"
+            )
     elif key == NEVER_READY:
         if value not in {"true", "false"}:
             yield Contradiction(
@@ -348,6 +360,11 @@ class Workload(KubernetesObject):
                 )
 
 
+def _if_rolling[R: Declared](settings: type[R]) -> Callable[[dict[str, Any]], R | None]:
+    """Return what gives the default settings of a rolling update, where the type is one."""
+    return lambda data: settings() if data.get("type") == "RollingUpdate" else None
+
+
 class DeploymentRolling(Declared):
     max_unavailable: PodsOrShare = "25%"
     max_surge: PodsOrShare = "25%"
@@ -355,11 +372,7 @@ class DeploymentRolling(Declared):
 
 class DeploymentStrategy(Declared):
     type: Literal["RollingUpdate", "Recreate"] = "RollingUpdate"
-    rolling_update: DeploymentRolling | None = Field(
-        default_factory=lambda data: (
-            DeploymentRolling() if data.get("type") == "RollingUpdate" else None
-        )
-    )
+    rolling_update: DeploymentRolling | None = Field(default_factory=_if_rolling(DeploymentRolling))
 
     @override
     def contradictions(self) -> Iterator[Contradiction]:
@@ -411,9 +424,7 @@ class StatefulSetRolling(Declared):
 class StatefulSetStrategy(Declared):
     type: Rolling = "RollingUpdate"
     rolling_update: StatefulSetRolling | None = Field(
-        default_factory=lambda data: (
-            StatefulSetRolling() if data.get("type") == "RollingUpdate" else None
-        )
+        default_factory=_if_rolling(StatefulSetRolling)
     )
 
 
@@ -487,11 +498,7 @@ class DaemonSetRolling(Declared):
 
 class DaemonSetStrategy(Declared):
     type: Rolling = "RollingUpdate"
-    rolling_update: DaemonSetRolling | None = Field(
-        default_factory=lambda data: (
-            DaemonSetRolling() if data.get("type") == "RollingUpdate" else None
-        )
-    )
+    rolling_update: DaemonSetRolling | None = Field(default_factory=_if_rolling(DaemonSetRolling))
 
 
 class DaemonSetSpec(Selecting):

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Final
 
 from plimsoll_testbed.scenario.capabilities import RIGS
+from plimsoll_testbed.scenario.faults import FAULTS
 from plimsoll_testbed.scenario.kinds import KINDS
 from plimsoll_testbed.scenario.scenario import (
     ENTRIES,
-    FAULT_FIELDS,
     DrillFile,
     GroupSelector,
     Selector,
 )
-from plimsoll_testbed.scenario.validation import Rules, resolved, schema
+from plimsoll_testbed.scenario.validation import Rules, limits, resolved, schema, words_for
 
 _TABLE: Final = re.compile(r"(<!-- table: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _REFERENCES: Final[Mapping[str, str]] = {
@@ -37,21 +37,6 @@ _REFERENCES: Final[Mapping[str, str]] = {
     "Entry": "[entries](#entries-of-the-timeline)",
 }
 """What has a section of its own, or needs no more words."""
-_TYPES: Final[Mapping[str, str]] = {
-    "string": "text",
-    "integer": "whole number",
-    "number": "number",
-    "boolean": "true or false",
-    "object": "mapping",
-}
-_LIMITS: Final[Mapping[str, str]] = {
-    "minimum": "at least {}",
-    "exclusiveMinimum": "more than {}",
-    "maximum": "at most {}",
-    "minItems": "at least {}",
-}
-_LARGEST: Final = 2**63 - 1
-"""A maximum that only keeps a number an ordinary one is not worth a word."""
 
 
 def render(page: str) -> str:
@@ -110,12 +95,12 @@ def _faults() -> str:
     rigs = list(RIGS)
     rows = [
         (
-            f"`{fault}`",
-            _codes([*sorted(needed), "for"]),
-            _codes(sorted(possible)),
-            *("yes" if fault in RIGS[rig].faults else "no" for rig in rigs),
+            f"`{name}`",
+            _codes([*sorted(fault.needs), "for"]),
+            _codes(sorted(fault.takes)),
+            *("yes" if rig in fault.rigs else "no" for rig in rigs),
         )
-        for fault, (needed, possible) in FAULT_FIELDS.items()
+        for name, fault in FAULTS.items()
     ]
     tables = [_table(("fault", "needs", "may have", *rigs), rows)]
     for rig, capabilities in RIGS.items():
@@ -173,21 +158,11 @@ def _value(rules: Rules) -> str:
     if "enum" in rules:
         return _codes(map(str, rules["enum"]))
     if rules["type"] == "array":
-        limits = "".join(f", {limit}" for limit in _limits(rules))
-        return f"list of {_value(rules['items'])}{limits}"
+        return ", ".join([f"list of {_value(rules['items']).removeprefix('a ')}", *limits(rules)])
     more = rules.get("additionalProperties")
     if rules["type"] == "object" and isinstance(more, Mapping) and "properties" not in rules:
-        return f"mapping of names to {_value(more)}"
-    text = ", ".join([_TYPES[str(rules["type"])], *_limits(rules)])
-    return f"{text}: {rules['title']}" if "title" in rules and rules["type"] != "object" else text
-
-
-def _limits(rules: Rules) -> Sequence[str]:
-    return [
-        form.format(rules[name])
-        for name, form in _LIMITS.items()
-        if name in rules and rules[name] != _LARGEST
-    ]
+        return f"mapping of names to {_value(more).removeprefix('a ')}"
+    return words_for(rules, schema(DrillFile))
 
 
 def _codes(words: Iterable[str]) -> str:

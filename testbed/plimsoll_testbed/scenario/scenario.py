@@ -26,6 +26,7 @@ from pydantic.json_schema import SkipJsonSchema
 from plimsoll_testbed.model.declared import Contradiction, Declared, FieldPath, Label, Name, Word
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.nodegroups import Capacity, NodeGroupSpec, each_once
+from plimsoll_testbed.scenario.faults import FAULTS, FaultName
 from plimsoll_testbed.scenario.problems import Place, listed, rename, shown
 from plimsoll_testbed.scenario.yamlfiles import Document
 
@@ -112,11 +113,11 @@ class ClusterSpec(Placed):
     """Files of ordinary Kubernetes manifests, relative to the scenario."""
     pods: PodTimes = PodTimes()
     rivals: Annotated[
-        tuple[Literal["karpenter", "managed-node-group", "nth", "hpa", "gitops"], ...],
+        tuple[Literal["karpenter", "managed-node-group", "nth", "hpa", "gitops", "operator"], ...],
         Field(json_schema_extra={"uniqueItems": True}),
         AfterValidator(each_once),
     ] = ()
-    """Other programs that act in the cluster; default none."""
+    """Other programs that act in the cluster; default none. hpa: autoscalers follow their CPU target, every 15 s, by the share of its request that each pod uses (annotation drill.plimsoll.dev/usage, default 10%); gitops: every minute it sets workloads, budgets and autoscalers back to what is declared, but for a count that an autoscaler holds; operator: every 5 s it sets back what has a custom resource as controlling owner, and makes Pods of such an owner anew under their names."""
     autoscaler: Autoscaler | None = None
 
     def group(self, name: str) -> NodeGroupSpec:
@@ -314,34 +315,13 @@ class NoticeEntry(Timed):
         yield from (each.under("nodes") for each in self.nodes.mismatches(clusters))
 
 
-FAULT_FIELDS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
-    "api-server-down": (frozenset(), frozenset({"cluster"})),
-    "api-server-slow": (frozenset({"latency"}), frozenset({"cluster"})),
-    "insufficient-capacity": (frozenset(), frozenset({"nodes"})),
-    "notices-lost": (frozenset(), frozenset({"fraction"})),
-    "notices-duplicated": (frozenset(), frozenset({"fraction", "delay"})),
-    "notices-delayed": (frozenset({"delay"}), frozenset({"fraction"})),
-    "function-killed": (frozenset({"function"}), frozenset()),
-    "aws-throttled": (frozenset({"service"}), frozenset({"fraction"})),
-}
-"""Of each fault the fields that it needs, and those that it may have, besides `at` and `for`."""
-
-
 class FaultEntry(Timed):
     """Something that breaks for a while."""
 
-    fault: Literal[
-        "api-server-down",
-        "api-server-slow",
-        "insufficient-capacity",
-        "notices-lost",
-        "notices-duplicated",
-        "notices-delayed",
-        "function-killed",
-        "aws-throttled",
-    ]
-    """What breaks. api-server-down: no answer from the cluster; api-server-slow: each answer takes latency longer; insufficient-capacity: requests for instances in the groups are refused with the cloud's own error; notices-lost, notices-duplicated, notices-delayed: what happens to a fraction of the notices; function-killed: on the simulated rig each run of function that starts in the time dies between two of its API calls; on the others each process that runs function is killed by signal at the beginning, and each that starts in the time within 3 s after; aws-throttled: a fraction of the calls to service is throttled."""
-    lasts: Duration = Field(validation_alias="for")
+    fault: FaultName = Field(
+        description=f"What breaks. {'; '.join(f'{n}: {f.breaks}' for n, f in FAULTS.items())}."
+    )
+    lasts: Duration = Field(validation_alias="for", serialization_alias="for")
     """How long the fault lasts."""
     cluster: Label | None = None
     """For api-server-*: the cluster meant; without it, all clusters."""
@@ -365,7 +345,7 @@ class FaultEntry(Timed):
 
     @override
     def contradictions(self) -> Iterator[Contradiction]:
-        needed, possible = FAULT_FIELDS[self.fault]
+        needed, possible = FAULTS[self.fault].needs, FAULTS[self.fault].takes
         given = self.model_fields_set - {"place"}
         for name in sorted(needed - given):
             yield Contradiction(

@@ -177,7 +177,12 @@ def words_for(rules: Rules, whole: Rules) -> str:
         return str(rules["title"])
     kinds = rules.get("type", "object")
     text = " or ".join(_TYPES[k] for k in ([kinds] if isinstance(kinds, str) else kinds))
-    return ", ".join([text, *(form.format(rules[k]) for k, form in _LIMITS.items() if k in rules)])
+    return ", ".join([text, *limits(rules)])
+
+
+def limits(rules: Rules) -> list[str]:
+    """Return in words how many, how large or how long."""
+    return [form.format(rules[name]) for name, form in _LIMITS.items() if name in rules]
 
 
 def choices(rules: Rules, whole: Rules) -> list[str]:

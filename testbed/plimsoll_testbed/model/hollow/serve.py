@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, override
+from typing import Any, Final, Self, override
 
 import uvicorn
 from starlette.applications import Starlette
@@ -49,25 +49,13 @@ _PATIENCE: Final = 300
 """Seconds that an idle connection stays open: clients keep theirs in pools."""
 
 
-class Lock(Protocol):
-    """A lock that the same thread may take again."""
-
-    def __enter__(self) -> object: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> object: ...
-
-
 class HollowServer(AbstractContextManager["HollowServer"]):
     """Serves one cluster in a thread of its own; use it as a context manager.
 
     Args:
         cluster: what is served.
-        lock: held around every use of the cluster; one of its own where none is given.
+        lock: held around every use of the cluster, by a thread perhaps twice; one of its own where
+            none is given.
         now: returns the time, having let happen what is due by then. Where it is not given, the
             wall clock is taken and the server drives the cluster itself.
         changed: called under the lock after every request that was handled.
@@ -79,14 +67,14 @@ class HollowServer(AbstractContextManager["HollowServer"]):
         self,
         cluster: HollowCluster,
         *,
-        lock: Lock | None = None,
+        lock: AbstractContextManager[Any] | None = None,
         now: Callable[[], datetime] | None = None,
         changed: Callable[[], None] = lambda: None,
         called: Callable[[str], None] = lambda _: None,
         port: int = 0,
     ) -> None:
         self.cluster = cluster
-        self.lock: Final[Lock] = lock or threading.RLock()
+        self.lock: Final[AbstractContextManager[Any]] = lock or threading.RLock()
         self.token: Final = secrets.token_urlsafe(24)
         self._now = now or SystemClock().now
         self._drives = now is None

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
-from plimsoll_testbed.rigs.emulated.rig import play
+from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.registry import Rig
+from plimsoll_testbed.rigs.run import rig_of_runs
 
-run: Rig = partial(play, clusters=ControlPlanes, rig="cluster")
+run: Rig = rig_of_runs(partial(Emulation, clusters=ControlPlanes, rig="cluster"))

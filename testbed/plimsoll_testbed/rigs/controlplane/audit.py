@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 METHODS: Final[Mapping[str, str]] = {
     "get": "GET",
@@ -56,10 +56,20 @@ class Audit:
 
     def calls(self, since: datetime) -> Counter[str]:
         """Return how many requests there were since then, by HTTP method."""
-        if not self._log.exists():
-            return Counter()
         return Counter(
             METHODS[entry["verb"]]
-            for entry in map(json.loads, self._log.read_text(encoding="utf-8").splitlines())
+            for entry in self._entries()
             if datetime.fromisoformat(entry["requestReceivedTimestamp"]) >= since
         )
+
+    def written(self) -> frozenset[str]:
+        """Return what was written, or refused to be, as in a role: `pods/eviction`."""
+        return frozenset(
+            "/".join(filter(None, (ref["resource"], ref.get("subresource"))))
+            for entry in self._entries()
+            if METHODS[entry["verb"]] != "GET" and (ref := entry["objectRef"])
+        )
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        if self._log.exists():
+            yield from map(json.loads, self._log.read_text(encoding="utf-8").splitlines())

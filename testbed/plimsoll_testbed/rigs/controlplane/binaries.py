@@ -12,39 +12,17 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.rigs.controlplane.builds import build, cached, to_stderr
-from plimsoll_testbed.rigs.controlplane.modules import NEWEST, PROGRAMS, Module
+from plimsoll_testbed.rigs.controlplane.modules import KUBECTL, NEWEST, PROGRAMS, Module
 from plimsoll_testbed.rigs.workbench import Workbench
 
-NAMES: Final = tuple(PROGRAMS)
+NAMES: Final = tuple(name for name in PROGRAMS if name != KUBECTL)
+"""What a control plane consists of."""
 _ASK_SECONDS: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Programs:
-    """Where the five programs are."""
-
-    etcd: Path
-    api_server: Path
-    controller_manager: Path
-    scheduler: Path
-    kwok: Path
-
-    @classmethod
-    def of(cls, found: Mapping[str, Path]) -> Self:
-        """Return them from name -> path."""
-        return cls(
-            etcd=found["etcd"],
-            api_server=found["kube-apiserver"],
-            controller_manager=found["kube-controller-manager"],
-            scheduler=found["kube-scheduler"],
-            kwok=found["kwok"],
-        )
 
 
 def find(
@@ -54,8 +32,8 @@ def find(
     bench: Workbench | None = None,
     modules: Path | None = None,
     say: Callable[[str], None] = to_stderr,
-) -> Programs:
-    """Return the programs of a minor version of Kubernetes; build what is missing.
+) -> Mapping[str, Path]:
+    """Return where the programs of a minor version of Kubernetes are; build what is missing.
 
     Args:
         version: for example `1.36`.
@@ -70,9 +48,7 @@ def find(
     """
     bench = bench or Workbench.of_this_process()
     if (folder := given or bench.control_plane) is not None:
-        return Programs.of(
-            _all_in(folder, by="the argument programs" if given else "PLIMSOLL_CONTROL_PLANE")
-        )
+        return _all_in(folder, by="the argument programs" if given else "PLIMSOLL_CONTROL_PLANE")
     found: dict[str, Path] = {}
     if bench.kubebuilder_assets is not None:
         found |= _assets(bench.kubebuilder_assets, version)
@@ -81,7 +57,27 @@ def find(
         if missing:
             build(module, missing, folder, say=say)
         found |= {name: folder / name for name in wanted}
-    return Programs.of(found)
+    return found
+
+
+def kubectl(
+    *,
+    bench: Workbench | None = None,
+    modules: Path | None = None,
+    say: Callable[[str], None] = to_stderr,
+) -> Path:
+    """Return kubectl of the newest minor: that of `PLIMSOLL_CONTROL_PLANE`, else built once and kept.
+
+    Raises:
+        Refused: the build failed.
+    """
+    bench = bench or Workbench.of_this_process()
+    if bench.control_plane is not None and (bench.control_plane / KUBECTL).is_file():
+        return bench.control_plane / KUBECTL
+    module = Module.of(NEWEST, modules)
+    folder = cached(module, bench.cache)
+    build(module, [KUBECTL], folder, say=say)
+    return folder / KUBECTL
 
 
 def ready(version: str, *, bench: Workbench, modules: Path | None = None) -> bool:
@@ -98,7 +94,7 @@ def _needed(
     needed, covered = [], set(found)
     for name in dict.fromkeys((version, NEWEST)):
         module = Module.of(name, modules)
-        wanted = [program for program in module.programs if program not in covered]
+        wanted = [name for name in NAMES if name in module.programs and name not in covered]
         covered.update(wanted)
         folder = cached(module, bench.cache)
         missing = [program for program in wanted if not (folder / program).is_file()]

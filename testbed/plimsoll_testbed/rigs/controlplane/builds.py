@@ -53,8 +53,8 @@ def build(
             return
         go = _go(module.go, say)
         say(
-            f"building {len(names)} programs of Kubernetes {module.kubernetes} into {folder}: once, five "
-            "to ten minutes on two cores"
+            f"building {', '.join(names)} of Kubernetes {module.kubernetes} into {folder}: once, up to "
+            "ten minutes on two cores"
         )
         for number, name in enumerate(names, 1):
             say(f"[{number}/{len(names)}] building {name}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from plimsoll_testbed.rigs.emulated.emulator import free_port
+from plimsoll_testbed.rigs.supervised import free_port
 
 IN_FLIGHT: Final = 1200
 MUTATING_IN_FLIGHT: Final = 600
@@ -45,11 +45,10 @@ class Ports:
         return cls(etcd=free_port(), peer=free_port(), api=free_port())
 
 
-def etcd(program: Path, folder: Path, ports: Ports) -> list[str | Path]:
-    """Return etcd's command."""
+def etcd(folder: Path, ports: Ports) -> list[str]:
+    """Return etcd's flags."""
     client, peer = f"http://{_LOOPBACK}:{ports.etcd}", f"http://{_LOOPBACK}:{ports.peer}"
     return [
-        program,
         f"--data-dir={folder / 'etcd'}",
         "--name=default",
         f"--listen-client-urls={client}",
@@ -62,10 +61,9 @@ def etcd(program: Path, folder: Path, ports: Ports) -> list[str | Path]:
     ]
 
 
-def api_server(program: Path, folder: Path, ports: Ports) -> list[str | Path]:
-    """Return kube-apiserver's command."""
+def api_server(folder: Path, ports: Ports) -> list[str]:
+    """Return kube-apiserver's flags."""
     return [
-        program,
         f"--etcd-servers=http://{_LOOPBACK}:{ports.etcd}",
         f"--bind-address={_LOOPBACK}",
         f"--secure-port={ports.api}",
@@ -84,10 +82,9 @@ def api_server(program: Path, folder: Path, ports: Ports) -> list[str | Path]:
     ]
 
 
-def controller_manager(program: Path, kubeconfig: Path) -> list[str | Path]:
-    """Return kube-controller-manager's command."""
+def controller_manager(kubeconfig: Path) -> list[str]:
+    """Return kube-controller-manager's flags."""
     return [
-        program,
         f"--kubeconfig={kubeconfig}",
         f"--controllers={','.join(['*', *(f'-{name}' for name in _NOT_CONTROLLED)])}",
         "--leader-elect=false",
@@ -98,10 +95,9 @@ def controller_manager(program: Path, kubeconfig: Path) -> list[str | Path]:
     ]
 
 
-def scheduler(program: Path, kubeconfig: Path) -> list[str | Path]:
-    """Return kube-scheduler's command."""
+def scheduler(kubeconfig: Path) -> list[str]:
+    """Return kube-scheduler's flags."""
     return [
-        program,
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
         "--secure-port=0",
@@ -111,10 +107,9 @@ def scheduler(program: Path, kubeconfig: Path) -> list[str | Path]:
     ]
 
 
-def kwok(program: Path, kubeconfig: Path, stages: Path) -> list[str | Path]:
-    """Return kwok's command; it plays nodes only, because no stage is for pods."""
+def kwok(kubeconfig: Path, stages: Path) -> list[str]:
+    """Return kwok's flags; it plays nodes only, because no stage is for pods."""
     return [
-        program,
         f"--kubeconfig={kubeconfig}",
         f"--config={stages}",
         "--manage-all-nodes=true",

@@ -23,13 +23,13 @@ from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.controlplane import binaries, components, stages
 from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import FakeKubelets
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST
 from plimsoll_testbed.rigs.controlplane.nodes import Nodes
 from plimsoll_testbed.rigs.controlplane.prepared import prepare, service_account_key
-from plimsoll_testbed.rigs.controlplane.supervised import SupervisedProcess, listens
 from plimsoll_testbed.rigs.controlplane.users import (
     CONTROLLERS,
     FAKE_KUBELETS,
@@ -37,10 +37,10 @@ from plimsoll_testbed.rigs.controlplane.users import (
     SCHEDULER,
     Users,
 )
+from plimsoll_testbed.rigs.supervised import SupervisedProcess, listens, start_on_free_ports
 
 READY_SECONDS: Final = 60.0
 """A cold disk cache makes the first start slow: 360 MB of programs are read."""
-ATTEMPTS: Final = 3
 _POLL_SECONDS: Final = 0.05
 _OK: Final = 200
 
@@ -70,6 +70,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._users = Users(users or {})
         self.settings: Final = settings or Settings()
         self._programs = programs
+        self._found: Mapping[str, Path] = {}
         self._audited = audited
         self._audit: Audit | None = None
         self._folder = Path()
@@ -96,9 +97,9 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         """The folder with a log for each program."""
         return self._folder / "logs"
 
-    def token(self, user: str) -> str:
-        """Return the bearer token of a user."""
-        return self._users.token(user)
+    def access(self, user: str) -> Access:
+        """Return the way of a user to the API server."""
+        return Access(url=self.url, token=self._users.token(user), ca=self.ca)
 
     def kubeconfig(self, user: str = "admin") -> Path:
         """Return a kubeconfig of a user; it is gone when the control plane is."""
@@ -108,13 +109,16 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         return file
 
     def transport(self, user: str = "admin", *, connections: int = 16) -> ClientTransport:
-        """Return a way for requests of a user."""
-        token = _Fixed(self.token(user))
-        return ClientTransport(self.url, ca=self.ca, token=token, connections=connections)
+        """Return a way for requests of a user, who is the field manager of what they write."""
+        return self.access(user).transport(connections, user_agent=user)
 
     def calls(self, since: datetime) -> Counter[str]:
         """Return how many requests the audited users made since then, by HTTP method."""
         return Counter() if self._audit is None else self._audit.calls(since)
+
+    def written(self) -> frozenset[str]:
+        """Return what the audited users wrote or tried to, as in a role: `pods/eviction`."""
+        return frozenset() if self._audit is None else self._audit.written()
 
     def on_pod_stopped(self, listener: Callable[[PodStopped], None]) -> None:
         """Call back, from a thread of its own, whenever a pod that ran stopped running."""
@@ -141,7 +145,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def stop_api(self) -> None:
         """Kill the API server; etcd and all others stay."""
         self.api_up = False
-        self._servers["kube-apiserver"].kill()
+        self._servers["kube-apiserver"].end(by_force=True)
         self._until(lambda: not listens(self._ports.api), "kube-apiserver does not end")
 
     def start_api(self) -> None:
@@ -150,7 +154,8 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         # KWOK must not renew the lease of an instance that vanished meanwhile.
         kwok.tell(signal.SIGSTOP)
         try:
-            self._start_api()
+            self._servers["kube-apiserver"].start()
+            self._await_api()
             nodes.catch_up()
         finally:
             kwok.tell(signal.SIGCONT)
@@ -162,17 +167,8 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         Raises:
             Refused: the programs are not there, or one does not start; the message ends with logs.
         """
-        programs = binaries.find(self.version, self._programs)
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                self._start(programs)
-            except BaseException as error:
-                taken = isinstance(error, Refused) and "address already in use" in str(error)
-                self.stop()
-                if attempt == ATTEMPTS or not taken:
-                    raise
-            else:
-                break
+        self._found = binaries.find(self.version, self._programs)
+        start_on_free_ports(self._start, self.stop)
         return self
 
     @override
@@ -199,42 +195,35 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         if fake_kubelets is not None:
             fake_kubelets.stop()
         for server in reversed(self._servers.values()):
-            server.kill()
+            server.end(by_force=True)  # it keeps nothing that is worth a graceful end
         self._servers = {}
         if self._folder.name:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _start(self, programs: binaries.Programs) -> None:
+    def _start(self) -> None:
         self._folder = folder = Path(tempfile.mkdtemp(prefix="plimsoll-control-plane-"))
         for name in ("logs", "kubeconfigs", "certificates"):
             (folder / name).mkdir()
         self._ports = ports = components.Ports.free()
         self._users.write(folder / "tokens.csv")
         service_account_key(folder / "service-accounts.pem")
-        self._run("etcd", components.etcd(programs.etcd, folder, ports))
+        self._run("etcd", components.etcd(folder, ports))
         self._audit = Audit(self._audited, folder)
         self._run(
             "kube-apiserver",
-            [*components.api_server(programs.api_server, folder, ports), *self._audit.flags],
+            [*components.api_server(folder, ports), *self._audit.flags],
         )
-        self._until(lambda: self._ready() or self._broken(), "kube-apiserver is not ready")
-        self.api_up = True
+        self._await_api()
         admin = self.transport()
         prepare(admin)
         self._run(
             "kube-controller-manager",
-            components.controller_manager(
-                programs.controller_manager, self.kubeconfig(CONTROLLERS)
-            ),
+            components.controller_manager(self.kubeconfig(CONTROLLERS)),
         )
-        self._run(
-            "kube-scheduler", components.scheduler(programs.scheduler, self.kubeconfig(SCHEDULER))
-        )
+        self._run("kube-scheduler", components.scheduler(self.kubeconfig(SCHEDULER)))
         self._run(
             "kwok",
-            components.kwok(
-                programs.kwok, self.kubeconfig(KWOK), stages.write(folder / "stages.yaml")
-            ),
+            components.kwok(self.kubeconfig(KWOK), stages.write(folder / "stages.yaml")),
         )
         self._fake_kubelets = FakeKubelets(
             self.kubeconfig(FAKE_KUBELETS),
@@ -245,14 +234,16 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._fake_kubelets.start()
         self._nodes = Nodes(admin)
 
-    def _start_api(self) -> None:
-        self._servers["kube-apiserver"].start()
+    def _await_api(self) -> None:
         self._until(lambda: self._ready() or self._broken(), "kube-apiserver is not ready")
         self.api_up = True
 
-    def _run(self, name: str, command: Sequence[str | Path]) -> None:
+    def _run(self, name: str, flags: Sequence[str]) -> None:
         server = SupervisedProcess(
-            name=name, command=command, folder=self._folder, log=self.log / f"{name}.log"
+            name=name,
+            command=[self._found[name], *flags],
+            folder=self._folder,
+            log=self.log / f"{name}.log",
         )
         self._servers[name] = server
         server.start()
@@ -298,17 +289,3 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def _heard(self, stopped: PodStopped) -> None:
         for listener in self._listeners:
             listener(stopped)
-
-
-class _Fixed:
-    """A token that lives as long as its control plane."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def get(self) -> str:
-        """Return it."""
-        return self._text
-
-    def forget(self) -> None:
-        """Do nothing: there is no other."""

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from plimsoll.domain.errors import NoCapacity
+from plimsoll.domain.errors import NoCapacity, NotFound
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs.emulated import autoscaling_terms as terms
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
 from plimsoll_testbed.scenario.events import ACCOUNT, HOOK
-
-_HOOK_SECONDS: Final = 300
 
 
 class AutoScaling:
@@ -40,10 +38,9 @@ class AutoScaling:
         table = {
             "CompleteLifecycleAction": self._complete,
             "DescribeAutoScalingGroups": self._describe,
-            "DescribeAutoScalingInstances": self._instances,
             "DescribeLifecycleHooks": self._hooks,
-            "DescribeScalingActivities": self._activities,
             "LaunchInstances": self._launch,
+            "RecordLifecycleActionHeartbeat": self._heartbeat,
             "SetDesiredCapacity": self._set_desired,
             "TerminateInstanceInAutoScalingGroup": self._terminate,
         }
@@ -61,17 +58,6 @@ class AutoScaling:
             and all(terms.passes(terms.tags_of(n), f) for f in parameters.get("Filters", []))
         ]
         return {"AutoScalingGroups": found}
-
-    def _instances(self, parameters: Parameters) -> Mapping[str, Any]:
-        wanted = parameters.get("InstanceIds")
-        return {
-            "AutoScalingInstances": [
-                {**terms.instance(m), "AutoScalingGroupName": n.name}
-                for n in self._groups.values()
-                for m in n.group.alive
-                if not wanted or m.id in wanted
-            ]
-        }
 
     def _template_versions(self, parameters: Parameters) -> Mapping[str, Any]:
         wanted = {parameters.get("LaunchTemplateId"), parameters.get("LaunchTemplateName")}
@@ -97,21 +83,12 @@ class AutoScaling:
             "LifecycleHookName": HOOK,
             "AutoScalingGroupName": named.name,
             "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
-            "HeartbeatTimeout": _HOOK_SECONDS,
+            "HeartbeatTimeout": max(
+                int(m.hook.total_seconds()) for m in named.group.alive if m.hook is not None
+            ),
             "DefaultResult": "CONTINUE",
         }
         return {"LifecycleHooks": [hook]}
-
-    def _activities(self, parameters: Parameters) -> Mapping[str, Any]:
-        named = self._find(parameters)
-        until = named.group.refused_until
-        starting = [terms.started(named, m) for m in reversed(named.group.machines)]
-        if until is not None and self._clock() < until:
-            missing = named.group.desired - len(named.group.alive)
-            starting = [
-                terms.failed(named, self._clock()) for _ in range(max(0, missing))
-            ] + starting
-        return {"Activities": starting}
 
     def _set_desired(self, parameters: Parameters) -> Mapping[str, Any]:
         named, wanted = self._find(parameters), parameters["DesiredCapacity"]
@@ -182,6 +159,14 @@ class AutoScaling:
             "ValidationError", f"No active Lifecycle Action found with instance ID {instance}"
         )
 
+    def _heartbeat(self, parameters: Parameters) -> Mapping[str, Any]:
+        try:
+            fleet = self._find(parameters).fleet
+            fleet.hold(parameters["InstanceId"], None, self._clock())
+        except NotFound as error:
+            raise AwsError("ValidationError", str(error)) from error
+        return {}
+
     def _terminate(self, parameters: Parameters) -> Mapping[str, Any]:
         if parameters.get("ShouldDecrementDesiredCapacity"):
             raise AwsError("ValidationError", "the drill's fleet lowers nothing")
@@ -189,9 +174,7 @@ class AutoScaling:
             for machine in named.group.alive:
                 if machine.id == parameters["InstanceId"]:
                     named.fleet.end(machine.id, self._clock())
-                    return {
-                        "Activity": terms.activity(named, machine.id, self._clock(), "InProgress")
-                    }
+                    return {"Activity": terms.termination(named, machine.id, self._clock())}
         raise AwsError("ValidationError", f"Instance Id not found - {parameters['InstanceId']}")
 
     def _find(self, parameters: Parameters) -> terms.Named:

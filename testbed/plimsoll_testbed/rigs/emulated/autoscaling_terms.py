@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.domain.names import ZONE
+from plimsoll.domain.names import GROW, ZONE
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Parameters
@@ -48,7 +48,7 @@ def tags_of(named: Named) -> Mapping[str, str]:
     tags = {
         f"kubernetes.io/cluster/{cluster}": "owned",
         f"k8s.io/cluster-autoscaler/{cluster}": "owned",
-        "k8s.io/cluster-autoscaler/enabled": "true",
+        GROW: "true",
         # What a node will be, for groups that have none:
         **{f"{_NODE}resources/{k}": str(v) for k, v in spec.allocatable.items()},
         **{
@@ -66,14 +66,9 @@ def tags_of(named: Named) -> Mapping[str, str]:
 
 def passes(tags: Mapping[str, str], wanted: Parameters) -> bool:
     """Whether tags pass a filter; a filter that is not known is an error."""
-    name, values = wanted["Name"], wanted.get("Values", [])
-    if name == "tag-key":
-        return any(key in tags for key in values)
-    if name == "tag-value":
-        return any(value in tags.values() for value in values)
-    if name.startswith("tag:"):
-        return tags.get(name.removeprefix("tag:")) in values
-    raise AwsError("ValidationError", f"the drill's fleet knows no filter '{name}'")
+    if wanted["Name"] != "tag-key":
+        raise AwsError("ValidationError", f"the drill's fleet knows no filter '{wanted['Name']}'")
+    return not tags.keys().isdisjoint(wanted["Values"])
 
 
 def instance(machine: Machine) -> dict[str, Any]:
@@ -82,7 +77,7 @@ def instance(machine: Machine) -> dict[str, Any]:
         "InstanceId": machine.id,
         "InstanceType": machine.group.instance_type,
         "AvailabilityZone": machine.zone,
-        "LifecycleState": _LIFE[machine.state],
+        "LifecycleState": "Terminating:Wait" if machine.waits else _LIFE[machine.state],
         "HealthStatus": "Healthy",
         "ProtectedFromScaleIn": False,
     }
@@ -104,29 +99,12 @@ def tokens(machine: Machine) -> Iterator[str]:
             yield identity(machine, "token", told.replace(microsecond=0))
 
 
-def started(named: Named, machine: Machine) -> dict[str, Any]:
-    """Return the activity that started a machine."""
-    status = "InProgress" if machine.state == "pending" else "Successful"
-    return activity(named, machine.id, machine.launched, status)
-
-
-def failed(named: Named, now: datetime) -> dict[str, Any]:
-    """Return the activity that found no capacity."""
-    words = (
-        f"Could not launch instances. InsufficientInstanceCapacity - We currently do not have "
-        f"sufficient {named.group.spec.instance_type} capacity. Launching EC2 instance failed."
-    )
-    return {**activity(named, "refused", now, "Failed"), "StatusMessage": words}
-
-
-def activity(named: Named, what: str, start: datetime, status: str) -> dict[str, Any]:
-    """Return a scaling activity."""
+def termination(named: Named, instance: str, start: datetime) -> dict[str, Any]:
+    """Return the scaling activity that ends an instance."""
     return {
-        "ActivityId": f"{named.name}-{what}",
+        "ActivityId": f"{named.name}-{instance}",
         "AutoScalingGroupName": named.name,
-        "Description": f"Instance {what}",
         "Cause": "a drill",
         "StartTime": start,
-        "StatusCode": status,
-        "Progress": 100 if status == "Successful" else 0,
+        "StatusCode": "InProgress",
     }

@@ -8,12 +8,10 @@ https://docs.aws.amazon.com/eks/latest/APIReference.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll_testbed.model.fleet import Fleet
@@ -26,7 +24,7 @@ SERVICES: Final = ("EC2", "AUTO_SCALING", "EKS")
 """In boto3's spelling of `AWS_ENDPOINT_URL_<SERVICE>`."""
 
 
-class AwsFleet:
+class AwsFleet(AwsServer):
     """Serves the fleets of a drill; use it as a context manager.
 
     Args:
@@ -46,29 +44,12 @@ class AwsFleet:
         groups = AutoScaling(fleets, clock)
         parts = (Ec2(fleets), groups, Eks(fleets, groups, clock))
         answers = {action: answer for part in parts for action, answer in part.answers().items()}
-        self._server = AwsServer({action: self._locked(answers[action]) for action in answers})
+        super().__init__({action: self._locked(answers[action]) for action in answers})
 
     @property
     def endpoints(self) -> Mapping[str, str]:
         """Service -> URL, as `MiniStack` takes them."""
-        return dict.fromkeys(SERVICES, self._server.url)
-
-    @property
-    def calls(self) -> Counter[str]:
-        """How often each action was asked."""
-        return self._server.calls
-
-    def __enter__(self) -> Self:
-        self._server.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.__exit__(kind, error, trace)
+        return dict.fromkeys(SERVICES, self.url)
 
     def _locked(self, answer: Operation) -> Operation:
         def locked(parameters: Parameters) -> Mapping[str, Any]:

@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from threading import Thread
-from types import TracebackType
 from typing import Any, Final, Self, override
 from xml.sax.saxutils import escape
 
@@ -67,12 +66,7 @@ class AwsServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

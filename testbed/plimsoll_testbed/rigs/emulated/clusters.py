@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
-from typing import Protocol
+from typing import override
 
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.serve import HollowServer
@@ -16,55 +17,20 @@ from plimsoll_testbed.rigs.simulated.autoscaler import in_process
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.warmup import warm_up
 from plimsoll_testbed.scenario.drill import Drill
+from plimsoll_testbed.scenario.scenario import ClusterSpec
 
 
-class Clusters(Protocol):
-    """The clusters of one drill, wherever they stand."""
+class Clusters[C: RigCluster](ABC):
+    """The clusters of one drill, wherever they stand.
 
-    @property
-    def rig_clusters(self) -> Mapping[str, RigCluster]:
-        """Each cluster, by name."""
-
-    @property
-    def errors(self) -> Sequence[Exception]:
-        """What ended one of their threads, if something did."""
-
-    def make_ready(self) -> None:
-        """Let every workload become Ready; from then on time goes by the wall.
-
-        Raises:
-            BadInput: a manifest is refused, or a cluster never becomes Ready.
-            Refused: something does not start.
-        """
-
-    def open(self, name: str, responder: str) -> Access:
-        """Let a responder into a cluster, and return how it gets there."""
-
-    def begin(self) -> None:
-        """Let the clusters' autoscalers work: it is time 0."""
-
-    def count_calls(self, since: datetime) -> None:
-        """Count the calls of the responder since then that were not counted when they came."""
-
-
-class MakesClusters(Protocol):
-    """Makes the clusters of a drill."""
-
-    def __call__(  # noqa: PLR0913 - what clusters are made of
-        self,
-        drill: Drill,
-        *,
-        seed: int,
-        time: WallTime,
-        measurement: Measurement,
-        exits: ExitStack,
-        say: Callable[[str], None],
-    ) -> Clusters:
-        """Return clusters; what they start is stopped by `exits`."""
-
-
-class HollowClusters:
-    """Hollow clusters: they live in the drill's time, and HTTP is only the way in."""
+    Args:
+        drill: whose clusters they are.
+        seed: of all that is drawn.
+        time: of the drill.
+        measurement: what watches them.
+        exits: stops what they start.
+        say: told what a person may want to know.
+    """
 
     def __init__(  # noqa: PLR0913 - what clusters are made of
         self,
@@ -77,17 +43,60 @@ class HollowClusters:
         say: Callable[[str], None],
     ) -> None:
         self._drill = drill
+        self._seed = seed
         self._time = time
         self._measurement = measurement
         self._exits = exits
-        self.rig_clusters: Mapping[str, HollowRigCluster] = {
-            spec.name: HollowRigCluster(
-                spec, seed=seed, clock=time.clock, measurement=measurement, say=say
-            )
-            for spec in drill.scenario.clusters
+        self._say = say
+        self.rig_clusters: Mapping[str, C] = {
+            spec.name: self._made(spec) for spec in drill.scenario.clusters
         }
-        self.errors: Sequence[Exception] = ()
 
+    @abstractmethod
+    def _made(self, spec: ClusterSpec) -> C:
+        """Return a cluster; nothing is started yet."""
+
+    @property
+    def errors(self) -> Sequence[Exception]:
+        """What ended one of their threads, if something did."""
+        return ()
+
+    @abstractmethod
+    def make_ready(self) -> None:
+        """Let every workload become Ready; from then on time goes by the wall.
+
+        Raises:
+            BadInput: a manifest is refused, or a cluster never becomes Ready.
+            Refused: something does not start.
+        """
+
+    @abstractmethod
+    def open(self, name: str, responder: str) -> Access:
+        """Let a responder into a cluster, and return how it gets there."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Let the clusters' autoscalers work: it is time 0."""
+
+    @abstractmethod
+    def count_calls(self, since: datetime) -> None:
+        """Count the calls of the responder since then that were not counted when they came."""
+
+
+class HollowClusters(Clusters[HollowRigCluster]):
+    """Hollow clusters: they live in the drill's time, and HTTP is only the way in."""
+
+    @override
+    def _made(self, spec: ClusterSpec) -> HollowRigCluster:
+        return HollowRigCluster(
+            spec,
+            seed=self._seed,
+            clock=self._time.clock,
+            measurement=self._measurement,
+            say=self._say,
+        )
+
+    @override
     def make_ready(self) -> None:
         """Let the clusters become Ready faster than the clock: nobody looks yet."""
         for name, rig_cluster in self.rig_clusters.items():
@@ -95,8 +104,9 @@ class HollowClusters:
         warm_up(self._time.clock, self._measurement.not_ready)
         self._exits.enter_context(self._time)
 
-    def open(self, name: str, responder: str) -> Access:  # noqa: ARG002 - here all may do all
-        """Serve a cluster."""
+    @override
+    def open(self, name: str, responder: str) -> Access:
+        """Serve a cluster: here all may do all."""
         rig_cluster = self.rig_clusters[name]
         server = self._exits.enter_context(
             HollowServer(
@@ -109,6 +119,7 @@ class HollowClusters:
         )
         return Access(url=server.url, token=server.token)
 
+    @override
     def begin(self) -> None:
         """Let the autoscalers scan, in the drill's time."""
         for rig_cluster in self.rig_clusters.values():
@@ -117,5 +128,6 @@ class HollowClusters:
                 scaler = in_process(rig_cluster, clock, 0.0)
                 clock.every(rig_cluster.spec.autoscaler.scan, scaler.scan, "autoscaler")
 
+    @override
     def count_calls(self, since: datetime) -> None:
         """Nothing is left to count: the servers tell of each call as it comes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
@@ -30,11 +30,12 @@ class Ec2:
         }
 
     def _instances(self, parameters: Parameters) -> Mapping[str, Any]:
-        described = [instance(m) for m in self._machines(parameters.get("InstanceIds"))]
-        found = list(_filtered(described, parameters.get("Filters", []), _FIELDS))
+        wanted = _filter(parameters, "instance-state-name")
         return {
             "Reservations": [
-                {"ReservationId": f"r-{i['InstanceId'][2:]}", "Instances": [i]} for i in found
+                {"ReservationId": f"r-{m.id[2:]}", "Instances": [_instance(m)]}
+                for m in self._machines(parameters.get("InstanceIds"))
+                if wanted(m.state)
             ]
         }
 
@@ -63,12 +64,9 @@ class Ec2:
         return {"InstanceTypes": [_type(name, known[name]) for name in wanted]}
 
     def _spot_requests(self, parameters: Parameters) -> Mapping[str, Any]:
-        described = [_spot_request(m) for m in self._machines(None) if m.spot]
-        wanted = parameters.get("SpotInstanceRequestIds")
-        if wanted:
-            described = [r for r in described if r["SpotInstanceRequestId"] in wanted]
-        found = list(_filtered(described, parameters.get("Filters", []), _SPOT_FIELDS))
-        return {"SpotInstanceRequests": found}
+        wanted = _filter(parameters, "instance-id")
+        spot = (m for m in self._machines(None) if m.spot)
+        return {"SpotInstanceRequests": [_spot_request(m) for m in spot if wanted(m.id)]}
 
     def _machines(self, ids: Sequence[str] | None) -> Sequence[Machine]:
         known = {m.id: m for fleet in self._fleets for m in fleet.machine.values()}
@@ -81,7 +79,7 @@ class Ec2:
         return [known[i] for i in ids] if ids else list(known.values())
 
 
-def instance(machine: Machine) -> dict[str, Any]:
+def _instance(machine: Machine) -> dict[str, Any]:
     """Return a machine as DescribeInstances does."""
     group = machine.group
     tags = {
@@ -163,36 +161,10 @@ def _request_id(machine: Machine) -> str:
     return f"sir-{machine.id[-8:]}"
 
 
-_FIELDS: Final = {
-    "instance-id": lambda i: i["InstanceId"],
-    "instance-lifecycle": lambda i: i.get("InstanceLifecycle", ""),
-    "instance-state-name": lambda i: i["State"]["Name"],
-    "availability-zone": lambda i: i["Placement"]["AvailabilityZone"],
-    "private-dns-name": lambda i: i["PrivateDnsName"],
-}
-_SPOT_FIELDS: Final = {
-    "instance-id": lambda r: r["InstanceId"],
-    "state": lambda r: r["State"],
-    "status-code": lambda r: r["Status"]["Code"],
-}
-
-
-def _filtered(
-    described: Iterable[dict[str, Any]], filters: Sequence[Parameters], fields: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
-    for item in described:
-        if all(_passes(item, f["Name"], f.get("Values", []), fields) for f in filters):
-            yield item
-
-
-def _passes(
-    item: Mapping[str, Any], name: str, values: Sequence[str], fields: Mapping[str, Any]
-) -> bool:
-    tags = {t["Key"]: t["Value"] for t in item.get("Tags", [])}
-    if name == "tag-key":
-        return any(key in tags for key in values)
-    if name.startswith("tag:"):
-        return tags.get(name.removeprefix("tag:")) in values
-    if name not in fields:
-        raise AwsError("InvalidParameterValue", f"the drill's fleet knows no filter '{name}'")
-    return fields[name](item) in values
+def _filter(parameters: Parameters, known: str) -> Callable[[str], bool]:
+    """Return the test of the one filter that an action knows; another one is an error."""
+    filters = {f["Name"]: f["Values"] for f in parameters.get("Filters", [])}
+    unknown = filters.keys() - {known}
+    if unknown:
+        raise AwsError("InvalidParameterValue", f"the drill's fleet knows no filter {unknown}")
+    return lambda value: value in filters.get(known, [value])

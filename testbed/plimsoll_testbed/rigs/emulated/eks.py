@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from plimsoll.domain.names import GROW
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs.emulated.autoscaling import AutoScaling
@@ -59,6 +60,7 @@ class Eks:
                 "instanceTypes": [spec.instance_type],
                 "subnets": [f"subnet-{zone}" for zone in spec.zones],
                 "labels": dict(spec.labels),
+                "tags": {GROW: "true"},
                 "taints": [
                     {
                         "key": t["key"],

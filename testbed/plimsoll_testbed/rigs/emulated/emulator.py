@@ -9,9 +9,7 @@ say how theirs are started, and what is different in them.
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -23,7 +21,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Final, Self, override
 
 import boto3
@@ -32,13 +29,18 @@ from botocore.config import Config
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.emulated.bus import REACH
+from plimsoll_testbed.rigs.supervised import (
+    SupervisedProcess,
+    environment,
+    free_port,
+    start_on_free_ports,
+    tail_of,
+)
 
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "123456789012"
 STACK: Final = "drill"
 DEPLOY_SECONDS: Final = 180.0
-PORT_ATTEMPTS: Final = 3
-_SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 _BUCKET: Final = "artefacts"
 
 
@@ -65,7 +67,7 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
     outputs: Mapping[str, str] = field(init=False, default_factory=dict)
     """The deployed stack's outputs."""
     _folder: Path = field(init=False)
-    _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
+    _process: SupervisedProcess | None = field(init=False, default=None)
 
     @override
     def __enter__(self) -> Self:
@@ -74,21 +76,11 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
         Raises:
             Refused: it is not installed, or does not start; the message ends with its log.
         """
-        self._folder = Path(tempfile.mkdtemp(prefix="plimsoll-emulator-"))
-        try:
-            self._start_on_a_free_port()
-        except BaseException:
-            self.stop()
-            raise
+        start_on_free_ports(self._start, self.stop)
         return self
 
     @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def deploy(self, template: Path | None = None, **parameters: str) -> Mapping[str, str]:
@@ -115,7 +107,7 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
         done = subprocess.run(  # noqa: S603 - our own SAM CLI
             command,
             cwd=self._folder,
-            env=self._environment() | {"AWS_ENDPOINT_URL": self.url},
+            env=environment(self._folder) | self._environment() | {"AWS_ENDPOINT_URL": self.url},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -124,7 +116,9 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
             check=False,
         )
         if done.returncode:
-            raise Refused(f"sam deploy failed:\n{done.stdout[-4000:]}\n{self._tail()}")
+            raise Refused(
+                f"sam deploy failed:\n{done.stdout[-4000:]}\n{tail_of(self.name, self.log)}"
+            )
         [stack] = self.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
         self.outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", [])}
         return self.outputs
@@ -153,7 +147,9 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
         with ThreadPoolExecutor(workers) as threads:
             failures = [said for said in threads.map(start, range(workers)) if said]
         if failures:
-            raise Refused(f"{function} does not start: {failures[0]}\n{self._tail()}")
+            raise Refused(
+                f"{function} does not start: {failures[0]}\n{tail_of(self.name, self.log)}"
+            )
 
     def workers(self, function: str) -> Sequence[int]:
         """Return the processes that run a function just now; `function` is as in the outputs.
@@ -200,11 +196,8 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
 
     def stop(self) -> None:
         """Stop exactly what was started, and remove its folder. Twice is once."""
-        process, self._process = self._process, None
-        if process is not None:
-            assert process.stdin is not None  # noqa: S101 - it was opened as a pipe
-            process.stdin.close()
-            process.wait()
+        if self._process is not None:
+            self._process.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @abstractmethod
@@ -227,76 +220,41 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
     def _place_of_workers(self, function: str) -> str:
         """Return what stands in the command line of each process that runs a function, and no other."""
 
-    def _start_on_a_free_port(self) -> None:
-        for attempt in range(1, PORT_ATTEMPTS + 1):
-            try:
-                return self._start(free_port())
-            except Refused as refusal:
-                # Between finding a port and opening it, somebody else may take it.
-                if attempt == PORT_ATTEMPTS or "already in use" not in str(refusal):
-                    raise
-        return None
-
-    def _start(self, port: int) -> None:
+    def _start(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="plimsoll-emulator-"))
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        environment = {**self._environment(), **self._settings(port)}
-        environment |= {f"AWS_ENDPOINT_URL_{s}": url for s, url in self.endpoints.items()}
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own script
-                [
-                    *(sys.executable, "-I", "-S", _SUPERVISOR, self._folder),
-                    *self._command(),
-                ],
-                cwd=self._folder,
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for this process, the supervisor for that one
-            )
-        self._await_ready()
-
-    def _await_ready(self) -> None:
-        assert self._process is not None  # noqa: S101 - just started
+        fleet = {f"AWS_ENDPOINT_URL_{service}": url for service, url in self.endpoints.items()}
+        process = self._process = SupervisedProcess(
+            name=self.name,
+            command=self._command(),
+            folder=self._folder,
+            log=self.log,
+            environment={**self._environment(), **self._settings(port), **fleet},
+        )
+        process.start()
         end = time.monotonic() + self.ready_seconds
         while time.monotonic() < end:
-            if self._process.poll() is not None:
-                raise Refused(f"{self.name} ended at once:\n{self._tail()}")
+            if process.ended:
+                raise Refused(f"{self.name} ended at once:\n{tail_of(self.name, self.log)}")
             try:
                 with urllib.request.urlopen(f"{self.url}{self.health}", timeout=1):  # noqa: S310 - our own http URL
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.1)
         raise Refused(
-            f"{self.name} was not ready after {self.ready_seconds:.0f} s:\n{self._tail()}"
+            f"{self.name} was not ready after {self.ready_seconds:.0f} s:\n{tail_of(self.name, self.log)}"
         )
 
     def _environment(self) -> dict[str, str]:
-        """Return an environment with nothing of the caller's: no account, no proxy, no PYTHONPATH."""
         return {
             "PATH": self._path(),
-            "HOME": str(self._folder),
-            "TMPDIR": str(self._folder),
-            "LANG": "C.UTF-8",
             "AWS_ACCESS_KEY_ID": ACCOUNT,
             "AWS_SECRET_ACCESS_KEY": "none",
             "AWS_DEFAULT_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true",
             "SAM_CLI_TELEMETRY": "0",
         }
-
-    def _tail(self) -> str:
-        if not self.log.exists():
-            return ""
-        return self.log.read_text(errors="replace")[-3000:]
-
-
-def free_port() -> int:
-    """Return a port of loopback that is free now; somebody may take it before it is opened."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def is_complaint(line: str, complaining: Sequence[str]) -> bool:

@@ -1,7 +1,4 @@
-"""One LocalStack that runs on behind a terminal, with the built template deployed to it.
-
-Where a container engine answers it is the ordinary image, started by compose; else it is our own.
-"""
+"""One LocalStack that runs on behind a terminal, with the built template deployed to it."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import sys
 from contextlib import ExitStack
 
 from plimsoll_testbed.rigs.background import Background, Running
-from plimsoll_testbed.rigs.localstack.composed import ComposedLocalStack, engine_answers
 from plimsoll_testbed.rigs.localstack.localstack import LocalStack
 from plimsoll_testbed.rigs.workbench import Workbench
 
@@ -35,8 +31,7 @@ def start(bench: Workbench) -> Running:
 
 
 def _started(exits: ExitStack) -> Running:
-    kind = ComposedLocalStack if engine_answers() else LocalStack
-    localstack = exits.enter_context(kind())
+    localstack = exits.enter_context(LocalStack())
     localstack.deploy(AcceptDrills="true", Size="small")
     return Running(pid=os.getpid(), url=localstack.url, log=str(localstack.log))
 

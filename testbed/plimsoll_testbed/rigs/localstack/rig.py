@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from plimsoll_testbed.rigs.emulated.clusters import HollowClusters
-from plimsoll_testbed.rigs.emulated.rig import play
+from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.localstack.localstack import LocalStack
 from plimsoll_testbed.rigs.registry import Rig
+from plimsoll_testbed.rigs.run import rig_of_runs
 
-run: Rig = partial(play, clusters=HollowClusters, emulators=LocalStack, rig="localstack")
+run: Rig = rig_of_runs(partial(Emulation, emulators=LocalStack, rig="localstack"))

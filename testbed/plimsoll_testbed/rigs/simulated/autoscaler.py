@@ -90,7 +90,6 @@ def in_process(
     """Return the autoscaler of a hollow cluster, in the drill's own time."""
     transport = SimulatedTransport(
         cluster=rig_cluster.cluster,
-        name=rig_cluster.name,
         user=NAME,
         wire=SimulatedNetwork(clock, api_seconds),
         clock=clock,

@@ -9,6 +9,7 @@ from functools import partial
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.notices import (
     HealthScheduledChange,
@@ -22,7 +23,7 @@ from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.scenario.events import event_of
+from plimsoll_testbed.scenario.events import HOOK, event_of
 
 _LIST = {"asg": "autoscaling:DescribeAutoScalingGroups", "eks-nodegroup": "eks:DescribeNodegroup"}
 _GROW = {"asg": "autoscaling:LaunchInstances", "eks-nodegroup": "eks:UpdateNodegroupConfig"}
@@ -66,7 +67,15 @@ class SimulatedNodeGroups:
         """
         return self._wire.to_aws(_GROW[group.kind], partial(self._grow, group, add, zone, token))
 
-    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:  # noqa: ARG002 - the port's shape
+    def heartbeat(self, hook: LifecycleHook, instance: str) -> None:  # noqa: ARG002 - a group has one
+        """Let an instance wait for its hook once more as long as the hook's timeout."""
+        self._wire.to_aws(
+            "autoscaling:RecordLifecycleActionHeartbeat",
+            lambda: self._fleet.hold(instance, None, self._clock.now()),
+        )
+        self._clock.touch(self._fleet)
+
+    def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:  # noqa: ARG002 - a group has one
         """Let an instance that is drained be terminated at once."""
         self._wire.to_aws(
             "autoscaling:CompleteLifecycleAction",
@@ -156,6 +165,11 @@ def group_of(group: Group) -> NodeGroup:
             allocatable=Resources.parse(spec.allocatable),
         ),
         launchable=spec.kind == "asg",
+        waiting=frozenset(m.id for m in group.alive if m.waits),
+        hooks=tuple(
+            LifecycleHook(group=spec.name, name=HOOK, timeout=wait, longest=100 * wait, ours=True)
+            for wait in {m.hook for m in group.alive if m.hook is not None}
+        ),
     )
 
 

@@ -24,21 +24,19 @@ class FaultInjector:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._throttling: list[tuple[datetime, FaultEntry]] = []
-        self._killing: list[tuple[datetime, FaultEntry]] = []
+        self._begun: list[tuple[datetime, FaultEntry]] = []
         self._asked = 0
         self._doomed = 0
         self._dies_after: WeakKeyDictionary[Invocation, int] = WeakKeyDictionary()
 
     def begin(self, entry: FaultEntry, now: datetime) -> None:
         """Let a fault begin; it ends by itself."""
-        faults = self._killing if entry.fault == "function-killed" else self._throttling
-        faults.append((now, entry))
+        self._begun.append((now, entry))
 
     def throttles(self, operation: str, now: datetime) -> bool:
         """Whether AWS turns this call away; `operation` as in `ec2:DescribeInstances`."""
         service = operation.partition(":")[0]
-        for entry in _lasting(self._throttling, now):
+        for entry in self._lasting("aws-throttled", now):
             if entry.service == service:
                 self._asked += 1
                 if self._draw("throttle", self._asked).random() < entry.fraction:
@@ -59,7 +57,7 @@ class FaultInjector:
         """Return after which call a run dies, None for not at all."""
         if not any(
             entry.function == invocation.name
-            for entry in _lasting(self._killing, invocation.started)
+            for entry in self._lasting("function-killed", invocation.started)
         ):
             return None
         if invocation not in self._dies_after:
@@ -71,8 +69,7 @@ class FaultInjector:
     def _draw(self, *what: object) -> random.Random:
         return random.Random("/".join(map(str, (self._seed, *what))))  # noqa: S311 - a drill
 
-
-def _lasting(faults: list[tuple[datetime, FaultEntry]], when: datetime) -> Iterator[FaultEntry]:
-    for begun, entry in faults:
-        if begun <= when < begun + entry.lasts:
-            yield entry
+    def _lasting(self, fault: str, when: datetime) -> Iterator[FaultEntry]:
+        for begun, entry in self._begun:
+            if entry.fault == fault and begun <= when < begun + entry.lasts:
+                yield entry

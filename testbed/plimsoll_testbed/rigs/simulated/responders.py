@@ -11,19 +11,27 @@ from typing import Final, Protocol, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.services.notices import Senders
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.wiring import Ports, wire
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.machines import region_of
+from plimsoll_testbed.model.stores import (
+    MemoryAnnouncer,
+    MemoryNodeIndex,
+    MemoryRegistry,
+    MemoryReports,
+)
 from plimsoll_testbed.rigs import commondrain
 from plimsoll_testbed.rigs.simulated.aws import SimulatedInstances, SimulatedNodeGroups
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.stores import (
-    SimulatedNodeIndex,
-    SimulatedRegistry,
-    SimulatedReports,
+    NODE_INDEX,
+    REGISTRY,
+    REPORTS,
     SimulatedWakeUps,
+    behind,
 )
 from plimsoll_testbed.rigs.simulated.time import EPOCH, GreenletWorkers, VirtualClock
 from plimsoll_testbed.rigs.simulated.transport import SimulatedTransport
@@ -109,30 +117,30 @@ class Plimsoll:
     def __init__(self, context: ResponderContext) -> None:
         clock, network, rig_clusters = context.clock, context.wire, context.rig_clusters
         workers = GreenletWorkers(clock)
-        self._reports = SimulatedReports(network)
+        self._reports = MemoryReports()
+        registered = MemoryRegistry([_registered(each) for each in rig_clusters.values()])
         node_groups = {
             name: SimulatedNodeGroups(rig_cluster.fleet, network, clock)
             for name, rig_cluster in rig_clusters.items()
         }
         self._services = wire(
             Ports(
-                registry=SimulatedRegistry(
-                    network, [_registered(rig_cluster) for rig_cluster in rig_clusters.values()]
-                ),
-                index=SimulatedNodeIndex(network),
+                registry=behind(network, registered, REGISTRY),
+                index=behind(network, MemoryNodeIndex(), NODE_INDEX),
                 instances=SimulatedInstances(
                     [rig_cluster.fleet for rig_cluster in rig_clusters.values()], network
                 ),
                 clusters=_Clusters(context, workers),
                 groups=lambda cluster: node_groups[cluster.name],
-                reports=self._reports,
+                reports=behind(network, self._reports, REPORTS),
+                announcer=MemoryAnnouncer(),
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 clock=clock,
                 workers=workers,
                 cluster_workers=workers,
                 telemetry=context.telemetry,
             ),
-            drills=True,
+            senders=Senders(drills=True),
         )
         self._rig_clusters = rig_clusters
 
@@ -151,7 +159,7 @@ class Plimsoll:
     def hand_in(self, measurement: Measurement) -> None:
         """Give in what stands in the store of reports."""
         for cluster in self._rig_clusters:
-            for report in reversed(self._reports.stored.list(cluster, limit=100_000)):
+            for report in reversed(self._reports.list(cluster, limit=100_000)):
                 measurement.report(report.interruption, report.reasons)
 
 
@@ -183,7 +191,6 @@ def _transport(
 ) -> SimulatedTransport:
     return SimulatedTransport(
         cluster=rig_cluster.cluster,
-        name=rig_cluster.name,
         user=user,
         wire=context.wire,
         clock=context.clock,

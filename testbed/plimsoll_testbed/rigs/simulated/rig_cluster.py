@@ -23,18 +23,19 @@ from plimsoll_testbed.scenario.scenario import ClusterSpec
 class HollowRigCluster(RigCluster):
     """One hollow cluster of a drill."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a cluster is made of
         self,
         spec: ClusterSpec,
         *,
         seed: int,
+        scheduler_seed: int = 0,
         clock: VirtualClock,
         measurement: Measurement,
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.cluster = HollowCluster(
             now=clock.now(),
-            seed=random.Random(f"{seed}/{spec.name}").getrandbits(32),  # noqa: S311 - no secret
+            seed=random.Random(f"{seed}/{spec.name}").getrandbits(32) + scheduler_seed,  # noqa: S311 - no secret
             settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
         )
         super().__init__(

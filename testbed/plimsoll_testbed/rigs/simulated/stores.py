@@ -4,72 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, Final, cast
 
-from plimsoll.domain.clusters import Cluster, IndexEntry
-from plimsoll.domain.reports import Report
-from plimsoll_testbed.model.stores import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 
+REGISTRY: Final = {
+    "get": "dynamodb:GetItem",
+    "list": "dynamodb:Scan",
+    "add": "dynamodb:PutItem",
+    "update": "dynamodb:PutItem",
+    "remove": "dynamodb:DeleteItem",
+}
+NODE_INDEX: Final = {"find": "dynamodb:BatchGetItem", "put": "dynamodb:BatchWriteItem"}
+REPORTS: Final = {"merge": "dynamodb:PutItem", "list": "dynamodb:Query"}
 
-class SimulatedRegistry:
-    """The port `Registry`; nobody registers clusters during a drill."""
 
-    def __init__(self, wire: SimulatedNetwork, clusters: Sequence[Cluster]) -> None:
+def behind[P](wire: SimulatedNetwork, port: P, operations: Mapping[str, str]) -> P:
+    """Return a port whose every call takes the time of a call to AWS, and is counted as one.
+
+    Args:
+        wire: the way to AWS.
+        port: in memory; what calls it past the wire costs nothing.
+        operations: its methods, and what each asks of AWS.
+    """
+    return cast("P", _Behind(wire, port, operations))
+
+
+class _Behind:
+    def __init__(self, wire: SimulatedNetwork, port: object, operations: Mapping[str, str]) -> None:
         self._wire = wire
-        self._stored = MemoryRegistry(clusters)
+        self._port = port
+        self._operations = operations
 
-    def get(self, name: str) -> Cluster | None:
-        """Return a cluster, or None when nobody registered it."""
-        return self._wire.to_aws("dynamodb:GetItem", partial(self._stored.get, name))
-
-    def list(self) -> Sequence[Cluster]:
-        """Return all clusters, by name."""
-        return self._wire.to_aws("dynamodb:Scan", self._stored.list)
-
-    def add(self, cluster: Cluster) -> None:
-        """Add a cluster."""
-        self._wire.to_aws("dynamodb:PutItem", partial(self._stored.add, cluster))
-
-    def update(self, cluster: Cluster) -> None:
-        """Replace what is known of a cluster."""
-        self._wire.to_aws("dynamodb:PutItem", partial(self._stored.update, cluster))
-
-    def remove(self, name: str) -> None:
-        """Remove a cluster."""
-        self._wire.to_aws("dynamodb:DeleteItem", partial(self._stored.remove, name))
-
-
-class SimulatedNodeIndex:
-    """The port `NodeIndex`."""
-
-    def __init__(self, wire: SimulatedNetwork) -> None:
-        self._wire = wire
-        self._stored = MemoryNodeIndex()
-
-    def find(self, instances: Sequence[str]) -> Mapping[str, IndexEntry]:
-        """Return the entries that exist."""
-        return self._wire.to_aws("dynamodb:BatchGetItem", partial(self._stored.find, instances))
-
-    def put(self, entries: Sequence[IndexEntry]) -> None:
-        """Write entries; the newest `seen` wins."""
-        self._wire.to_aws("dynamodb:BatchWriteItem", partial(self._stored.put, entries))
-
-
-class SimulatedReports:
-    """The port `Reports`."""
-
-    def __init__(self, wire: SimulatedNetwork) -> None:
-        self._wire = wire
-        self.stored = MemoryReports()
-        """Read by the rig when all is over, at no cost."""
-
-    def merge(self, report: Report) -> Report:
-        """Merge into what is stored under the same interruption, and return the result."""
-        return self._wire.to_aws("dynamodb:PutItem", partial(self.stored.merge, report))
-
-    def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
-        """Return the newest reports of a cluster, newest first."""
-        return self._wire.to_aws("dynamodb:Query", partial(self.stored.list, cluster, limit))
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation, method = self._operations[name], getattr(self._port, name)
+        return lambda *given: self._wire.to_aws(operation, partial(method, *given))
 
 
 class SimulatedWakeUps:

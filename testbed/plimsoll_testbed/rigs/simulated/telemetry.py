@@ -24,6 +24,7 @@ class DrillTelemetry:
         """Say it as a warning."""
         self._say(f"warning: {sentence(message, facts)}")
 
-    def count(self, metric: Metric, value: float = 1) -> None:
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
         """Add to a metric."""
-        self.metrics[metric] += value  # type: ignore[assignment] # Counter adds floats as well
+        if cluster is None:
+            self.metrics[metric] += value  # type: ignore[assignment] # Counter adds floats as well

@@ -55,8 +55,7 @@ class Timeline:
     queue: TakesEvents
     measurement: Measurement
     say: Callable[[str], None]
-    fault_injector: InjectsFaults | None = None
-    """Plays faults of functions and AWS; None where the rig cannot."""
+    fault_injector: InjectsFaults
     doubled: bool = False
     """Whether every notice comes twice, fault or no fault."""
     errors: list[Exception] = field(default_factory=list)
@@ -126,10 +125,8 @@ class Timeline:
             case "notices-lost" | "notices-delayed" | "notices-duplicated":
                 self._disturbing.append(entry)
                 self.clock.at(now + entry.lasts, partial(self._disturbing.remove, entry))
-            case "function-killed" | "aws-throttled" if self.fault_injector is not None:
+            case _:  # of functions or AWS; what no part of this rig plays was refused before
                 self.fault_injector.begin(entry, now)
-            case _:  # capabilities refuses such a scenario before anything starts
-                raise ValueError(f"this rig cannot play the fault {entry.fault}")
         self.clock.at(now + entry.lasts, partial(self.say, f"fault {entry.fault} ends"))
 
     def _notices(self, number: int, entry: NoticeEntry) -> None:
@@ -152,7 +149,10 @@ class Timeline:
             machine.notices.append((entry.notice, now))
             self._send(json.dumps(event))
         if goes is not None:
-            rig_cluster.fleet.end(machine.id, goes)
+            if entry.notice == "lifecycle-terminate":
+                rig_cluster.fleet.hold(machine.id, entry.goes_after, now)
+            else:
+                rig_cluster.fleet.end(machine.id, goes)
             self.clock.touch(rig_cluster.fleet)
 
     def _send(self, body: str) -> None:

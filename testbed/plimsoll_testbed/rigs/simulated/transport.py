@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from plimsoll.adapters.kubernetes.transport import Response
-from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 
@@ -22,7 +22,6 @@ class SimulatedTransport:
     """The port `Transport`, for one program that talks to one cluster."""
 
     cluster: HollowCluster
-    name: str
     user: str
     """The program's user agent."""
     wire: SimulatedNetwork
@@ -45,20 +44,10 @@ class SimulatedTransport:
             Temporary: the API server is down, or too slow.
         """
         sent = None if body is None else json.loads(json.dumps(body))
+        hollow = HollowTransport(self.cluster, self.clock, user=self.user)
 
         def act() -> Response:
-            try:
-                answer = self.cluster.handle(
-                    method,
-                    path,
-                    query,
-                    sent,
-                    content_type or "application/json",
-                    now=self.clock.now(),
-                    user=self.user,
-                )
-            except ConnectionRefusedError as error:
-                raise Temporary(f"cluster {self.name}: {method} {path}: {error}") from error
+            answer = hollow.call(method, path, query=query, body=sent, content_type=content_type)
             if method != "GET":
                 self.clock.touch(self.cluster)
             return answer

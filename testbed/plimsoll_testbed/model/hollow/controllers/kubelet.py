@@ -38,6 +38,8 @@ STARTUP = "drill.plimsoll.dev/startup"
 STOP = "drill.plimsoll.dev/stop"
 NEVER_READY = "drill.plimsoll.dev/never-ready"
 RUN = "drill.plimsoll.dev/run"
+USAGE = "drill.plimsoll.dev/usage"
+"""The share of its CPU request that a pod uses, as an autoscaler is told it: `70%`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

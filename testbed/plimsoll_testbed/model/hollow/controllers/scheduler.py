@@ -22,7 +22,7 @@ from typing import ClassVar, assert_never, override
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.objects import parse_claim, parse_node, parse_pod
+from plimsoll.domain.objects import parse_claim, parse_node, parse_pod, parse_volume
 from plimsoll.domain.pods import Pod
 from plimsoll_testbed.model.hollow.conditions import (
     condition,
@@ -86,7 +86,8 @@ class Scheduler(Controller[tuple[str, Key]]):
                 if obj is not None:
                     volume = look(obj, "spec", "volumeName", default="")
                     bound = self.store.get("persistentvolumes", "", volume)
-                    self._snapshot.set_claim(parse_claim(obj, bound))
+                    claim = parse_claim(obj)
+                    self._snapshot.set_claim(claim.on(parse_volume(bound)) if bound else claim)
             case _:
                 self._retry = True
 

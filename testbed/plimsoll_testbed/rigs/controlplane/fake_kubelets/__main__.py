@@ -18,7 +18,7 @@ from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.metrics import Metrics
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import settings_of
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import SETTINGS, STOPPED
 from plimsoll_testbed.rigs.follower import Follower, Hears
 
 
@@ -26,10 +26,9 @@ def main() -> None:
     """Play until standard input ends."""
     threading.excepthook = _give_up
     kubeconfig = Path(sys.argv[1])
-    told = json.loads(sys.stdin.readline())
+    settings = SETTINGS.validate_json(sys.stdin.readline())
     transport, _ = load(kubeconfig)
     loop = Loop(transport)
-    settings = settings_of(told)
     kubelets = WatchedKubelets(loop, settings, stopped=_tell)
     metrics = Metrics(loop, kubeconfig.parent.parent / "certificates")
     metrics.start()
@@ -78,7 +77,7 @@ def _give_up(failed: threading.ExceptHookArgs) -> None:
 
 
 def _tell(stopped: PodStopped) -> None:
-    _say({"pod": stopped.pod, "how": stopped.how, "at": stopped.at.isoformat()})
+    _say(STOPPED.dump_python(stopped, mode="json"))
 
 
 def _say(words: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.model.hollow.timers import Timers
+from plimsoll_testbed.rigs.controlplane.users import FAKE_KUBELETS
 
 WRITERS: Final = 8
 AGAIN: Final = timedelta(seconds=0.25)
@@ -93,7 +94,11 @@ class Loop:
             return None
         try:
             answer = self._api.call(
-                write.method, write.path, body=write.body, content_type=write.content_type
+                write.method,
+                write.path,
+                query={"fieldManager": FAKE_KUBELETS},
+                body=write.body,
+                content_type=write.content_type,
             )
         except Temporary:
             answer = None

@@ -29,6 +29,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.quantities import parse_quantity
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.conditions import is_finished
+from plimsoll_testbed.model.hollow.controllers.kubelet import USAGE
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.queries import parse_labels
 from plimsoll_testbed.model.hollow.stamps import stamp
@@ -36,7 +37,6 @@ from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop, Write
 
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"
-USAGE: Final = "drill.plimsoll.dev/usage"
 USED: Final = "10%"
 _PERCENT: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?)%")
 _ROOT: Final = f"/apis/{GROUP}/{VERSION}"

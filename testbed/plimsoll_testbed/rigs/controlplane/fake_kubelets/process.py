@@ -11,19 +11,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.state import PodStopped
-from plimsoll_testbed.rigs.controlplane.supervised import tail_of
+from plimsoll_testbed.rigs.supervised import tail_of
 
-PLAYED: Final = ("pod_startup", "pod_stop", "volume_attach", "volume_detach")
-"""The fields of `Settings` that the fake kubelets read; all else is real controllers' business."""
+SETTINGS: Final = TypeAdapter(Settings)
+STOPPED: Final = TypeAdapter(PodStopped)
 ANSWER_SECONDS: Final = 60.0
 """They may still be starting, on a busy machine."""
 _POLL_SECONDS: Final = 0.5
@@ -51,7 +51,7 @@ class FakeKubelets:
         self._log = log
         self._heard = heard
         self._kubeconfig = kubeconfig
-        self._settings = _seconds(settings)
+        self._settings = settings
         self._process: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._listen, name="fake kubelets", daemon=True)
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class FakeKubelets:
                 text=True,
                 start_new_session=True,  # Ctrl-C is for the starter
             )
-        self._say(self._settings)
+        self._say(SETTINGS.dump_python(self._settings, mode="json"))
         self._thread.start()
 
     def vanish(self, node: str) -> None:
@@ -129,16 +129,4 @@ class FakeKubelets:
                     self._vanished.add(said["vanished"])
                     self._answered.notify_all()
             else:
-                at = datetime.fromisoformat(said["at"])
-                self._heard(PodStopped(pod=said["pod"], how=said["how"], at=at))
-
-
-def _seconds(settings: Settings) -> dict[str, float]:
-    """Return what is played here of a cluster's settings, as JSON has it."""
-    return {name: getattr(settings, name).total_seconds() for name in PLAYED}
-
-
-def settings_of(seconds: Mapping[str, float]) -> Settings:
-    """Return settings from what `_seconds` made of them; the rest has its defaults."""
-    spans: Any = {name: timedelta(seconds=value) for name, value in seconds.items()}
-    return replace(Settings(), **spans)
+                self._heard(STOPPED.validate_python(said))
