@@ -6,6 +6,7 @@ a responder does is ever declared.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from plimsoll.domain.objects import parse_budget, parse_selector
 from plimsoll.domain.selectors import matches
 from plimsoll.domain.workloads import Budget
 from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
+from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 from plimsoll_testbed.scenario.scenario import ScaleEntry
 
@@ -44,6 +46,8 @@ class Declared:
         self.workload_metrics: dict[WorkloadId, WorkloadMetrics] = {}
         self._budgets: dict[tuple[str, str, str], Budget] = {}
         self._autoscalers: dict[tuple[str, str, str], Held] = {}
+        self._owned: defaultdict[WorkloadId, set[str]] = defaultdict(set)
+        """By custom resource: the names of its Pods."""
 
     def declare(
         self, now: datetime, cluster: str, objects: Iterable[Mapping[str, Any]], *, measured: bool
@@ -68,13 +72,17 @@ class Declared:
             metrics = metrics_of(cluster, body)
             if metrics is None:
                 continue
+            owned = body["kind"] == "Pod" and metrics.counted
+            if owned:
+                self._owned[metrics.id].add(metadata["name"])
+                metrics.declared = len(self._owned[metrics.id])
             known = self.workload_metrics.get(metrics.id)
             if known is None:
                 self.workload_metrics[metrics.id] = metrics
                 metrics.since = now if measured else None
                 continue
             known.redeclare(now, metrics)
-            if "replicas" in body["spec"] or metrics.id[2] in LISTED:
+            if "replicas" in body["spec"] or owned or metrics.id[2] in LISTED:
                 known.declared = metrics.declared
         self._settle(now)
 
@@ -132,8 +140,10 @@ def metrics_of(cluster: str, body: Mapping[str, Any]) -> WorkloadMetrics | None:
         rolling = spec.get("strategy", {}).get("rollingUpdate") or {}
     template = body if kind == "Pod" else spec.get("template", {})
     replicas = _parallel(spec) if kind == "Job" else spec.get("replicas", 1)
+    owner = controller_of(dict(body)) if kind == "Pod" else None  # a custom resource
+    kind, name = (kind, metadata["name"]) if owner is None else (owner["kind"], owner["name"])
     return WorkloadMetrics(
-        id=(cluster, metadata.get("namespace", "default"), kind, metadata["name"]),
+        id=(cluster, metadata.get("namespace", "default"), kind, name),
         selector=parse_selector(spec.get("selector", {})),
         labels=template.get("metadata", {}).get("labels", {}),
         declared=replicas,

@@ -85,12 +85,13 @@ def _late_cordons(expect: Expect, figures: Figures) -> Iterator[str]:
         return
     within = expect.cordoned_within.total_seconds()
     for node in figures.nodes:
-        if node.noticed is None or node.instance not in figures.with_deadline:
+        told = figures.with_deadline.get(node.instance)
+        if told is None:
             continue
         if node.cordoned is None:
             yield f"cordonedWithin: {node.name} was never cordoned"
-        elif round(node.cordoned - node.noticed, 3) > within:
+        elif round(node.cordoned - told, 3) > within:
             yield (
-                f"cordonedWithin: {node.name} was cordoned {node.cordoned - node.noticed:.3g} s "
+                f"cordonedWithin: {node.name} was cordoned {node.cordoned - told:.3g} s "
                 f"after its notice, expected within {words(expect.cordoned_within)}"
             )

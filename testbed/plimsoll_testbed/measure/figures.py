@@ -7,7 +7,7 @@ are held against these rounded figures, so that what is shown is what was judged
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -96,8 +96,8 @@ class Figures:
     settled: bool
     workloads: tuple[WorkloadFigures, ...]
     nodes: tuple[NodeFigures, ...]
-    with_deadline: frozenset[str]
-    """Instances that had a deadline."""
+    with_deadline: Mapping[str, float]
+    """Instance with a deadline -> when the notice that set it was sent."""
     capacity: tuple[GroupFigures, ...]
     totals: Totals
 
@@ -139,7 +139,9 @@ def figures(  # noqa: PLR0913 - all that was measured
         settled=settled,
         workloads=rows,
         nodes=tuple(_node(node, zero) for node in listed),
-        with_deadline=frozenset(node.instance for node in listed if node.deadline is not None),
+        with_deadline={
+            n.instance: told for n in listed if (told := _since(zero, n.told)) is not None
+        },
         capacity=tuple(_group(group, zero, end) for group in held),
         totals=_totals(counted, rows, listed, cost=_cost(held, end, spot_price)),
     )

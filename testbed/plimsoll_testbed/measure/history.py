@@ -1,8 +1,7 @@
 """Keeps what the figures of a drill add up: how counts went over time, and what was said when.
 
-A recorder hears from `measure.py` what it measures anyway. Most drills need sums only, so the plain
-`Recorder` keeps nothing and costs next to nothing; `History` keeps what a page is drawn from. What
-happened before time 0 is kept as the state at time 0, and of one instant only the last state counts.
+It hears from `measure.py` what that measures anyway, and a page is drawn from it. What happened
+before time 0 is kept as the state at time 0, and of one instant only the last state counts.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple, override
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from plimsoll_testbed.measure.lines import Line, Log
 from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
@@ -65,32 +64,7 @@ class NodeTrack:
     loads: list[Load] = field(default_factory=list)
 
 
-class Recorder:
-    """Keeps nothing."""
-
-    def begin(self, now: datetime, workload_metrics: Iterable[WorkloadMetrics]) -> None:
-        """Take in that this is time 0."""
-
-    def counts(self, now: datetime, metrics: WorkloadMetrics) -> None:
-        """Take in that a workload's counts may have changed."""
-
-    def launched(self, now: datetime, cluster: str, group: str, instance: str, node: str) -> None:
-        """Take in that an instance runs."""
-
-    def joined(self, now: datetime, instance: str) -> None:
-        """Take in that the node of an instance was seen; the first time counts."""
-
-    def load(self, now: datetime, instance: str, pods: int) -> None:
-        """Take in how many pods are on an instance."""
-
-    def pod(self, uid: str, name: str, metrics: WorkloadMetrics | None) -> None:
-        """Take in whose pod one is; None: it counts nowhere."""
-
-    def fate(self, now: datetime, fate: Fate, uid: str, instance: str | None) -> None:
-        """Take in how a pod ends."""
-
-
-class History(Recorder):
+class History:
     """What happened in one drill."""
 
     def __init__(self) -> None:
@@ -104,14 +78,14 @@ class History(Recorder):
         """Of the pods, by `namespace/name`; clusters may share a name, and then the last counts."""
         self._pods: dict[str, tuple[str, WorkloadId]] = {}
 
-    @override
     def begin(self, now: datetime, workload_metrics: Iterable[WorkloadMetrics]) -> None:
+        """Take in that this is time 0."""
         self._zero = now
         for metrics in workload_metrics:
             self.counts(now, metrics)
 
-    @override
     def counts(self, now: datetime, metrics: WorkloadMetrics) -> None:
+        """Take in that a workload's counts may have changed."""
         if not metrics.counted:
             return
         newer = Level(self._at(now), len(metrics.ready), metrics.bound, metrics.bound_floor)
@@ -121,34 +95,34 @@ class History(Recorder):
         if not levels or levels[-1][1:] != newer[1:]:
             levels.append(newer)
 
-    @override
     def launched(self, now: datetime, cluster: str, group: str, instance: str, node: str) -> None:
+        """Take in that an instance runs."""
         self.nodes[instance] = NodeTrack(
             cluster=cluster, name=node, instance=instance, group=group, launched=self._at(now)
         )
 
-    @override
     def joined(self, now: datetime, instance: str) -> None:
+        """Take in that the node of an instance was seen; the first time counts."""
         track = self.nodes[instance]
         if track.joined is None:
             track.joined = self._at(now)
 
-    @override
     def load(self, now: datetime, instance: str, pods: int) -> None:
+        """Take in how many pods are on an instance."""
         loads, at = self.nodes[instance].loads, self._at(now)
         if loads and loads[-1].seconds == at:
             loads.pop()
         if not loads or loads[-1].pods != pods:
             loads.append(Load(at, pods))
 
-    @override
     def pod(self, uid: str, name: str, metrics: WorkloadMetrics | None) -> None:
+        """Take in whose pod one is; None: it counts nowhere."""
         if metrics is not None:
             self._pods[uid] = (name, metrics.id)
             self.owners[f"{metrics.id[1]}/{name}"] = metrics.id
 
-    @override
     def fate(self, now: datetime, fate: Fate, uid: str, instance: str | None) -> None:
+        """Take in how a pod ends."""
         if self._zero is not None and uid in self._pods:
             pod, workload = self._pods[uid]
             self.fates.append(

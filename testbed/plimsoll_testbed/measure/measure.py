@@ -21,7 +21,7 @@ from plimsoll.domain import names
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.measure.declared import Declared
 from plimsoll_testbed.measure.figures import Figures, figures
-from plimsoll_testbed.measure.history import Recorder
+from plimsoll_testbed.measure.history import History
 from plimsoll_testbed.measure.node_metrics import GroupMetrics, NodeMetrics
 from plimsoll_testbed.measure.workload_metrics import (
     PodMetrics,
@@ -35,6 +35,8 @@ from plimsoll_testbed.scenario.scenario import ScaleEntry
 
 JITTER = timedelta(milliseconds=250)
 """On wall-clock rigs a stop is seen this much early or late; no grace period is that short."""
+FORESEEN = timedelta(seconds=15)
+"""Who is told less time ahead that an instance goes can save no pod of it."""
 
 
 @dataclass(slots=True)
@@ -46,10 +48,10 @@ class _Pods:
 
 
 class Measurement:
-    """The observer of one drill. A recorder is told what it sees; by default it keeps nothing."""
+    """The observer of one drill; it tells a history what it sees."""
 
-    def __init__(self, recorder: Recorder | None = None) -> None:
-        self._recorder = recorder or Recorder()
+    def __init__(self, history: History | None = None) -> None:
+        self._history = history or History()
         self.started: datetime | None = None
         self._declared = Declared()
         self.nodes: dict[str, NodeMetrics] = {}
@@ -99,11 +101,11 @@ class Measurement:
             metrics.begin(now)
         for group in self.groups.values():
             group.begin(now)
-        self._recorder.begin(now, self.workload_metrics.values())
+        self._history.begin(now, self.workload_metrics.values())
 
     def _record(self, now: datetime) -> None:
         for metrics in self.workload_metrics.values():
-            self._recorder.counts(now, metrics)
+            self._history.counts(now, metrics)
 
     # What the API server shows.
 
@@ -122,7 +124,7 @@ class Measurement:
             self._move(now, cluster, seen, was_on if was_there else None)
         if seen.metrics is not None:
             seen.metrics.set_ready(now, uid, ready=seen.ready)
-            self._recorder.counts(now, seen.metrics)
+            self._history.counts(now, seen.metrics)
 
     def pod_removed(self, now: datetime, cluster: str, pod: Mapping[str, Any]) -> None:
         """Take in that a pod is no longer in the API; `pod` is its last state."""
@@ -136,7 +138,7 @@ class Measurement:
         self._count_cut(now, cluster, seen)
         if seen.metrics is not None:
             seen.metrics.set_ready(now, uid, ready=False)
-            self._recorder.counts(now, seen.metrics)
+            self._history.counts(now, seen.metrics)
         if seen.occupies:
             self._move(now, cluster, seen, seen.node, removed=True)
 
@@ -144,7 +146,7 @@ class Measurement:
         """Take in a node that was added or changed: it may have been cordoned."""
         metrics = self._node(cluster, node["metadata"]["name"])
         if metrics is not None:
-            self._recorder.joined(now, metrics.instance)
+            self._history.joined(now, metrics.instance)
             if node.get("spec", {}).get("unschedulable"):
                 metrics.cordon(now)
 
@@ -154,7 +156,7 @@ class Measurement:
         stop = (metadata.get("annotations") or {}).get(STOP)
         default = self._stop.get(cluster, timedelta(seconds=3))
         metrics = self._workload(cluster, metadata, owner)
-        self._recorder.pod(metadata["uid"], metadata["name"], metrics)
+        self._history.pod(metadata["uid"], metadata["name"], metrics)
         return PodMetrics(
             uid=metadata["uid"],
             metrics=metrics,
@@ -206,7 +208,7 @@ class Measurement:
         seen.metrics.evicted += seen.evicted
         seen.metrics.replaced_first += seen.replaced
         if seen.evicted:
-            self._recorder.fate(now, "evicted", seen.uid, metrics.instance if metrics else None)
+            self._history.fate(now, "evicted", seen.uid, metrics.instance if metrics else None)
 
     def _count_cut(self, now: datetime, cluster: str, seen: PodMetrics) -> None:
         """Count a pod that was stopped before its own grace period, and itself, were done."""
@@ -220,7 +222,7 @@ class Measurement:
             metrics = self._node(cluster, seen.node)
             if metrics is not None:
                 metrics.cut_short += 1
-            self._recorder.fate(now, "cut short", seen.uid, metrics.instance if metrics else None)
+            self._history.fate(now, "cut short", seen.uid, metrics.instance if metrics else None)
 
     def _move(
         self,
@@ -245,7 +247,7 @@ class Measurement:
             if metrics is not None:
                 pods = len(on_node.get(str(name), ()))
                 metrics.occupy(now, pods)
-                self._recorder.load(now, metrics.instance, pods)
+                self._history.load(now, metrics.instance, pods)
 
     def _node(self, cluster: str, name: str | None) -> NodeMetrics | None:
         if name is None:
@@ -263,7 +265,7 @@ class Measurement:
             cluster=cluster, name=node, instance=instance, group=group, zone=zone
         )
         self._instance_at[cluster, node] = instance
-        self._recorder.launched(now, cluster, group, instance, node)
+        self._history.launched(now, cluster, group, instance, node)
         self.groups[cluster, group].start(now, instance)
 
     def capacity_asked(self, now: datetime, cluster: str, group: str) -> None:
@@ -286,13 +288,16 @@ class Measurement:
         pods = self._pods.get(metrics.cluster, _Pods())
         for uid in sorted(pods.on_node.get(metrics.name, ())):
             seen = pods.known[uid]
+            if seen.metrics is not None:
+                seen.metrics.vanish(now, uid)
             if seen.running and not seen.killed and not seen.stopped_by(now):
                 seen.killed = True
                 if self.started is not None:
                     metrics.killed += 1
-                    self._recorder.fate(now, "killed", uid, instance)
+                    self._history.fate(now, "killed", uid, instance)
                     if seen.metrics is not None:
                         seen.metrics.kill(seen)
+                        seen.metrics.unforeseen += now - (metrics.told or now) < FORESEEN
         metrics.gone = now
         self.groups[metrics.cluster, metrics.group].stop(now, instance)
 

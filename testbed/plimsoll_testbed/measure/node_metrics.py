@@ -21,6 +21,8 @@ class NodeMetrics:
     """Its most urgent notice; `none` for an instance that ends without one."""
     deadline: datetime | None = None
     """When it goes, as far as is known."""
+    told: datetime | None = None
+    """When that was said. An instance that goes without a word is told at that very moment."""
     noticed: datetime | None = None
     cordoned: datetime | None = None
     empty: datetime | None = None
@@ -40,8 +42,8 @@ class NodeMetrics:
             self.empty = None if pods else now
         if self.kind is None or self._rank(kind, deadline) < self._rank(self.kind, self.deadline):
             self.kind = kind
-        if deadline is not None:
-            self.deadline = deadline if self.deadline is None else min(deadline, self.deadline)
+        if deadline is not None and (self.deadline is None or deadline < self.deadline):
+            self.deadline, self.told = deadline, now
 
     @staticmethod
     def _rank(kind: str, deadline: datetime | None) -> tuple[bool, float, int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from plimsoll.domain.floors import ready_floor, runs_twice
 from plimsoll.domain.pods import Selector
-from plimsoll_testbed.scenario.kinds import COUNTED
+from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 
 type WorkloadId = tuple[str, str, str, str]
 """Cluster, namespace, kind and name."""
@@ -113,7 +113,13 @@ class WorkloadMetrics:
     below_replicas: timedelta = _ZERO
     lost: timedelta = _ZERO
     at_zero: timedelta = _ZERO
+    vanished: set[str] = field(default_factory=set)
+    """Pods whose instance is gone: until the node is found dead their Ready condition says true."""
+    unserved: timedelta = _ZERO
+    """Time at zero, and with no Ready pod but vanished ones."""
     killed: int = 0
+    unforeseen: int = 0
+    """Of those killed, how many went with an instance whose end was not told in time."""
     cut_short: int = 0
     evicted: int = 0
     replaced_first: int = 0
@@ -121,7 +127,7 @@ class WorkloadMetrics:
     @property
     def counted(self) -> bool:
         """Whether its ready pods are measured."""
-        return self.id[2] in COUNTED
+        return self.id[2] not in LISTED
 
     @property
     def twice(self) -> bool:
@@ -133,8 +139,9 @@ class WorkloadMetrics:
         self.advance(now)
         self.floor = 0
         if self.counted:
+            kind = self.id[2] if self.id[2] in COUNTED else "StatefulSet"  # may miss one
             self.floor = ready_floor(
-                self.id[2],
+                kind,
                 self.replicas,
                 self.strategy,
                 self.max_unavailable,
@@ -192,6 +199,8 @@ class WorkloadMetrics:
             self.lost += elapsed * (self.bound - ready)
             if ready == 0:
                 self.at_zero += elapsed
+        if self.bound and self.ready <= self.vanished:
+            self.unserved += elapsed
         if ready < self.bound_floor:
             self.below_floor += elapsed
 
@@ -200,6 +209,11 @@ class WorkloadMetrics:
         if self.since is not None and self.counted and self.bound > 0:
             ready = len(self.ready)
             self.min_ready = ready if self.min_ready is None else min(self.min_ready, ready)
+
+    def vanish(self, now: datetime, uid: str) -> None:
+        """Take in that the instance of a pod is gone."""
+        self.advance(now)
+        self.vanished.add(uid)
 
     def kill(self, pod: PodMetrics) -> None:
         """Take in that a pod went down with its instance: it did not leave by any other way."""

@@ -19,9 +19,10 @@ from rich.text import Text
 
 from plimsoll_testbed.measure.lines import Line, Log
 from plimsoll_testbed.measure.listening import Progress
+from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.measure.sentences import routine
 from plimsoll_testbed.measure.snapshot import Snapshot
-from plimsoll_testbed.output.screen import Other, Screen, workload_name
+from plimsoll_testbed.output.screen import Screen, workload_name
 
 POLL_SECONDS: Final = 0.2
 """Seconds between two snapshots on a terminal."""
@@ -50,7 +51,7 @@ class LiveView(AbstractContextManager["LiveView"]):
         console: Console,
         title: str,
         *,
-        others: Sequence[Other] = (),
+        others: Sequence[Report] = (),
         pace: float = 0,
         kept: bool = True,
         lines: Literal["none", "news", "all"] = "news",

@@ -7,7 +7,7 @@ leaves out quiet rows first, and says how many.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll_testbed.measure.lines import Line
+from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.measure.snapshot import NodeSnapshot, Snapshot, WorkloadSnapshot
 
 WIDE: Final = 110
@@ -52,16 +53,6 @@ _ASCII: Final = Signs(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Other:
-    """How another responder fared in the same drill, which is over."""
-
-    responder: str
-    lost: float
-    at_zero: float
-    killed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
     """One drawing."""
 
@@ -70,7 +61,8 @@ class Screen:
     of_seconds: float = 0.0
     """When the drill ends at the latest; 0 if that is not known."""
     lines: Sequence[Line] = ()
-    others: Sequence[Other] = ()
+    others: Sequence[Report] = ()
+    """How other responders fared in the same drill, which is over."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw it as large as it may be."""
@@ -105,16 +97,20 @@ class Screen:
         table = _grid(9, 6, 7, 6, right=(1, 2, 3))
         table.add_row(*(Text(t, style="dim") for t in ("in all", "lost", "at zero", "killed")))
         workloads = self.snapshot.workloads
-        mine = Other(
-            responder="here",
-            lost=sum(w.lost for w in workloads),
-            at_zero=sum(w.at_zero for w in workloads),
-            killed=sum(w.killed for w in workloads),
-        )
-        for other in (mine, *self.others):
-            name = Text(other.responder, style="bold" if other is mine else "")
-            table.add_row(name, f"{other.lost:,.0f}", f"{other.at_zero:.0f} s", str(other.killed))
+        here = {
+            "ready_replica_seconds_lost": sum(w.lost for w in workloads),
+            "seconds_at_zero": sum(w.at_zero for w in workloads),
+            "pods_killed": sum(w.killed for w in workloads),
+        }
+        table.add_row(Text("here", style="bold"), *_felt(here))
+        for other in self.others:
+            table.add_row(other["responder"], *_felt(other["totals"]))
         yield table
+
+
+def _felt(totals: Mapping[str, float]) -> Sequence[str]:
+    lost, zero = totals["ready_replica_seconds_lost"], totals["seconds_at_zero"]
+    return f"{lost:,.0f}", f"{zero:.0f} s", str(totals["pods_killed"])
 
 
 def pods_bar(node: NodeSnapshot, signs: Signs) -> Text:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from plimsoll_testbed.storms.compare import Other, Worse
 from plimsoll_testbed.storms.draw import draw_storm, storm_by
 from plimsoll_testbed.storms.files import read_storm, write_storm
 from plimsoll_testbed.storms.model import Storm
@@ -8,9 +9,11 @@ from plimsoll_testbed.storms.shrink import shrink
 from plimsoll_testbed.storms.watch import Violation
 
 __all__ = [
+    "Other",
     "Storm",
     "StormResult",
     "Violation",
+    "Worse",
     "draw_storm",
     "play_kept",
     "play_storm",

@@ -8,15 +8,20 @@ same code takes a `Random` that Hypothesis drives, and then a failing test gets 
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from typing import Final
 
+from plimsoll_testbed.model.durations import Span
+from plimsoll_testbed.model.nodegroups import GroupKind, NodeGroupSpec
 from plimsoll_testbed.storms.chance import chance
 from plimsoll_testbed.storms.draw_timelines import draw_timeline
 from plimsoll_testbed.storms.draw_workloads import draw_workloads
-from plimsoll_testbed.storms.model import Group, Storm
+from plimsoll_testbed.storms.model import Storm
 
 SMALL: Final = 0.4
 """The share of storms that are small enough for the oracle."""
+RIVAL: Final = 0.5
+"""The share of storms in which a rival acts."""
 ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 
@@ -38,27 +43,33 @@ def storm_by(rnd: random.Random, *, seed: int, small: bool | None = None) -> Sto
     groups = draw_groups(rnd, small=few)
     workloads = draw_workloads(rnd, groups, small=few)
     events = draw_timeline(rnd, groups, workloads, small=few)
-    return Storm(seed=seed, groups=groups, workloads=workloads, events=events)
+    rivals = tuple(name for name in ("gitops", "hpa") if chance(rnd, RIVAL))
+    return Storm(seed=seed, groups=groups, workloads=workloads, events=events, rivals=rivals)
 
 
-def draw_groups(rnd: random.Random, *, small: bool) -> tuple[Group, ...]:
+def draw_groups(rnd: random.Random, *, small: bool) -> tuple[NodeGroupSpec, ...]:
     """Draw an on-demand group and some of spot, over up to three zones; some cannot grow."""
     zones = ZONES[: rnd.randint(1, 3)]
     spots = 1 if small else rnd.randint(1, 3)
     return tuple(_group(rnd, zones, number, small=small) for number in range(1 + spots))
 
 
-def _group(rnd: random.Random, zones: tuple[str, ...], number: int, *, small: bool) -> Group:
+def _group(
+    rnd: random.Random, zones: tuple[str, ...], number: int, *, small: bool
+) -> NodeGroupSpec:
     spot = number > 0
+    name = f"spot-{number}" if spot else "base"
     size = rnd.randint(1, 3) if small else rnd.randint(1, 8)
-    kind = rnd.choice(("asg", "asg", "asg", "eks-nodegroup", "static"))
-    return Group(
-        name=f"spot-{number}" if spot else "base",
+    kind: GroupKind = rnd.choice(("asg", "asg", "asg", "eks-nodegroup", "static"))
+    startup = timedelta(seconds=rnd.choice((20, 40, 70, 100)))
+    return NodeGroupSpec(
+        name=name,
         kind=kind,
         capacity="spot" if spot else "on-demand",
+        instance_type=f"{name}.xlarge" if spot else "m6i.xlarge",
         zones=tuple(rnd.sample(zones, rnd.randint(1, len(zones)))),
         size=size,
-        most=size if kind == "static" else size + rnd.choice((0, 2, 10, 10)),
-        startup_seconds=rnd.choice((20, 40, 70, 100)),
-        cpu=rnd.choice((2000, 4000)),
+        max=size if kind == "static" else size + rnd.choice((0, 2, 10, 10)),
+        startup=Span(least=startup, most=startup),
+        allocatable={"cpu": f"{rnd.choice((2000, 4000))}m", "memory": "16Gi", "pods": "30"},
     )

@@ -8,17 +8,24 @@ from dataclasses import replace
 from typing import Any, Final
 
 from plimsoll.domain.names import HOSTNAME, ZONE
+from plimsoll.domain.quantities import Resources
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.storms.chance import chance
-from plimsoll_testbed.storms.model import Group
-from plimsoll_testbed.storms.workload import Workload
+from plimsoll_testbed.storms.workload import CUSTOM, TARGET_PERCENT, Workload
 
 FULL: Final = 0.7
 """The share of the CPU that is requested at most when the storm starts."""
-GRACES: Final = (5, 30, 30, 60, 110, 180)
+GRACES: Final = (5, 30, 30, 60, 110, 180, 600, 1800)
 RANKED: Final = 0.15
 """The share of storms in which priorities differ."""
 HIGH: Final = 1000
-_KINDS: Final = (*["Deployment"] * 12, *["StatefulSet"] * 5, "ReplicaSet", "Job", "Pod")
+STATED: Final = 0.15
+IGNORED: Final = 0.05
+OPERATED: Final = 0.15
+"""Shares of workloads."""
+LONG: Final = 200
+"""Seconds that no notice of two minutes leaves."""
+_KINDS: Final = (*["Deployment"] * 12, *["StatefulSet"] * 5, "ReplicaSet", "Job", "Pod", CUSTOM)
 _SURGES: Final[tuple[tuple[int | str, int | str], ...]] = (
     ("25%", "25%"),
     (1, 0),
@@ -38,10 +45,10 @@ _AGENT: Final = Workload(
 
 
 def draw_workloads(
-    rnd: random.Random, groups: Sequence[Group], *, small: bool
+    rnd: random.Random, groups: Sequence[NodeGroupSpec], *, small: bool
 ) -> tuple[Workload, ...]:
     """Draw workloads that fit on these groups."""
-    headroom = int(FULL * sum(group.size * (group.cpu // 500) for group in groups))
+    headroom = int(FULL * sum(g.size * (Resources.parse(g.allocatable).cpu // 500) for g in groups))
     """In pods of half a core."""
     drawn = [_AGENT] if chance(rnd, 0.5) else []
     ranked = chance(rnd, RANKED)
@@ -67,13 +74,18 @@ def _workload(rnd: random.Random, name: str, replicas: int, cpu: int) -> Workloa
         "name": name,
         "cpu": cpu,
         "grace_seconds": grace,
-        "stop_seconds": rnd.choice((1, 3, 3, min(grace - 1, 20), grace - 1, grace + 10)),
+        "stop_seconds": rnd.choice((1, 3, 3, 3, min(grace - 1, 20), *_long(grace))),
         "startup_seconds": rnd.choice((2, 5, 15, 15, 40)),
+        "stated": chance(rnd, STATED),
+        "ignored": chance(rnd, IGNORED),
     }
     if kind in {"Job", "Pod"}:
         count = 1 if kind == "Pod" else replicas
         return Workload(replicas=count, run_seconds=rnd.choice((None, None, 120, 300)), **common)
     common |= {"replicas": replicas, "budget": _budget(rnd, replicas), **_scatter(rnd, replicas)}
+    if kind == CUSTOM:
+        return Workload(**common)
+    common["operated"] = chance(rnd, OPERATED)
     if kind == "StatefulSet":
         return Workload(volumes=chance(rnd, 0.5), parallel=chance(rnd, 0.3), **common)
     if kind == "ReplicaSet":
@@ -83,9 +95,15 @@ def _workload(rnd: random.Random, name: str, replicas: int, cpu: int) -> Workloa
         strategy=rnd.choice(("RollingUpdate", "RollingUpdate", "RollingUpdate", "Recreate")),
         max_surge=surge,
         max_unavailable=unavailable,
-        autoscaled=_bounds(rnd, replicas),
+        autoscaled=None if common["operated"] else _bounds(rnd, replicas),
+        usage_percent=rnd.choice((TARGET_PERCENT, TARGET_PERCENT * 4 // 5)),
         **common,
     )
+
+
+def _long(grace: int) -> tuple[int, int]:
+    """Return stop times that come near the grace period, or overrun it."""
+    return (grace - 1, grace + 10) if grace < LONG else (LONG, LONG)
 
 
 def _scatter(rnd: random.Random, replicas: int) -> dict[str, Any]:
@@ -98,8 +116,8 @@ def _scatter(rnd: random.Random, replicas: int) -> dict[str, Any]:
 
 
 def _bounds(rnd: random.Random, replicas: int) -> tuple[int, int] | None:
-    """Draw an autoscaler's bounds; with no metrics it holds its minimum."""
-    return rnd.choice((*[None] * 6, (replicas, replicas + 2), (1, replicas)))
+    """Draw an autoscaler's bounds. None falls below the declared count, which is measured against."""
+    return rnd.choice((None, None, (replicas, replicas + 2), (replicas, 2 * replicas)))
 
 
 def _budget(rnd: random.Random, replicas: int) -> tuple[str, int | str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
-from plimsoll_testbed.rigs.simulated.aws import group_of
+from plimsoll_testbed.rigs.simulated.aws import group_of, instance_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
@@ -54,11 +54,12 @@ def ending_of(rig_cluster: HollowRigCluster) -> Ending:
 
 def still_to_do(rig_cluster: HollowRigCluster, seen: Observation, now: datetime) -> Sequence[Step]:
     """Return what Plimsoll would do next: nothing in a calm cluster."""
-    gone = frozenset(m.id for m in rig_cluster.fleet.machine.values() if m.gone is not None)
+    instances = {m.id: instance_of(m) for m in rig_cluster.fleet.machine.values()}
     groups = tuple(
         group_of(g) for g in rig_cluster.fleet.groups.values() if g.spec.kind != "static"
     )
-    return plan_drain(seen.among(groups=groups, gone=gone), now).steps
+    seen = replace(seen.among(groups=groups, instances=instances), moved_lately=None)
+    return plan_drain(seen, now).steps
 
 
 def endings_wrong(
@@ -103,7 +104,8 @@ def _left_open(
             if not delivery.any_arrived(machine.node):
                 continue  # every notice was lost, and the instance lives: no function can know
             record = node.interruption
-            if record is None or not node.unschedulable:
+            waits = record is not None and record.cordoned is None and record.on_advice(now)
+            if record is None or not (node.unschedulable or waits):
                 yield "not-cordoned", f"{node.name} had {row.kind} and lives on uncordoned"
             elif record.deadline is not None and record.deadline < now and record.gone is None:
                 yield "left-open", f"{node.name} is past its deadline and open"

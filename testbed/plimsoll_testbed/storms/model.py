@@ -6,10 +6,14 @@ It renders the scenario and the manifests that a person would have written by ha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, assert_never
+from datetime import timedelta
+from typing import Any, Final
 
-from plimsoll_testbed.storms.timeline import Event, Fault, Notices, Rescale, Rollout
-from plimsoll_testbed.storms.workload import Workload, priority_class
+from plimsoll_testbed.model.declared import Declared
+from plimsoll_testbed.model.durations import words
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, ScaleEntry
+from plimsoll_testbed.storms.workload import CUSTOM, Workload, priority_class
 
 type Json = dict[str, Any]
 
@@ -20,32 +24,14 @@ HORIZON_SECONDS: Final = 900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A node group."""
+class Rollout:
+    """The owner applies another pod template."""
 
-    name: str
-    kind: str
-    capacity: str
-    zones: tuple[str, ...]
-    size: int
-    most: int
-    startup_seconds: int
-    cpu: int
-    """Of one node, in millicores."""
+    at: timedelta
+    workload: str
 
-    def rendered(self) -> Json:
-        """Return it as a scenario says it."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "capacity": self.capacity,
-            "instanceType": "m6i.xlarge" if self.capacity == "on-demand" else f"{self.name}.xlarge",
-            "zones": list(self.zones),
-            "size": self.size,
-            "max": self.most,
-            "startup": f"{self.startup_seconds}s",
-            "allocatable": {"cpu": f"{self.cpu}m", "memory": "16Gi", "pods": 30},
-        }
+
+type Event = NoticeEntry | FaultEntry | ScaleEntry | Rollout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +39,11 @@ class Storm:
     """A drill of one cluster."""
 
     seed: int
-    groups: tuple[Group, ...]
+    groups: tuple[NodeGroupSpec, ...]
     workloads: tuple[Workload, ...]
     events: tuple[Event, ...]
+    rivals: tuple[str, ...] = ()
+    """Programs that act beside the responder, and an operator where something has one."""
 
     @property
     def name(self) -> str:
@@ -77,11 +65,13 @@ class Storm:
         objects = [o for w in self.workloads for o in w.rendered()]
         files = {MANIFESTS: [*(c for c in classes if c["value"]), *objects]}
         timeline = []
-        for number, event in enumerate(self.events):
-            entry = self._entry(event, number)
+        for number, event in enumerate(self.events, start=1):
             if isinstance(event, Rollout):
-                files[entry["apply"]] = [self._at(event).rolled(number + 1)]
-            timeline.append(entry)
+                file = f"rollout-{number}.yaml"
+                files[file] = [self._at(event).rolled(number)]
+                timeline.append({"at": words(event.at), "apply": file})
+            else:
+                timeline.append(_plain(event))
         scenario: Json = {
             "apiVersion": "plimsoll.dev/v1",
             "kind": "Drill",
@@ -92,8 +82,9 @@ class Storm:
                 "clusters": [
                     {
                         "name": CLUSTER,
-                        "nodeGroups": [group.rendered() for group in self.groups],
+                        "nodeGroups": [_plain(group) for group in self.groups],
                         "manifests": [MANIFESTS],
+                        "rivals": self._rivals(),
                     }
                 ],
                 "timeline": timeline,
@@ -101,23 +92,22 @@ class Storm:
         }
         return {MAIN: [scenario], **files}
 
+    def _rivals(self) -> list[str]:
+        operated = any(w.operated or w.kind == CUSTOM for w in self.workloads)
+        return [*self.rivals, *(["operator"] if operated else [])]
+
     def _at(self, event: Rollout) -> Workload:
         """Return a workload as its owner last scaled it: a rollout does not change the count."""
         found = self.workload(event.workload)
         for other in self.events:
-            if isinstance(other, Rescale) and other.workload == found.name and other.at <= event.at:
-                found = replace(found, replicas=other.replicas)
+            if isinstance(other, ScaleEntry) and other.at <= event.at:
+                scale = other.scale
+                found = (
+                    replace(found, replicas=scale.replicas) if scale.name == found.name else found
+                )
         return found
 
-    def _entry(self, event: Event, number: int) -> Json:
-        match event:
-            case Notices() | Fault():
-                return event.rendered()
-            case Rescale():
-                kind = self.workload(event.workload).kind
-                scale = {"kind": kind, "name": event.workload, "replicas": event.replicas}
-                return {"at": f"{event.at}s", "scale": scale}
-            case Rollout():
-                return {"at": f"{event.at}s", "apply": f"rollout-{number + 1}.yaml"}
-            case _:
-                assert_never(event)
+
+def _plain(declared: Declared) -> Json:
+    """Return what a scenario says of it."""
+    return declared.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)

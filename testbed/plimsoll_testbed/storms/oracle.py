@@ -1,7 +1,7 @@
 """The oracle: what a plan that knew everything could have saved, found by exact search.
 
 It answers for plain storms only: one batch of notices in one instant, each with its end, no fault,
-no rollout and no new count (also not by an autoscaler), all pods of one priority, and at most `FEW`
+no rollout and no new count (also not by an autoscaler), nothing ignored, all pods of one priority, and at most `FEW`
 pods to evict. What it assumes:
 
 * A pod can be evicted at once, so a pod that stops within the time left need not be killed. One that
@@ -33,8 +33,8 @@ from plimsoll.domain.pods import Pod
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
+from plimsoll_testbed.scenario.scenario import NoticeEntry
 from plimsoll_testbed.storms.model import CLUSTER, Storm
-from plimsoll_testbed.storms.timeline import Notices
 from plimsoll_testbed.storms.workload import SCALED, Workload
 
 FEW: Final = 6
@@ -57,10 +57,10 @@ def knows(storm: Storm) -> bool:
     """Whether the oracle answers for a storm, apart from the number of pods."""
     return (
         len(storm.events) == 1
-        and isinstance(event := storm.events[0], Notices)
+        and isinstance(event := storm.events[0], NoticeEntry)
         and event.notice in _ENDS
-        and not event.spread_seconds
-        and all(w.autoscaled is None and not w.priority for w in storm.workloads)
+        and not event.spread
+        and not any(w.autoscaled or w.priority or w.ignored for w in storm.workloads)
     )
 
 
@@ -203,11 +203,11 @@ class _Search:
                 continue
             if any(name.rpartition("-")[0] == spec.name for name in self._interrupted):
                 continue  # it replaces its own instances, and may not grow further
-            for number in range(min(FEW, spec.most - spec.size)):
+            for number in range(min(FEW, spec.max - spec.size)):
                 zone = spec.zones[number % len(spec.zones)]
                 node = future_node(group, group.template, zone, f"new-{spec.name}-{number}")
                 self._snapshot.add_node(node)
                 for daemon in daemons.on(node):
                     self._snapshot.place(daemon, node.name)
-                after[node.name] = spec.startup_seconds + DETECTED
+                after[node.name] = spec.startup.most.total_seconds() + DETECTED
         return after

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Final, override
 
@@ -15,6 +16,7 @@ from plimsoll_testbed.rigs.simulated.time import Invocation
 from plimsoll_testbed.rigs.warmup import NeverReadyError
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.storms.compare import Loss, Other, Worse, losses, worse_than
 from plimsoll_testbed.storms.endings import Ending, ending_of, endings_wrong, still_to_do
 from plimsoll_testbed.storms.files import read_storm
 from plimsoll_testbed.storms.model import Storm
@@ -25,6 +27,12 @@ from plimsoll_testbed.storms.watch import Violation, Watch
 PLIMSOLL: Final = "plimsoll"
 CALM: Final = timedelta(seconds=65)
 """Between two observations of a settled cluster: a resync, and what it wakes."""
+WAKE_UPS: Final = timedelta(minutes=4)
+"""How long wake-ups may come that were sent before: a resync sends the last, over two minutes."""
+QUIET: Final = timedelta(minutes=3)
+"""How long a cluster is left alone in which nothing is to be done."""
+LOOKS: Final = 4
+"""So often it may be observed meanwhile: once a minute, wherever the first minute begins."""
 OBSERVATIONS: Final = 10
 """After so many, there is always something left to do: recommendations may take their time."""
 
@@ -41,22 +49,36 @@ class StormResult:
     judged: bool = False
     """Whether the oracle knew the answer."""
     killed: int = 0
+    losses: Mapping[str, Loss] = field(default_factory=dict)
+    """By workload."""
+    worse: tuple[Worse, ...] = ()
+    """Workloads that another responder served better."""
 
     @property
     def rules(self) -> frozenset[str]:
         """The names of the rules that were broken."""
-        return frozenset(v.rule for v in self.violations)
+        worse = {w.rule for w in self.worse if not w.excused}
+        return frozenset(v.rule for v in self.violations) | worse
 
 
-def play_storm(storm: Storm, *, twice: bool = False, responder: str = PLIMSOLL) -> StormResult:
+def play_storm(
+    storm: Storm,
+    *,
+    twice: bool = False,
+    responder: str = PLIMSOLL,
+    against: Collection[Other] = (),
+) -> StormResult:
     """Play a storm and return its outcome; a bug in the code is a violation too.
 
     Args:
         storm: the storm.
         twice: play it again with every message doubled and the lease granted to all, and compare.
         responder: who reacts. The rules are Plimsoll's; tests play others to see rules broken.
+        against: other responders under which no workload may be better off.
     """
-    return _judged(read_storm(storm), storm, responder, twice=twice)
+    drill = read_storm(storm)
+    result = _judged(drill, storm, responder, twice=twice)
+    return replace(result, worse=tuple(worse_than(drill, against, result.losses)))
 
 
 def play_kept(drill: Drill, *, twice: bool = False) -> StormResult:
@@ -106,6 +128,7 @@ class _Play(Quiet):
         self._storm = storm if storm is not None and knows(storm) else None
         """None where the oracle is not asked."""
         self._before: Before | None = None
+        self._calls: Counter[str] = Counter()
 
     def run(self) -> tuple[StormResult, Ending | None]:
         """Play it; after a bug there is no ending.
@@ -121,6 +144,7 @@ class _Play(Quiet):
                 settled=report["settled"],
                 judged=self._judge(report),
                 killed=report["totals"]["pods_killed"],
+                losses=losses(self._simulation.measurement),
             )
             self._come_to_rest(settled=result.settled)
             ending = ending_of(self._watch.rig_cluster)
@@ -140,6 +164,7 @@ class _Play(Quiet):
             self._before = Before(seen=self._watch.observe(), at=self._simulation.clock.now())
 
     def _called(self, invocation: Invocation) -> None:
+        self._calls[invocation.last_call] += 1
         self._watch.called(invocation)
 
     def _judge(self, report: Report) -> bool:
@@ -162,6 +187,22 @@ class _Play(Quiet):
                 break
         for step in steps if settled else ():
             self._watch.note("never-calm", f"there is always something to do: {step}")
+        if not steps:
+            self._leave_alone()
         seen = self._watch.observe()
         for rule, what in endings_wrong(self._simulation, rig_cluster, seen, self._delivery):
             self._watch.note(rule, what)
+
+    def _leave_alone(self) -> None:
+        """Count how often a cluster is observed in which nothing is to be done."""
+        clock = self._simulation.clock
+        clock.run_until(clock.now() + WAKE_UPS)
+        self._calls.clear()
+        clock.run_until(clock.now() + QUIET)
+        looks = self._calls["GET /api/v1/pods"]
+        leases = sum(
+            n for call, n in self._calls.items() if "/leases" in call and "GET" not in call
+        )
+        if looks > LOOKS or leases:
+            what = f"{looks} lists of pods and {leases} writes of the Lease in {QUIET}"
+            self._watch.note("not-quiet", what)

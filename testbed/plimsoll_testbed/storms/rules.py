@@ -7,12 +7,13 @@ where, since that is the scheduler's rule; they derive everything else independe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.names import IGNORE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
@@ -79,6 +80,8 @@ class _Removal:
         grace = self._grace()
         if machine is None or node is None:
             return  # it died with its instance
+        if pod.annotations.get(IGNORE) == "true":
+            yield "ignored-removed", f"{pod} of {node.name}, which has opted out"
         if grace == 0:
             yield "forced-while-alive", f"{pod} of {node.name}, whose instance lives"
         if node.interruption is None:
@@ -123,7 +126,7 @@ class _Removal:
     def _early(self, node: Node) -> Iterator[Wrong]:
         """Before its latest safe start a serving pod is removed only where that costs nothing."""
         pod, owner = self.pod, self.seen.owner(self.pod)
-        metrics = None if owner is None else self._metrics(owner)
+        metrics = self._metrics(owner) or self._metrics(pod.owner)
         if owner is None or metrics is None or not metrics.counted:
             yield "early", f"{pod}, which may finish, or which no controller recreates"
             return
@@ -141,9 +144,12 @@ class _Removal:
         """Whether its pods are of two generations: then its controller deletes pods as well."""
         pods = self.seen.of_workload.get(owner, ())
         generations = {p.labels.get(key) for p in pods for key in GENERATIONS if key in p.labels}
-        return len(generations) > 1 or self.seen.workload[owner].rolling_out
+        workload = self.seen.workload.get(owner)
+        return len(generations) > 1 or (workload is not None and workload.rolling_out)
 
-    def _metrics(self, owner: Ref) -> WorkloadMetrics | None:
+    def _metrics(self, owner: Ref | None) -> WorkloadMetrics | None:
+        if owner is None:
+            return None
         return self.situation.measurement.workload_metrics.get(
             (self.situation.rig_cluster.name, owner.namespace, owner.kind, owner.name)
         )
@@ -180,11 +186,8 @@ class _Removal:
 
         kube-scheduler may place the pods in another way; what counts is that a placement exists.
         """
-        nodes = [
-            replace(n, unschedulable=True) if n.interruption is not None else n
-            for n in self.seen.nodes
-        ]
-        snapshot = ClusterSnapshot(nodes, self.seen.pods, self.seen.claims)
+        # A node that waits for its turn on advice is not cordoned, and takes pods until then.
+        snapshot = ClusterSnapshot(self.seen.nodes, self.seen.pods, self.seen.claims)
         waiting = sorted(self._waiting(), key=lambda pod: -pod.priority)
         alone = _packed(snapshot.copy(), waiting)
         snapshot.remove(self.pod)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, replace
-from functools import cache
 from random import Random
 from typing import Any, Final
 
@@ -13,15 +12,17 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.problems import BadScenario
-from plimsoll_testbed.storms.model import Group, Storm
-from plimsoll_testbed.storms.timeline import Event, Fault, Notices, Rescale, Rollout
+from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, ScaleEntry, Selector
+from plimsoll_testbed.storms.model import Event, Rollout, Storm
 from plimsoll_testbed.storms.workload import Workload
 
 EXAMPLES: Final = 50
 """How many smaller storms to draw until one fails, from which Hypothesis goes on."""
 _OPTIONS: Final = frozenset(
     {"budget", "volumes", "spread", "apart", "autoscaled", "priority", "run_seconds"}
+    | {"operated", "ignored", "stated"}
 )
 """Fields of a workload that shrink to their default."""
 _KEEP: Final = st.integers(0, 39).map(bool)
@@ -35,13 +36,16 @@ def shrink(storm: Storm, fails: Callable[[Storm], bool]) -> Storm:
         storm: one that fails.
         fails: whether a storm fails in the same way. It is asked some fifty to two hundred times.
     """
+    tried: dict[str, bool] = {}
 
-    @cache
     def failed(candidate: Storm) -> bool:
-        try:
-            return fails(candidate)
-        except BadScenario:
-            return False
+        key = repr(candidate)
+        if key not in tried:
+            try:
+                tried[key] = fails(candidate)
+            except BadScenario:
+                tried[key] = False
+        return tried[key]
 
     options = settings(
         max_examples=EXAMPLES,
@@ -67,6 +71,7 @@ def _parts(draw: st.DrawFn, storm: Storm) -> Storm:
     return replace(
         storm,
         groups=tuple(smaller.values()),
+        rivals=tuple(name for name in storm.rivals if draw(_KEEP)),
         workloads=tuple(draw(_simpler(workload)) for workload in workloads),
         events=tuple(
             _fitting(event, smaller)
@@ -77,9 +82,9 @@ def _parts(draw: st.DrawFn, storm: Storm) -> Storm:
 
 
 @st.composite
-def _smaller(draw: st.DrawFn, group: Group) -> Group:
+def _smaller(draw: st.DrawFn, group: NodeGroupSpec) -> NodeGroupSpec:
     size = max(1, sum(draw(_KEEP) for _ in range(group.size)))
-    return replace(group, size=size, most=group.most - group.size + size)
+    return group.model_copy(update={"size": size, "max": group.max - group.size + size})
 
 
 @st.composite
@@ -98,18 +103,18 @@ def _simpler(draw: st.DrawFn, workload: Workload) -> Workload:
 def _possible(event: Event, names: AbstractSet[str]) -> bool:
     """Whether the group or the workload of an event is still there."""
     match event:
-        case (
-            Notices(group=name)
-            | Fault(group=name)
-            | Rescale(workload=name)
-            | Rollout(workload=name)
-        ):
-            return name is None or name in names
+        case NoticeEntry() | FaultEntry():
+            return event.nodes.group is None or event.nodes.group in names
+        case ScaleEntry():
+            return event.scale.name in names
+        case Rollout():
+            return event.workload in names
 
 
-def _fitting(event: Event, groups: dict[str, Group]) -> Event:
+def _fitting(event: Event, groups: dict[str, NodeGroupSpec]) -> Event:
     match event:
-        case Notices(group=str(name), count=int(count)):
-            return replace(event, count=min(count, groups[name].size))
+        case NoticeEntry(nodes=Selector(group=str(name), count=int(count)) as nodes):
+            fitting = nodes.model_copy(update={"count": min(count, groups[name].size)})
+            return event.model_copy(update={"nodes": fitting})
         case _:
             return event

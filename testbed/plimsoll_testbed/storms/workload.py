@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plimsoll.domain.names import HOSTNAME
-from plimsoll_testbed.model.hollow.controllers.kubelet import RUN, STARTUP, STOP
+from plimsoll.domain.names import HOSTNAME, IGNORE, STOP_SECONDS
+from plimsoll_testbed.model.hollow.controllers.kubelet import RUN, STARTUP, STOP, USAGE
 
 type Json = dict[str, Any]
 
@@ -14,7 +14,11 @@ ROLLED: Final = frozenset({"Deployment", "StatefulSet"})
 """Kinds whose controller replaces the pods when the template changes."""
 SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds whose count an owner may change."""
+CUSTOM: Final = "Database"
+"""A custom resource, of whose controller nobody knows the rules."""
 _API: Final = {"Job": "batch/v1", "Pod": "v1"}
+TARGET_PERCENT: Final = 50
+"""Of the CPU that its pods request: what an autoscaler aims at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +48,24 @@ class Workload:
     """Whether spread and anti-affinity are preferences."""
     autoscaled: tuple[int, int] | None = None
     """The bounds of a HorizontalPodAutoscaler."""
+    usage_percent: int = TARGET_PERCENT
+    """What each of its pods uses of the CPU that it requests."""
+    operated: bool = False
+    """A custom resource is its controlling owner, and sets it back."""
+    ignored: bool = False
+    """It has opted out."""
+    stated: bool = False
+    """Its owner states how long its pods take to stop."""
     priority: int = 0
     run_seconds: int | None = None
     """After how long its pods finish by themselves; None for never."""
 
     def rendered(self, *, generation: int = 0) -> list[Json]:
         """Return its objects, itself first; another generation is another pod template."""
-        objects = [self._object(generation)]
+        if self.kind == CUSTOM:
+            objects = [self._pod(number) for number in range(self.replicas)]
+        else:
+            objects = [self._object(generation)]
         if self.budget is not None:
             field, value = self.budget
             spec: Json = {field: value, "selector": {"matchLabels": {"app": self.name}}}
@@ -58,7 +73,10 @@ class Workload:
         if self.autoscaled is not None:
             least, most = self.autoscaled
             target = {"apiVersion": "apps/v1", "kind": self.kind, "name": self.name}
+            goal = {"type": "Utilization", "averageUtilization": TARGET_PERCENT}
+            metric = {"type": "Resource", "resource": {"name": "cpu", "target": goal}}
             spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most}
+            spec["metrics"] = [metric]
             objects.append(self._beside("autoscaling/v2", "HorizontalPodAutoscaler", spec))
         return objects
 
@@ -75,8 +93,19 @@ class Workload:
     def _beside(self, version: str, kind: str, spec: Json) -> Json:
         return {"apiVersion": version, "kind": kind, "metadata": {"name": self.name}, "spec": spec}
 
+    def _pod(self, number: int) -> Json:
+        """Return a pod of a custom resource."""
+        template = self._template(0)
+        metadata = {"name": f"{self.name}-{number}", **self._owner(), **template["metadata"]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+    def _owner(self) -> Json:
+        """Return the reference to a custom resource, as metadata has it."""
+        named = {"apiVersion": "example.com/v1", "kind": CUSTOM, "name": self.name}
+        return {"ownerReferences": [{**named, "uid": f"uid-of-{self.name}", "controller": True}]}
+
     def _object(self, generation: int) -> Json:
-        metadata: Json = {"name": self.name}
+        metadata: Json = {"name": self.name, **(self._owner() if self.operated else {})}
         template = self._template(generation)
         if self.kind == "Pod":
             spec = template["spec"]
@@ -116,6 +145,12 @@ class Workload:
         annotations = {STARTUP: f"{self.startup_seconds}s", STOP: f"{self.stop_seconds}s"}
         if self.run_seconds is not None:
             annotations[RUN] = f"{self.run_seconds}s"
+        if self.autoscaled is not None:
+            annotations[USAGE] = f"{self.usage_percent}%"
+        if self.ignored:
+            annotations[IGNORE] = "true"
+        if self.stated:
+            annotations[STOP_SECONDS] = str(self.stop_seconds)
         if generation:
             annotations["generation"] = str(generation)
         pod: Json = {

@@ -1,0 +1,174 @@
+"""Compares Plimsoll with other responders: no workload may be worse off than without it.
+
+All responders see the same storm with the same choices of the scheduler. A first play tells whether
+any workload differs by more than is allowed. Only then is the storm played with the other seeds of
+the scheduler, and the median difference decides: a place that a pod gets by luck blames nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import median
+from typing import Any, Final, Literal
+
+from plimsoll.domain.interruptions import MARGIN
+from plimsoll.domain.names import IGNORE
+from plimsoll.domain.stop_time import stop_seconds
+from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.durations import parse_duration
+from plimsoll_testbed.model.hollow.conditions import controller_of
+from plimsoll_testbed.model.hollow.controllers.kubelet import STOP
+from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
+from plimsoll_testbed.scenario.drill import Drill
+from plimsoll_testbed.scenario.manifests import Manifest
+
+type Other = Literal["drain", "none"]
+OURS: Final = "plimsoll"
+SCHEDULER_SEEDS: Final = range(5)
+LONGER_AT_ZERO: Final = timedelta(seconds=5)
+"""How much longer than under `drain` a workload may be at zero: a notice takes its way to us."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What one workload lost in one play."""
+
+    seconds_at_zero: float
+    """Without a pod that is Ready and whose instance is there."""
+    pods: int
+    """Cut short, or killed by an instance whose end was told in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worse:
+    """A workload that another responder served better, in the median of all seeds."""
+
+    workload: str
+    than: Other
+    figure: str
+    ours: float
+    theirs: float
+    excused: bool
+    """Its pods take longer to stop than is known of them, or have opted out."""
+
+    @property
+    def rule(self) -> str:
+        """The name of the rule that it breaks."""
+        return f"worse-than-{self.than}"
+
+
+def losses(measurement: Measurement) -> Mapping[str, Loss]:
+    """Return what each workload has lost, by kind and name."""
+    return {
+        f"{kind} {namespace}/{name}": Loss(
+            seconds_at_zero=metrics.unserved.total_seconds(),
+            pods=metrics.killed - metrics.unforeseen + metrics.cut_short,
+        )
+        for (_, namespace, kind, name), metrics in measurement.workload_metrics.items()
+    }
+
+
+def worse_than(
+    drill: Drill, others: Collection[Other], ours: Mapping[str, Loss]
+) -> Iterator[Worse]:
+    """Yield the workloads that are worse off than under other responders.
+
+    Args:
+        drill: the storm.
+        others: the responders to compare with.
+        ours: what Plimsoll's first play cost, with the scheduler's first seed; nothing if it failed.
+    """
+    if not ours:
+        return
+    stops = {
+        _name(manifest): _Stop.of(manifest)
+        for manifests in drill.objects.values()
+        for manifest in manifests
+    }
+    first = SCHEDULER_SEEDS[0]
+    differ = [
+        other
+        for other in others
+        if list(_worse([(ours, _play(drill, other, first))], other, stops))
+    ]
+    if not differ:
+        return
+    more = SCHEDULER_SEEDS[1:]
+    mine = [ours, *(_play(drill, OURS, seed) for seed in more)]
+    for other in differ:
+        theirs = [_play(drill, other, seed) for seed in SCHEDULER_SEEDS]
+        yield from _worse(list(zip(mine, theirs, strict=True)), other, stops)
+
+
+def _play(drill: Drill, responder: str, scheduler_seed: int) -> Mapping[str, Loss]:
+    hooks = FaultHooks(scheduler_seed=scheduler_seed)
+    simulation = Simulation(drill, responder=responder, seed=drill.scenario.seed, hooks=hooks)
+    try:
+        simulation.run()
+    finally:
+        simulation.close()
+    return losses(simulation.measurement)
+
+
+def _name(manifest: Manifest) -> str:
+    """Return the workload that an object stands for: a custom resource for its Pods."""
+    owner = controller_of(manifest.body) if manifest.kind == "Pod" else None
+    kind, name = (manifest.kind, manifest.name) if owner is None else (owner["kind"], owner["name"])
+    return f"{kind} {manifest.namespace}/{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stop:
+    """How long the pods of a workload take to stop, as is known of them and in truth."""
+
+    known: timedelta = timedelta()
+    excused: bool = False
+    """They take longer than is known of them, or have opted out: that is for their owner to state."""
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> _Stop:
+        body: dict[str, Any] = manifest.body
+        template = body if manifest.kind == "Pod" else body.get("spec", {}).get("template")
+        if template is None:
+            return cls()
+        annotations = template["metadata"].get("annotations", {})
+        grace = template["spec"]["terminationGracePeriodSeconds"]
+        claims = "volumeClaimTemplates" in body["spec"] or any(
+            "persistentVolumeClaim" in volume for volume in template["spec"].get("volumes", ())
+        )
+        known = timedelta(seconds=stop_seconds(grace, annotations, volumes=claims))
+        real = min(parse_duration(annotations.get(STOP, "3s")), timedelta(seconds=grace))
+        ignored = annotations.get(IGNORE) == "true"
+        return cls(known=known, excused=real > known or ignored)
+
+
+def _worse(
+    plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]],
+    than: Other,
+    stops: Mapping[str, _Stop],
+) -> Iterator[Worse]:
+    """Yield what is worse in the median of these plays, each ours and theirs."""
+    for workload in sorted(plays[0][0].keys() & plays[0][1].keys()):
+        pairs = [(ours[workload], theirs[workload]) for ours, theirs in plays]
+        stop = stops.get(workload, _Stop())
+        killed = median(theirs.pods - ours.pods for ours, theirs in pairs) > 0
+        longer = LONGER_AT_ZERO if than == "drain" and not killed else stop.known + MARGIN
+        for figure, allowed, values in (
+            (
+                "seconds at zero",
+                longer.total_seconds(),
+                [(a.seconds_at_zero, b.seconds_at_zero) for a, b in pairs],
+            ),
+            ("pods killed or cut short", 0, [(float(a.pods), float(b.pods)) for a, b in pairs]),
+        ):
+            if median(a - b for a, b in values) > allowed:
+                yield Worse(
+                    workload=workload,
+                    than=than,
+                    figure=figure,
+                    ours=median(a for a, _ in values),
+                    theirs=median(b for _, b in values),
+                    excused=stop.excused,
+                )
