@@ -1,0 +1,172 @@
+"""How long a placement plan takes, from memory: up to 10,000 nodes and 1,000,000 pods.
+
+The bound beside it is one pass over the same pods that groups them by owner and by node, which every
+plan needs. Each size runs in a process of its own, for its peak of memory. Run it from the repository:
+
+    .venv/bin/python -m benchmarks.placement [--runs 3] [--shares 0.01 0.1 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import resource
+import statistics
+import time
+from collections import Counter
+from importlib.metadata import version
+
+from rich.console import Console
+from rich.table import Table
+
+from plimsoll.domain.names import HOSTNAME, INSTANCE_TYPE, MIN_ON_DEMAND, POD_TEMPLATE_HASH
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import plan_placement
+from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.pods import Pod, Ref, Scheduling, Selector, SpreadConstraint
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.workloads import ReplicaSet, Workload
+from tests.support.builders import NOON
+
+NODES, WORKLOADS, REPLICAS = 10_000, 20_000, 50
+FAMILIES = 12
+SPOT_GROUPS = 2
+FLOOR = "30%"
+
+
+def cluster(share: float) -> Observation:
+    """Return a cluster of this share of the full size, its workloads already spread."""
+    nodes = [node(number) for number in range(int(NODES * share))]
+    workloads, pods, replica_sets = [], [], {}
+    for number in range(int(WORKLOADS * share)):
+        workload, replica_set = workload_of(number)
+        workloads.append(workload)
+        replica_sets[replica_set.ref] = replica_set
+        labels = {**workload.selector.labels, POD_TEMPLATE_HASH: replica_set.hash}
+        pods += [
+            Pod(
+                namespace=workload.ref.namespace,
+                name=f"{replica_set.ref.name}-{replica}",
+                uid=f"{number}-{replica}",
+                resource_version="1",
+                labels=labels,
+                owner=replica_set.ref,
+                node=nodes[(number * REPLICAS + replica) % len(nodes)].name,
+                phase="Running",
+                ready=True,
+                created=NOON,
+                scheduling=workload.scheduling,
+            )
+            for replica in range(REPLICAS)
+        ]
+    return Observation(
+        cluster="harbor", nodes=nodes, pods=pods, workloads=workloads, replica_sets=replica_sets
+    )
+
+
+def node(number: int) -> Node:
+    on_demand = number % 3 == 0
+    return Node(
+        name=f"node-{number}",
+        uid=f"node-{number}",
+        resource_version="1",
+        labels={
+            HOSTNAME: f"node-{number}",
+            INSTANCE_TYPE: f"f{number % FAMILIES}.large",
+            label_key(SPOT_GROUPS): "on-demand"
+            if on_demand
+            else f"spot-{number % SPOT_GROUPS + 1}",
+        },
+        allocatable=Resources(cpu=64_000, memory=256 << 30, pods=250),
+        capacity="on-demand" if on_demand else "spot",
+        created=NOON,
+    )
+
+
+def workload_of(number: int) -> tuple[Workload, ReplicaSet]:
+    namespace, name = f"team-{number % 200}", f"app-{number}"
+    spread = SpreadConstraint(
+        max_skew=1,
+        topology_key=label_key(SPOT_GROUPS),
+        hard=True,
+        selector=Selector(labels={"app": name}),
+        match_label_keys=(POD_TEMPLATE_HASH,),
+        node_taints_policy="Honor",
+    )
+    requests = Resources(cpu=100 + number % 50, memory=128 << 20, pods=1)
+    workload = Workload(
+        ref=Ref("Deployment", namespace, name),
+        uid=name,
+        resource_version="1",
+        selector=Selector(labels={"app": name}),
+        replicas=REPLICAS,
+        scheduling=Scheduling(requests=requests, spread=(spread,)),
+        annotations={MIN_ON_DEMAND: FLOOR},
+    )
+    replica_set = ReplicaSet(
+        ref=Ref("ReplicaSet", namespace, f"{name}-abc"),
+        uid=f"{name}-abc",
+        hash="abc",
+        controller=workload.ref,
+        controller_uid=workload.uid,
+    )
+    return workload, replica_set
+
+
+def measure(share: float, runs: int) -> tuple[list[float], list[float], float]:
+    """Return seconds of plans, seconds of the bound, and the peak of memory in GB."""
+    plans, bounds = [], []
+    for _ in range(runs):
+        seen = cluster(share)
+        began = time.perf_counter()
+        Counter(pod.owner for pod in seen.pods)
+        Counter(pod.node for pod in seen.pods)
+        bounds.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        plan_placement(seen, NOON)
+        plans.append(time.perf_counter() - began)
+    return plans, bounds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.1, 1.0])
+    chosen = parser.parse_args()
+    table = Table(title=f"placement plan, a floor of {FLOOR} for every workload")
+    for heading in (
+        "nodes",
+        "pods",
+        "workloads",
+        "median",
+        "fastest",
+        "slowest",
+        "bound",
+        "memory",
+    ):
+        table.add_column(heading, justify="right")
+    for share in chosen.shares:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            plans, bounds, gigabytes = pool.apply(measure, (share, chosen.runs))
+        table.add_row(
+            f"{NODES * share:,.0f}",
+            f"{WORKLOADS * REPLICAS * share:,.0f}",
+            f"{WORKLOADS * share:,.0f}",
+            *(f"{seconds:.2f} s" for seconds in (statistics.median(plans), min(plans), max(plans))),
+            f"{statistics.median(bounds):.2f} s",
+            f"{gigabytes:.2f} GB",
+        )
+    console = Console()
+    console.print(
+        f"{platform.machine()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+        f"plimsoll {version('plimsoll')}; {chosen.runs} runs each; load {os.getloadavg()[0]:.1f}; "
+        "target 10 s and 2 GB for the largest"
+    )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

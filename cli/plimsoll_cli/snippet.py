@@ -1,0 +1,108 @@
+"""`plimsoll snippet`: the lines that keep a workload's on-demand floor, for its owner's manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from plimsoll.domain.names import CAPACITY_LABELS, POD_TEMPLATE_HASH
+from plimsoll.domain.placement import plan_placement
+from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
+from plimsoll.domain.pods import OwnerKind, Selector
+from plimsoll.domain.workloads import Workload
+from plimsoll_cli.environment import environment_of
+from plimsoll_cli.options import Choice, cluster_options
+from plimsoll_cli.plan import opened, standing_of
+
+REVISION_HASH: Final = "controller-revision-hash"
+"""https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#rolling-updates"""
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll snippet shop/web --context harbor
+  plimsoll snippet shop/web --context harbor --form kustomize > floor.yaml
+
+\b
+Exit status:
+  0  the lines were printed
+  2  the workload has no floor, or the cluster cannot be reached
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Print what a manifest needs for its on-demand floor.")
+@click.argument("workload", metavar="NAMESPACE/NAME")
+@click.option(
+    "--form",
+    type=click.Choice(["manifest", "kustomize", "helm"]),
+    default="manifest",
+    show_default=True,
+    help="Lines of the pod's spec, a patch for Kustomize, or values for a chart that takes them.",
+)
+@cluster_options
+@click.pass_context
+def snippet(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    workload: str,
+    form: str,
+    stack: str,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+) -> None:
+    """Print the spread constraint or the affinity that keeps a workload's on-demand floor.
+
+    The lines go into the pod's spec. They name labels that placement keeps on the nodes, so commit
+    them only where placement runs: a pod with the constraint needs a node with the label.
+    """
+    environment = environment_of(ctx)
+    choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
+    api = opened(environment, choice)
+    seen = api.observe()
+    found = plan_placement(seen, environment.clock.now(), namespaces=api.namespace_floors())
+    floor = standing_of(found, workload).floor
+    lines = pod_spec(seen.workload[floor.workload], floor)
+    click.echo(f"# {floor.reason}")
+    click.echo(yaml.safe_dump(_wrapped(lines, floor, form), sort_keys=False), nl=False)
+
+
+def pod_spec(workload: Workload, floor: OnDemandFloor) -> dict[str, Any]:
+    """Return the fields of a pod's spec that keep a floor."""
+    if floor.way is Way.AFFINITY:
+        wanted = {"key": CAPACITY_LABELS[0], "operator": "In", "values": [ON_DEMAND]}
+        terms = [{"matchExpressions": [wanted]}]
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        return {"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}}}
+    stateful = floor.workload.kind == OwnerKind.STATEFUL_SET
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": label_key(floor.spot_groups),
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": _selector(workload.selector),
+        "matchLabelKeys": [REVISION_HASH if stateful else POD_TEMPLATE_HASH],
+        "nodeTaintsPolicy": "Honor",
+    }
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def _selector(selector: Selector) -> dict[str, Any]:
+    expressions = [
+        {"key": r.key, "operator": r.operator, **({"values": list(r.values)} if r.values else {})}
+        for r in selector.requirements
+    ]
+    labels = {"matchLabels": dict(selector.labels)} if selector.labels else {}
+    return labels | ({"matchExpressions": expressions} if expressions else {})
+
+
+def _wrapped(lines: dict[str, Any], floor: OnDemandFloor, form: str) -> dict[str, Any]:
+    if form != "kustomize":
+        return lines
+    ref = floor.workload
+    return {
+        "apiVersion": "apps/v1",
+        "kind": ref.kind,
+        "metadata": {"name": ref.name, "namespace": ref.namespace},
+        "spec": {"template": {"spec": lines}},
+    }

@@ -1,0 +1,7 @@
+"""Floors and spread groups: where workloads should stand, and the node labels that say so."""
+
+from __future__ import annotations
+
+from plimsoll.domain.placement.plan import PlacementPlan, Standing, closings, plan_placement
+
+__all__ = ["PlacementPlan", "Standing", "closings", "plan_placement"]

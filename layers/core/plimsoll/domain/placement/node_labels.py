@@ -1,0 +1,192 @@
+"""Which spread label each node carries: only while its group can hold its share.
+
+A group with a single full survivor would pin the minimum of the spread, and leave pods Pending
+beside free nodes of other groups. So the label is on all nodes of a group, or on none. The group of
+on-demand nodes is closed only for a pod that has waited for it in vain: until then an autoscaler may
+bring a node for that pod.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, family_of, groups_of, label_key
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.workloads import Workload
+
+REOPENS: Final = 0.9
+"""A closed group opens when its share fills at most this much of it: else it would open and close."""
+WAITED: Final = timedelta(seconds=30)
+"""How long a pod is Pending before the on-demand group, which has no place for it, is closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadGroup:
+    """One group of nodes, as the workloads with so many spot groups see it."""
+
+    spot_groups: int
+    name: str
+    """`on-demand`, `spot-1` and so on."""
+    nodes: tuple[str, ...]
+    opened: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What all workloads that are spread over the same groups ask of each of them."""
+
+    workloads: Sequence[Workload]
+    groups: int
+    """How many groups are open, on-demand among them: each takes an even share of every workload."""
+    pods: frozenset[str]
+    """The uids of their pods, which the shares stand for."""
+    stuck: Sequence[Resources]
+    """What their pods request that have been Pending for long."""
+
+
+def spread_groups(
+    seen: Observation, spread: Mapping[int, Sequence[Workload]], now: datetime
+) -> Sequence[SpreadGroup]:
+    """Return the groups for every number of spot groups that workloads use, open or closed.
+
+    Args:
+        seen: one observation of the cluster.
+        spread: number of spot groups -> the workloads that are spread over so many.
+        now: the time of the observation.
+    """
+    found: list[SpreadGroup] = []
+    for spot_groups, workloads in sorted(spread.items()):
+        pods = [p for w in workloads for p in seen.of_workload.get(w.ref, ())]
+        members = _members(seen.nodes, spot_groups)
+        asked = Asked(
+            workloads=workloads,
+            groups=len(members),
+            pods=frozenset(pod.uid for pod in pods),
+            stuck=[p.scheduling.requests for p in pods if p.pending and p.created + WAITED < now],
+        )
+        judged: dict[str, tuple[bool, str]] = {}
+        while True:  # every group that closes leaves larger shares for the others
+            for name, nodes in members.items():
+                if judged.get(name, (True, ""))[0]:
+                    judged[name] = _judge(seen, name, nodes, label_key(spot_groups), asked)
+            still = max(1, sum(opened for opened, _ in judged.values()))
+            if still == asked.groups:
+                break
+            asked = replace(asked, groups=still)
+        found += [
+            SpreadGroup(
+                spot_groups=spot_groups,
+                name=name,
+                nodes=tuple(node.name for node in members[name]),
+                opened=opened,
+                reason=reason,
+            )
+            for name, (opened, reason) in sorted(judged.items())
+        ]
+    return found
+
+
+def label_changes(
+    nodes: Sequence[Node], groups: Sequence[SpreadGroup]
+) -> Iterator[tuple[Node, Mapping[str, str | None], str]]:
+    """Yield the nodes whose labels are to change, the change, and why. None takes a label off."""
+    wanted: dict[str, dict[str, SpreadGroup]] = defaultdict(dict)
+    for group in groups:
+        for name in group.nodes:
+            wanted[name][label_key(group.spot_groups)] = group
+    for node in nodes:
+        change: dict[str, str | None] = {}
+        reasons = []
+        for key, group in wanted[node.name].items():
+            value = group.name if group.opened else None
+            if node.labels.get(key) != value:
+                change[key] = value
+                reasons.append(f"{group.name} of {group.spot_groups}: {group.reason}")
+        if change:
+            yield node, change, "; ".join(reasons)
+
+
+def _members(nodes: Sequence[Node], spot_groups: int) -> Mapping[str, Sequence[Node]]:
+    group = groups_of(nodes, spot_groups)
+    members: dict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        if node.capacity == "spot":
+            members[group[family_of(node)]].append(node)
+        elif node.capacity == ON_DEMAND:
+            members[ON_DEMAND].append(node)
+    return members
+
+
+def _judge(
+    seen: Observation, name: str, nodes: Sequence[Node], key: str, asked: Asked
+) -> tuple[bool, str]:
+    """Return whether a group is open, and why."""
+    staying = [node for node in nodes if node.staying]
+    if not staying:
+        return False, "none of its nodes takes pods"
+    was_open = any(key in node.labels for node in staying)
+    if name == ON_DEMAND and (was_open or not asked.stuck):
+        room = [_free(seen.on_node.get(n.name, ()), n, frozenset()) for n in staying]
+        short = [r for r in asked.stuck if not any(_places(r, left) for left in room)]
+        return (
+            not short,
+            f"{len(short)} pods wait for a place on it"
+            if short
+            else "on-demand nodes carry it always",
+        )
+    free = [_free(seen.on_node.get(n.name, ()), n, asked.pods) for n in staying]
+    shares = [(w.replicas // asked.groups, w.scheduling.requests) for w in asked.workloads]
+    for share, each in shares:
+        places = 0
+        for left in free:
+            if places >= share:
+                break
+            places += _places(each, left)
+        if places < share:
+            return False, f"it has {places} places for a share of {share} pods"
+    filled = _filled(shares, free)
+    return (
+        filled <= (1.0 if was_open else REOPENS),
+        f"its share fills {filled:.0%} of what its {len(staying)} nodes have free",
+    )
+
+
+def _free(pods: Sequence[Pod], node: Node, mine: frozenset[str]) -> Resources:
+    left = node.allocatable
+    for pod in pods:
+        if pod.uid not in mine:
+            left -= pod.scheduling.requests
+    return left
+
+
+def _places(each: Resources, room: Resources) -> int:
+    """Return how many pods of one shape fit into what a node has free."""
+    counts = [room.pods]
+    if each.cpu:
+        counts.append(room.cpu // each.cpu)
+    if each.memory:
+        counts.append(room.memory // each.memory)
+    have = dict(room.extended)
+    counts += [have.get(name, 0) // amount for name, amount in each.extended if amount]
+    return max(0, min(counts))
+
+
+def _filled(shares: Sequence[tuple[int, Resources]], free: Sequence[Resources]) -> float:
+    """Return the fullest of processors, memory and pods when every share stands there."""
+    return max(
+        sum(pods * each.cpu for pods, each in shares) / _some(r.cpu for r in free),
+        sum(pods * each.memory for pods, each in shares) / _some(r.memory for r in free),
+        sum(pods for pods, _ in shares) / _some(r.pods for r in free),
+    )
+
+
+def _some(amounts: Iterable[int]) -> int:
+    return max(1, sum(amounts))

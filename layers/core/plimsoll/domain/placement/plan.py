@@ -1,0 +1,207 @@
+"""The placement plan of a cluster: floors, groups, and the labels that are to change."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from plimsoll.domain.actions import LabelNode, SetDeletionCost, Wave
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.names import CAPACITY_LABELS
+from plimsoll.domain.objects import capacity_of
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.deletion_cost import deletion_costs
+from plimsoll.domain.placement.moves import plan_moves, why_not_now
+from plimsoll.domain.placement.node_labels import SpreadGroup, label_changes, spread_groups
+from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way, floor_of
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
+from plimsoll.domain.plan import Step
+from plimsoll.domain.pods import Scheduling
+from plimsoll.domain.workloads import Workload
+
+_SPOT_GROUPS: Final = {label_key(number): number for number in range(1, MOST_GROUPS + 1)}
+"""The label over which a workload is spread -> over how many spot groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where one workload with a floor stands now, against what its floor asks for."""
+
+    floor: OnDemandFloor
+    ready: Mapping[str, int]
+    """Serving pods by where they stand: `on-demand`, `spot`, or `unknown` for unlabelled nodes."""
+    pending: int
+    lacks: str | None
+    """What its pod template lacks, in words; None when the constraint is there."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the floor stands now."""
+        return self.ready.get(ON_DEMAND, 0) >= self.floor.keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementPlan:
+    """What a placement run would do, and what it found."""
+
+    steps: tuple[Step, ...]
+    workloads: tuple[Standing, ...]
+    """Those with a floor."""
+    groups: tuple[SpreadGroup, ...]
+    held: str | None
+    """Why no pod is moved now, in words; None where moves are free."""
+    problems: tuple[str, ...]
+    """What owners wrote that makes no sense, in words: such a workload is left as it is."""
+
+
+def plan_placement(
+    seen: Observation,
+    now: datetime,
+    *,
+    namespaces: Mapping[str, str] | None = None,
+    default: str = "0",
+) -> PlacementPlan:
+    """Decide which labels and deletion costs are to change. Steady state asks for no change.
+
+    Args:
+        seen: one observation of the cluster.
+        now: the time of the observation.
+        namespaces: namespace -> what its annotation asks for.
+        default: the cluster's on-demand floor, for namespaces without one.
+    """
+    floors: list[tuple[Workload, OnDemandFloor]] = []
+    problems: list[str] = []
+    for workload in seen.workloads:
+        try:
+            floor = floor_of(workload, namespaces=namespaces, default=default)
+        except BadInput as error:
+            problems.append(str(error))
+            continue
+        if floor.way is not Way.FREE or spread_keys(workload.scheduling):
+            floors.append((workload, floor))
+    constrained = _constrained(workload for workload, _ in floors)
+    spread = _spread(constrained, floors)
+    groups = spread_groups(seen, spread, now)
+    steps = _label_steps(seen, groups)
+    steps += [
+        Step(action=SetDeletionCost(pod=pod, cost=cost, reason=reason), nodes=frozenset())
+        for _, floor in floors
+        for pod, cost, reason in deletion_costs(seen, floor)
+    ]
+    held = why_not_now(seen) or ("labels change first" if steps else None)
+    if held is None:
+        steps += [
+            Step(action=move, nodes=frozenset({move.pod.node or ""}))
+            for move in plan_moves(seen, constrained, groups)
+        ]
+    return PlacementPlan(
+        steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
+        workloads=tuple(
+            _standing(seen, workload, floor)
+            for workload, floor in floors
+            if floor.way is not Way.FREE
+        ),
+        groups=tuple(groups),
+        held=held,
+        problems=tuple(problems),
+    )
+
+
+def closings(seen: Observation, now: datetime) -> Sequence[Step]:
+    """Return the labels to take off at once, because a spread group lost nodes.
+
+    The scheduled run is minutes away; until then every pod that moves would count that group.
+    """
+    groups = spread_groups(seen, _constrained(seen.workloads), now)
+    return _label_steps(seen, [group for group in groups if not group.opened])
+
+
+def spread_keys(scheduling: Scheduling) -> Sequence[int]:
+    """Return over how many spot groups a pod template is spread already, by its hard constraints."""
+    hard = (constraint.topology_key for constraint in scheduling.spread if constraint.hard)
+    return [_SPOT_GROUPS[key] for key in hard if key in _SPOT_GROUPS]
+
+
+def _label_steps(seen: Observation, groups: Sequence[SpreadGroup]) -> list[Step]:
+    return [
+        Step(
+            action=LabelNode(
+                node=node,
+                labels=change,
+                wave=Wave.CAPACITY if _opens_spot(change) else Wave.CORDON,
+                reason=reason,
+            ),
+            nodes=frozenset({node.name}),
+        )
+        for node, change, reason in label_changes(seen.nodes, groups)
+    ]
+
+
+def _opens_spot(change: Mapping[str, str | None]) -> bool:
+    return any(value not in {None, ON_DEMAND} for value in change.values())
+
+
+def _constrained(workloads: Iterable[Workload]) -> Mapping[int, Sequence[Workload]]:
+    """Return the workloads by the number of spot groups that their templates name."""
+    found: dict[int, list[Workload]] = defaultdict(list)
+    for workload in workloads:
+        for spot_groups in spread_keys(workload.scheduling):
+            found[spot_groups].append(workload)
+    return found
+
+
+def _spread(
+    constrained: Mapping[int, Sequence[Workload]],
+    floors: Sequence[tuple[Workload, OnDemandFloor]],
+) -> Mapping[int, Sequence[Workload]]:
+    """Add those that lack the constraint still: their nodes must have the label before they take it."""
+    found = defaultdict(list, {number: [*there] for number, there in constrained.items()})
+    for workload, floor in floors:
+        if floor.way is Way.SPREAD and not spread_keys(workload.scheduling):
+            found[floor.spot_groups].append(workload)
+    return found
+
+
+def _standing(seen: Observation, workload: Workload, floor: OnDemandFloor) -> Standing:
+    pods = [p for p in seen.of_workload.get(workload.ref, ()) if not p.released]
+    return Standing(
+        floor=floor,
+        ready=dict(
+            Counter(
+                node.capacity or "unknown"
+                for pod in pods
+                if pod.serving and (node := seen.node.get(pod.node or "")) is not None
+            )
+        ),
+        pending=sum(pod.pending for pod in pods),
+        lacks=_lacks(workload, floor),
+    )
+
+
+def _lacks(workload: Workload, floor: OnDemandFloor) -> str | None:
+    if floor.way is Way.SPREAD:
+        there = spread_keys(workload.scheduling)
+        if not there:
+            return f"a spread constraint over {label_key(floor.spot_groups)}"
+        if max(there) > floor.spot_groups:
+            return f"a spread over {floor.spot_groups} spot groups instead of {max(there)}"
+    elif floor.way is Way.AFFINITY and not _on_demand_only(workload.scheduling):
+        return "node affinity to on-demand nodes"
+    return None
+
+
+def _on_demand_only(scheduling: Scheduling) -> bool:
+    """Whether node selector or affinity lets the pods of a template run on on-demand nodes only."""
+    if any(_says_on_demand(key, (value,)) for key, value in scheduling.node_selector.items()):
+        return True
+    return bool(scheduling.node_terms) and all(
+        any(e.operator == "In" and _says_on_demand(e.key, e.values) for e in term.expressions)
+        for term in scheduling.node_terms or ()
+    )
+
+
+def _says_on_demand(key: str, values: Sequence[str]) -> bool:
+    return key in CAPACITY_LABELS and {capacity_of({key: v}) for v in values} == {ON_DEMAND}

@@ -1,0 +1,181 @@
+"""Floors on the real scheduler: exact counts before, during and after the loss of spot."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.names import INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.objects import parse_deployment
+from plimsoll.domain.placement.on_demand import floor_of
+from plimsoll.services.wiring import Ports, Services, wire
+from plimsoll_cli.snippet import pod_spec
+from plimsoll_testbed.model.stores import (
+    MemoryAnnouncer,
+    MemoryNodeIndex,
+    MemoryRegistry,
+    MemoryReports,
+    MemoryWakeUps,
+)
+from plimsoll_testbed.rigs.controlplane import ControlPlane
+from tests.cluster.ground import Ground
+from tests.support.hollows import MERGE, a_deployment, a_template
+from tests.support.workload_sets import Aws, Telemetry
+
+pytestmark = pytest.mark.cluster
+
+ROUNDS = 15
+"""Placement runs until everything must have moved: one pod of a workload moves in each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cast:
+    """Nodes and pods of one test, and the services that place them."""
+
+    ground: Ground
+    services: Services
+
+    def join(self, family: str, count: int = 2, **more: str) -> Sequence[str]:
+        capacity = "on-demand" if family == "od" else "spot"
+        labels = {"node.kubernetes.io/capacity": capacity, INSTANCE_TYPE: f"{family}.large"}
+        return self.ground.nodes(*(f"{family}-{n}" for n in range(count)), **labels, **more)
+
+    def run_web(self, replicas: int, keep: str) -> None:
+        """Let a Deployment state its floor, and then take the constraint that the snippet prints."""
+        manifest = a_deployment("web", replicas)
+        manifest["metadata"]["annotations"] = {MIN_ON_DEMAND: keep}
+        self.ground.apply(manifest)
+        self.services.placement.run()
+        workload = parse_deployment(manifest)
+        spec = pod_spec(workload, floor_of(workload))
+        path = f"/apis/apps/v1/namespaces/{self.ground.name}/deployments/web"
+        answer = self.ground.call("PATCH", path, {"spec": {"template": {"spec": spec}}}, MERGE)
+        assert answer.status == 200, answer.body
+        # Until the rollout ends, pods without the constraint stand among those that are counted.
+        self.ground.until(lambda: not parse_deployment(self.ground.get(path)).rolling_out)
+
+    def standing(self) -> Counter[str]:
+        """Return the serving pods by the family of their node."""
+        nodes = (p["spec"]["nodeName"] for p in self.ground.serving("web"))
+        return Counter(n.removeprefix(f"{self.ground.name}-").partition("-")[0] for n in nodes)
+
+    def until(self, *counts: int, od: int) -> None:
+        """Wait until on-demand holds `od` pods, and the families together as many as are counted."""
+        self.ground.until(
+            lambda: self.standing()["od"] == od and self.standing().total() == od + sum(counts)
+        )
+
+    def lose(self, nodes: Sequence[str]) -> None:
+        """Cordon nodes and evict what stands on them."""
+        for node in nodes:
+            self.ground.cordon(node)
+        for pod in self.ground.pods("web"):
+            if pod["spec"].get("nodeName") in nodes:
+                self.ground.delete(pod["metadata"]["name"])
+
+    def place(self) -> None:
+        self.services.placement.run()
+        self.services.drains.reconcile("ground", "test", seconds=10)
+
+
+@pytest.fixture
+def cast(guarded: ControlPlane) -> Iterator[Cast]:
+    clock, workers = SystemClock(), SerialWorkers()
+    cluster = Cluster(
+        name="ground",
+        kind=ClusterKind.ENDPOINT,
+        mode=Mode.ACT,
+        region="us-east-1",
+        added=datetime.now(UTC),
+    )
+    api = KubernetesCluster(guarded.transport("plimsoll"), "ground", clock, workers=workers)
+
+    class One:
+        def open(self, cluster: Cluster) -> KubernetesCluster:
+            return api
+
+    aws = Aws()
+    services = wire(
+        Ports(
+            registry=MemoryRegistry([cluster]),
+            index=MemoryNodeIndex(),
+            instances=aws,
+            clusters=One(),
+            groups=lambda _: aws,
+            reports=MemoryReports(),
+            announcer=MemoryAnnouncer(),
+            wake_ups=MemoryWakeUps(),
+            clock=clock,
+            workers=workers,
+            cluster_workers=workers,
+            telemetry=Telemetry(),
+        )
+    )
+    with Ground(guarded) as ground:
+        yield Cast(ground=ground, services=services)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "keep", "families", "on_demand"),
+    [(3, "1", 2, 1), (6, "2", 2, 2), (9, "30%", 2, 3), (8, "2", 3, 2), (4, "2", 1, 2)],
+)
+def test_the_floor_stands_before_during_and_after_the_loss_of_all_spot(
+    cast: Cast, replicas: int, keep: str, families: int, on_demand: int
+) -> None:
+    cast.join("od", 3)
+    spot = [node for f in range(families) for node in cast.join(f"f{f}")]
+    cast.run_web(replicas, keep)
+    cast.until(replicas - on_demand, od=on_demand)
+
+    cast.lose(spot)
+    lowest = replicas
+    while cast.standing()["od"] < replicas:
+        lowest = min(lowest, cast.standing()["od"])
+        cast.services.placement.run()
+        time.sleep(0.5)
+    assert lowest >= on_demand
+
+    for f in range(families):
+        cast.join(f"n{f}")
+    for _ in range(ROUNDS):
+        cast.place()
+        assert cast.standing()["od"] >= on_demand
+    cast.until(replicas - on_demand, od=on_demand)
+
+
+def test_a_full_survivor_of_a_lost_family_leaves_nothing_pending(cast: Cast) -> None:
+    cast.join("od", 3)
+    lost = cast.join("f0", 2)
+    (survivor,) = cast.join("f1", 1)
+    cast.run_web(9, "3")
+    cast.until(6, od=3)
+    filler: dict[str, Any] = a_template(
+        "filler", cpu="6500m", nodeSelector={"kubernetes.io/hostname": survivor}
+    )
+    cast.ground.apply(a_deployment("filler", 1, filler))
+    cast.ground.until(lambda: len(cast.ground.serving("filler")) == 1)
+
+    cast.lose([*lost])
+    cast.services.placement.run()
+
+    cast.until(3, od=6)
+
+
+def test_cordoned_on_demand_nodes_keep_nobody_pending(cast: Cast) -> None:
+    od = cast.join("od", 2)
+    cast.join("f0")
+    cast.join("f1")
+    for node in od:
+        cast.ground.cordon(node)
+    cast.run_web(6, "2")
+    cast.until(6, od=0)

@@ -1,0 +1,101 @@
+"""The scheduled placement over a hollow cluster: floors before, during and after the loss of all spot."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.domain.clusters import Mode
+from plimsoll.domain.errors import Temporary
+from plimsoll.domain.placement.spread_groups import label_key
+from tests.support.floors import a_cluster, standing, web
+from tests.support.workload_sets import WiredServices, deployment
+
+KEY = label_key(2)
+
+
+def rounds(wired: WiredServices, count: int = 1) -> None:
+    """Run placement as the schedule does, with the drain after it that its wake-ups start."""
+    for _ in range(count):
+        wired.placement.run()
+        for _ in range(3):
+            wired.drains.reconcile("harbor", "me")
+        wired.sleep(300)
+
+
+def test_pods_are_spread_over_the_groups_once_the_nodes_are_labelled():
+    wired = a_cluster()
+    wired.apply(web())
+    assert not standing(wired)  # no node carries the label yet, so nothing fits
+    rounds(wired)
+    assert standing(wired) == {"od": 3, "m5": 3, "c5": 3}
+
+
+def test_a_floor_on_the_namespace_counts_for_its_workloads():
+    wired = a_cluster()
+    metadata = {"name": "default", "annotations": {"plimsoll.dev/min-on-demand": "3"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    wired.apply(namespace, deployment(replicas=9))
+    rounds(wired)
+    assert wired.node("m5-0").labels[KEY].startswith("spot-")
+
+
+def test_a_run_in_steady_state_writes_nothing():
+    wired = a_cluster()
+    wired.apply(web())
+    rounds(wired, 2)
+    version = wired.version()
+    wired.placement.run()
+    assert wired.version() == version
+
+
+@pytest.mark.parametrize("how", [{"mode": Mode.OBSERVE}, {"kill_switch": True}])
+def test_where_nothing_may_be_written_the_plan_is_only_told(how):
+    wired = a_cluster(**how)
+    wired.apply(web())
+    version = wired.version()
+    wired.placement.run()
+    assert wired.version() == version
+    assert "would place" in [message for message, _ in wired.telemetry.said]
+
+
+def test_the_floor_holds_through_the_loss_of_all_spot_and_the_return_to_it():
+    wired = a_cluster()
+    wired.apply(web())
+    rounds(wired, 2)
+    lost = ("m5-0", "m5-1", "c5-0", "c5-1")
+    instances = [wired.node(name).instance or "" for name in lost]
+    assert not any(wired.notices.receive([wired.spot_event(i) for i in instances]))
+    lowest = 9
+    for _ in range(6):
+        wired.drains.reconcile("harbor", "me")
+        lowest = min(lowest, standing(wired)["od"])
+        wired.sleep(15)
+    assert lowest >= 3
+    assert standing(wired) == {"od": 9}
+
+    for name in lost:
+        wired.hollow.handle("DELETE", f"/api/v1/nodes/{name}", now=wired.time)
+    wired.sleep(60)
+    for n, family in enumerate(("m5", "m5", "c5", "c5")):
+        labels = {"node.kubernetes.io/instance-type": f"{family}.large"}
+        wired.join(f"{family}-new{n}", capacity="spot", labels=labels)
+    lowest = 9
+    for _ in range(10):
+        rounds(wired)
+        lowest = min(lowest, standing(wired)["od"])
+        assert sum(standing(wired).values()) == 9
+    assert standing(wired) == {"od": 3, "m5": 3, "c5": 3}
+    assert lowest == 3
+
+
+def test_a_cluster_that_cannot_be_reached_stops_no_other(monkeypatch):
+    wired = a_cluster()
+    wired.apply(web())
+
+    def away() -> None:
+        raise Temporary("the API server is away")
+
+    monkeypatch.setattr(wired.api, "observe", away)
+    with pytest.raises(Temporary, match="harbor"):
+        wired.placement.run()
+    assert wired.telemetry.warned == ["cluster not placed"]
