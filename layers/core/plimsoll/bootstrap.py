@@ -19,13 +19,15 @@ from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import client
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
+from plimsoll.adapters.sns import SnsAnnouncer
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config, in_lambda
 from plimsoll.domain.clusters import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
-from plimsoll.services.notices import NoticeService
+from plimsoll.services.notices import NoticeService, Senders
+from plimsoll.services.placement import PlacementService
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.wiring import Ports, Services, wire
 
@@ -52,7 +54,7 @@ def make_ready() -> None:
     if not in_lambda():
         return
     try:
-        aws().make_ready("dynamodb", "sqs")
+        aws().make_ready("dynamodb", "sqs", "sts")
         client.load()
     except Exception as error:  # noqa: BLE001 - an event meets it again, and its handler hands it back
         _warn(f"not made ready: {error}")
@@ -98,6 +100,7 @@ def _services() -> Services:
         instances=Ec2Instances(aws(), clock),
         clusters=_clusters(),
         groups=_groups,
+        announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().reports_table),
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
         clock=clock,
@@ -108,8 +111,12 @@ def _services() -> Services:
     return wire(
         ports,
         kill_switch=config().kill_switch,
-        drills=config().accept_drills,
-        region=config().aws_region,
+        senders=Senders(
+            region=config().aws_region,
+            account=config().account,
+            canary_word=config().canary_word,
+            drills=config().accept_drills,
+        ),
     )
 
 
@@ -121,6 +128,11 @@ def notices() -> NoticeService:
 def drains() -> DrainService:
     """Return the drain."""
     return _services().drains
+
+
+def placement() -> PlacementService:
+    """Return the placement."""
+    return _services().placement
 
 
 def resync() -> ResyncService:

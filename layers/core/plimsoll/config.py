@@ -33,8 +33,14 @@ class Config:
     """URL; notices that no further attempt can help lie here with their reasons."""
     wake_ups_queue: str
     """URL."""
+    report_topic: str
+    """ARN of the SNS topic that is told what interruptions cost; empty: none."""
     kill_switch: bool
     """No write to any cluster or node group, whatever its mode."""
+    account: str
+    """The account of the stack and of its clusters: notices of any other are not ours."""
+    canary_word: str
+    """What the canaries of the stack's own schedule say; no other is counted."""
     accept_drills: bool
     """Whether notices of the source `plimsoll.drill` are taken as real."""
 

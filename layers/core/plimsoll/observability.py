@@ -10,7 +10,7 @@ import logging
 import warnings
 from typing import Final
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from plimsoll.domain.metrics import Metric
@@ -35,9 +35,21 @@ class CloudWatch:
         """Log something that a person should look at when it repeats."""
         logger.warning(message, extra=_safe(facts))
 
-    def count(self, metric: Metric, value: float = 1) -> None:
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
         """Add to a metric."""
-        metrics.add_metric(name=metric, unit=MetricUnit(metric.unit), value=value)
+        unit = MetricUnit(metric.unit)
+        if cluster is None:
+            metrics.add_metric(name=metric, unit=unit, value=value)
+            return
+        # A line of its own: all metrics of a line have the same dimensions.
+        with single_metric(
+            name=metric,
+            unit=unit,
+            value=value,
+            namespace=NAMESPACE,
+            default_dimensions={"service": metrics.service or ""},
+        ) as one:
+            one.add_dimension("cluster", cluster)
 
 
 _TAKEN: Final = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime"})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sts import STSClient
 
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 5
@@ -116,6 +117,16 @@ class Aws:
     def secretsmanager(self) -> SecretsManagerClient:
         """Secrets Manager."""
         return self._client("secretsmanager")  # type: ignore[no-any-return] # by its name
+
+    @property
+    def sns(self) -> Any:
+        """SNS; there are no types for it among ours."""
+        return self._client("sns")
+
+    @property
+    def sts(self) -> STSClient:
+        """STS."""
+        return self._client("sts")  # type: ignore[no-any-return] # by its name
 
     @property
     def sqs(self) -> SQSClient:

@@ -16,10 +16,10 @@ from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.secrets import SecretToken
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Refused
+from plimsoll.domain.policy import Policy
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
-    from plimsoll.adapters.kubernetes.probe import KubernetesProbe
     from plimsoll.services.ports import Clock, Workers
 
 
@@ -47,11 +47,12 @@ class OpenClusters:
         Raises:
             BadInput: what is registered cannot be connected to.
         """
-        key = replace(cluster, mode=Mode.OBSERVE)  # who may write is not the connection's business
+        # Who may write, and when, is not the connection's business.
+        key = replace(cluster, mode=Mode.OBSERVE, policy=Policy())
         with self._lock:
             if key not in self._open:
                 self._open[key] = KubernetesCluster(
-                    self._transport(cluster),
+                    self.transport(cluster),
                     cluster.name,
                     self._clock,
                     workers=self._workers,
@@ -59,25 +60,8 @@ class OpenClusters:
                 )
             return self._open[key]
 
-    def probe(self, cluster: Cluster) -> KubernetesProbe:
-        """Return what asks a cluster about our rights in it.
-
-        A token from a secret is the functions' own. To EKS whoever asks comes as himself, so the
-        question is about the group that the functions are in, and what is tried is tried as one of
-        the group.
-        """
-        from plimsoll.adapters.kubernetes.probe import (  # noqa: PLC0415 - no function needs it
-            GROUP,
-            KubernetesProbe,
-        )
-
-        asking = self._transport(cluster)
-        if cluster.kind is not ClusterKind.EKS:
-            return KubernetesProbe(asking, cluster.name, self._workers)
-        acting = self._transport(cluster, as_group=GROUP)
-        return KubernetesProbe(asking, cluster.name, self._workers, group=GROUP, acting=acting)
-
-    def _transport(self, cluster: Cluster, *, as_group: str | None = None) -> Transport:
+    def transport(self, cluster: Cluster, *, as_group: str | None = None) -> Transport:
+        """Return what carries requests to a cluster; to EKS as one of a group, where that is named."""
         aws = self._aws.in_region(cluster.region)
         match cluster.kind:
             case ClusterKind.EKS:

@@ -28,12 +28,6 @@ URL_SECONDS: Final = 60
 TOKEN_LIFE: Final = timedelta(minutes=14)
 """A minute less than EKS takes it for."""
 
-_SUFFIXES: Final = {
-    "aws-cn": "amazonaws.com.cn",
-    "aws-iso": "c2s.ic.gov",
-    "aws-iso-b": "sc2s.sgov.gov",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
@@ -101,10 +95,10 @@ class EksToken:
                 raise MissingRights("there are no AWS credentials to make a token for EKS from")
             region = session.region_name
             # The regional host: the global one's signature is for us-east-1 only.
-            suffix = _SUFFIXES.get(session.get_partition_for_region(region), "amazonaws.com")
+            host = self._aws.sts.meta.endpoint_url
             request = AWSRequest(
                 method="GET",
-                url=f"https://sts.{region}.{suffix}/?Action=GetCallerIdentity&Version=2011-06-15",
+                url=f"{host}/?Action=GetCallerIdentity&Version=2011-06-15",
                 headers={CLUSTER_HEADER: self._cluster},
             )
             frozen = credentials.get_frozen_credentials()

@@ -6,6 +6,8 @@ waves, those of one wave side by side. To add an action, write its class here an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, override
@@ -13,8 +15,9 @@ from typing import ClassVar, override
 from plimsoll.domain.errors import Blocked, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.pods import Pod
 from plimsoll.domain.workloads import ReplicaSet
 from plimsoll.domain.writers import Writers
 
@@ -76,7 +79,7 @@ class Cordon(AboutNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncordon(AboutNode):
-    """Take cordon, taint and record off a node whose interruption was called off."""
+    """Take taint, record and our own cordon off a node that stays."""
 
     verb: ClassVar[str] = "uncordon"
     wave: ClassVar[Wave] = Wave.CORDON
@@ -84,6 +87,22 @@ class Uncordon(AboutNode):
     def perform(self, writers: Writers) -> None:
         """Patch the node once."""
         writers.cluster.uncordon(self.node)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelNode(AboutNode):
+    """Change the spread labels of a node. Running pods do not move: labels decide where new ones go."""
+
+    verb: ClassVar[str] = "label"
+
+    labels: Mapping[str, str | None]
+    """Label -> its new value; None takes it off."""
+    wave: Wave = Wave.CORDON
+    """Spot groups open a wave later: were theirs the first labels, Pending pods would all go there."""
+
+    def perform(self, writers: Writers) -> None:
+        """Patch the node once."""
+        writers.cluster.label(self.node, self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,21 +132,22 @@ class Grow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release(AboutPod):
-    """Hand a pod from its ReplicaSet to its Deployment: another is made, while this one serves on."""
+    """Make a ReplicaSet let go of a pod: it makes another, while this one serves on.
+
+    The Deployment above becomes the controlling owner: budgets count the pod for it, and it takes the
+    pod along when it is deleted. With an Argo Rollout as owner, budgets would count it twice.
+    """
 
     verb: ClassVar[str] = "release"
     wave: ClassVar[Wave] = Wave.REPLACE
 
-    owner: Ref
-    """Its Deployment, which becomes the controlling owner."""
-    owner_uid: str
-    """As its ReplicaSet names the Deployment: for a wrong UID, garbage collection deletes the pod."""
+    replica_set: ReplicaSet
     interruption: str
     """The identity of the interruption that it is released for."""
 
     def perform(self, writers: Writers) -> None:
         """Patch the pod once."""
-        writers.cluster.release(self.pod, self.owner, self.owner_uid, self.interruption)
+        writers.cluster.release(self.pod, self.replica_set, self.interruption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,14 +181,16 @@ class Evict(AboutPod):
     """None keeps the pod's own grace period."""
     overrule: bool = False
 
-    def perform(self, writers: Writers) -> None:
-        """Evict it; delete it if that is refused and may be overruled."""
+    def perform(self, writers: Writers) -> str | None:
+        """Evict it; delete it if that is refused and may be overruled, and return the refusal."""
         try:
             writers.cluster.evict(self.pod, self.grace_seconds)
-        except (Blocked, Refused):
+        except (Blocked, Refused) as refusal:
             if not self.overrule:
                 raise
             writers.cluster.delete(self.pod, self.grace_seconds)
+            return str(refusal)
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +228,21 @@ class OutOfService(AboutNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetDeletionCost(AboutPod):
+    """Say whether scale-in may take a pod before others."""
+
+    verb: ClassVar[str] = "set-deletion-cost"
+    wave: ClassVar[Wave] = Wave.CLOSE
+
+    cost: str | None
+    """None takes the annotation off."""
+
+    def perform(self, writers: Writers) -> None:
+        """Patch the pod once."""
+        writers.cluster.set_deletion_cost(self.pod, self.cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record(AboutNode):
     """Write on the node how far its interruption has come."""
 
@@ -237,16 +274,51 @@ class TerminateInstance(AboutNode):
     @override
     def target(self) -> str:
         """The node and its instance."""
-        return f"Node {self.node.name} ({self.interruption.instance})"
+        return f"Node {self.node.name} ({self.node.instance})"
 
     def perform(self, writers: Writers) -> None:
         """Terminate it, then record that: the other way round, a failure would leave it running."""
-        writers.capacity.terminate(self.interruption.instance)
+        if self.node.instance is not None:
+            writers.capacity.terminate(self.node.instance)
         writers.cluster.record(self.node, self.interruption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompleteLifecycle(AboutNode):
+class AboutHooks(AboutNode):
+    """What actions on the lifecycle hooks of an instance have in common."""
+
+    interruption: Interruption
+    """As it is to be recorded when the hooks have been told."""
+    hooks: tuple[LifecycleHook, ...]
+    """Our own, as Auto Scaling names them: never those of a record, which anybody may write."""
+
+    @property
+    @override
+    def target(self) -> str:
+        """The instance and the hooks that hold it."""
+        hooks = ", ".join(f"{hook.name} of {hook.group}" for hook in self.hooks)
+        return f"{self.node.instance} ({hooks})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat(AboutHooks):
+    """Let an instance wait longer for its hooks, because pods are still on it.
+
+    Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html
+    """
+
+    verb: ClassVar[str] = "heartbeat"
+    wave: ClassVar[Wave] = Wave.CORDON
+
+    def perform(self, writers: Writers) -> None:
+        """Tell each hook, then record that: only what was told postpones the deadline."""
+        for hook in self.hooks:
+            writers.capacity.heartbeat(hook, self.node.instance or "")
+        writers.cluster.record(self.node, self.interruption)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteLifecycle(AboutHooks):
     """Tell Auto Scaling that an instance is drained, then record that.
 
     Both in one action, so that a completion that failed is tried again in the next round.
@@ -256,42 +328,28 @@ class CompleteLifecycle(AboutNode):
     verb: ClassVar[str] = "complete-lifecycle"
     wave: ClassVar[Wave] = Wave.CLOSE
 
-    interruption: Interruption
-    """Already marked as closed."""
-
-    @property
-    @override
-    def target(self) -> str:
-        """The instance and the hooks that hold it."""
-        hooks = ", ".join(f"{n.hook} of {n.group}" for n in self.interruption.hooks)
-        return f"{self.interruption.instance} ({hooks})"
-
     def perform(self, writers: Writers) -> None:
         """Complete each hook with CONTINUE; one that is already over counts as completed."""
-        for notice in self.interruption.hooks:
-            try:
-                writers.capacity.complete_lifecycle(
-                    notice.group or "",
-                    notice.hook or "",
-                    notice.token,
-                    self.interruption.instance,
-                )
-            except NotFound:
-                continue
+        for hook in self.hooks:
+            with suppress(NotFound):
+                writers.capacity.complete_lifecycle(hook, self.node.instance or "")
         writers.cluster.record(self.node, self.interruption)
 
 
 type Action = (
     Cordon
     | Uncordon
+    | LabelNode
     | Grow
     | Release
     | UndoRelease
     | Evict
     | ForceDelete
     | OutOfService
+    | SetDeletionCost
     | Record
     | TerminateInstance
+    | Heartbeat
     | CompleteLifecycle
 )
 """Every action. The executor takes no other."""

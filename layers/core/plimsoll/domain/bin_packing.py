@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.names import GROW
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
@@ -142,7 +143,8 @@ class BinPacking:
                 zones = self._on_the_way_to(group, zone)
                 fresh = max(0, len(zones) - self._ready_to_open(group, zone))
                 if fresh > self._headroom[group.name]:
-                    reasons[group.name] = f"at its maximum of {group.max_size} nodes"
+                    full = f"at its maximum of {group.max_size} nodes"
+                    reasons[group.name] = full if group.may_grow else f"without the tag {GROW}"
                     continue
                 yield ScaleUpOption(
                     group=group,

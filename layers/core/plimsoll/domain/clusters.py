@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+
+from plimsoll.domain.notices.state_change import GONE, LEAVING
+from plimsoll.domain.policy import Policy
+from plimsoll.domain.quantities import Resources
 
 
 class Mode(StrEnum):
@@ -39,10 +43,7 @@ class Cluster:
     secret: str | None = None
     """Name or ARN of the secret with the token, for ENDPOINT. Never the token itself."""
     added: datetime
-
-    def with_mode(self, mode: Mode) -> Self:
-        """Return the same cluster in another mode."""
-        return replace(self, mode=mode)
+    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class IndexEntry:
     launched: datetime | None = None
     zone: str | None = None
     instance_type: str | None = None
+    requests: Resources = field(default_factory=Resources)
+    """The sum over its pods that would have to leave it; their number is in `pods`."""
     seen: datetime
     """When the resync last saw it; an old entry is dropped."""
 
@@ -75,20 +78,31 @@ class Instance:
     """Somebody with rights in the account stopped or terminated it, a group's scale-in too."""
 
     @property
+    def off(self) -> bool:
+        """Whether nothing runs on it any more. A stopped instance may be started again."""
+        return self.state in GONE
+
+    @property
     def interrupted(self) -> bool:
         """Whether its end has begun or is past."""
-        return self.state in {"stopping", "stopped", "shutting-down", "terminated"}
+        return self.off or self.state in LEAVING
 
     def cluster_name(self) -> str | None:
-        """Return the cluster that its tags name.
+        """Return the cluster that its tags name, or None."""
+        return next(iter(self._cluster_names()), None)
+
+    def is_of_another(self, cluster: str) -> bool:
+        """Whether its tags name another cluster; one without such tags is taken for any Node's."""
+        names = self._cluster_names()
+        return bool(names) and cluster not in names
+
+    def _cluster_names(self) -> Sequence[str]:
+        """Return the clusters that its tags name.
 
         Managed node groups tag `eks:cluster-name`, others by convention
         `kubernetes.io/cluster/<name>` with `owned` or `shared`.
         """
         tags = dict(self.tags)
-        for key in ("eks:cluster-name", "aws:eks:cluster-name"):
-            if tags.get(key):
-                return tags[key]
+        by_eks = [tags[k] for k in ("eks:cluster-name", "aws:eks:cluster-name") if tags.get(k)]
         prefix = "kubernetes.io/cluster/"
-        owned = sorted(k.removeprefix(prefix) for k in tags if k.startswith(prefix))
-        return owned[0] if owned else None
+        return by_eks or sorted(k.removeprefix(prefix) for k in tags if k.startswith(prefix))

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Self
+from typing import Final, Self
 
 from plimsoll.domain.floors import budget_keeps, ready_floor
-from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.interruptions import ADVICE, Interruption, in_this_life
 from plimsoll.domain.manual_drain import left_to_drain
 from plimsoll.domain.names import IGNORE
 from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.policy import Response
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
-from plimsoll.domain.replace.eligibility import why_not_released
+from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
 from plimsoll.domain.selectors import matches
 from plimsoll.domain.workloads import Budget, Workload
 
 _STAYS_PUT = {"DaemonSet", "Node"}
 """Owners whose pods belong to the node and end with it: daemons, and mirrors of static pods."""
+
+OVERDUE: Final = timedelta(minutes=10)
+"""How long after its deadline an instance that still runs is believed to be interrupted."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,11 @@ class InterruptedNodes:
 
 
 def _is_interrupted(node: Node) -> bool:
-    return node.interruption is not None and node.interruption.phase != "closed"
+    """Whether its pods move. Those of a node that waits for its turn do not."""
+    found = node.interruption
+    if found is None or found.phase == "closed":
+        return False
+    return found.cordoned is not None or any(n.kind not in ADVICE for n in found.notices)
 
 
 def leaves(pod: Pod) -> bool:
@@ -88,16 +97,72 @@ def _chose(pod: Pod, node: Node) -> bool:
 
 
 def is_gone(seen: Observation, node: Node) -> bool:
-    """Whether a node's instance is proven gone: by an event on record, or by EC2."""
-    recorded = node.interruption is not None and node.interruption.gone is not None
-    return recorded or node.instance in seen.gone
+    """Whether EC2 says now that a node's instance is off: an event may be of a former launch."""
+    said = seen.instances.get(node.instance or "")
+    return said is not None and said.off
+
+
+def why_over(seen: Observation, node: Node, now: datetime) -> str | None:
+    """Say why an interruption is over although the node stays; None while it is not."""
+    found, said = node.interruption, seen.instances.get(node.instance or "")
+    if found is None:
+        return None
+    if found.withdrawn:
+        return "everything that was announced has been called off"
+    if seen.policy.response(found) is Response.IGNORE:
+        return f"the policy of the cluster ignores {found.kind}"
+    runs = said is not None and not said.interrupted
+    if said is not None and runs and in_this_life(found, launched=said.launched) is None:
+        return f"its instance was launched again, at {said.launched:%Y-%m-%dT%H:%M:%SZ}"
+    if runs and _overdue(node, now):
+        return "its deadline is long past, and EC2 says that its instance runs on"
+    return None
+
+
+def ended_by_owner(seen: Observation, node: Node) -> bool:
+    """Whether nothing was announced: an owner too may terminate what spot reclaims in any case."""
+    announced = node.interruption.standing if node.interruption else ()
+    said = seen.instances.get(node.instance or "")
+    by_owner = said is not None and said.interrupted and said.ended_by_owner
+    return by_owner and {n.kind for n in announced} == {"state-change"}
+
+
+def _overdue(node: Node, now: datetime) -> bool:
+    deadline = None if node.interruption is None else node.interruption.deadline
+    return node.ready and deadline is not None and deadline + OVERDUE < now
+
+
+def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, str]) -> list[Pod]:
+    """Return the pods of an interrupted node that the policy leaves there for the time being.
+
+    All where the response is to cordon; on advice those that cannot be released.
+    """
+    found = node.interruption
+    if found is None or is_gone(seen, node):
+        return []
+    only_cordoned = seen.policy.response(found) is Response.CORDON
+    if not (only_cordoned or found.on_advice(now)):
+        return []
+    return [
+        pod
+        for pod in seen.on_node.get(node.name, ())
+        if must_leave(seen, pod, node)
+        and pod.deleting is None
+        and (only_cordoned or not (pod.released or _releasable(seen, pod, refused)))
+    ]
+
+
+def _releasable(seen: Observation, pod: Pod, refused: Mapping[str, str]) -> bool:
+    ref = seen.workload_of(pod)
+    why = refused.get(str(ref)) or why_not_released(seen, seen.workload.get(ref), pod, Resources())
+    return pod.serving and why is None
 
 
 def disruptions_of(
     seen: Observation,
     interrupted: InterruptedNodes,
     now: datetime,
-    refused: Mapping[Ref, str] | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> list[WorkloadDisruption]:
     """Return every workload with pods to move or on their way out, or released.
 
@@ -105,30 +170,39 @@ def disruptions_of(
         seen: the observation.
         interrupted: the nodes that go.
         now: the time of the observation.
-        refused: Deployment -> why the API server refused the release of a pod of it.
+        refused: as in `plan_drain`.
     """
     found: dict[Ref, list[EvictablePod]] = defaultdict(list)
+    held: set[str] = set()
     for node in interrupted.nodes:
         interruption = interrupted.interruption[node.name]
-        if interruption.withdrawn or is_gone(seen, node):
+        if is_gone(seen, node) or _overdue(node, now) or why_over(seen, node, now) is not None:
             continue  # nothing has to leave, or nothing can any more
+        held |= {pod.uid for pod in held_on(seen, node, now, refused or {})}
         for pod in seen.on_node.get(node.name, ()):
-            if not must_leave(seen, pod, node):
+            if pod.uid in held or not must_leave(seen, pod, node):
                 continue
-            moving = found[_ref(seen, pod)]
+            moving = found[seen.workload_of(pod)]
             if pod.deleting is None:
                 moving.append(
                     EvictablePod(
                         pod=pod,
+                        replica_set=seen.replica_set(pod),
                         interruption=interruption.identity,
+                        cordoned=interruption.cordoned,
                         deadline=interruption.deadline,
+                        overrules=not interruption.guessed,
+                        clamps=not (interruption.guessed or ended_by_owner(seen, node)),
                     )
                 )
     for pod in seen.pods:
-        if pod.released and pod.deleting is None and (owner := seen.owner(pod)) is not None:
-            found.setdefault(owner, [])
+        if pod.released and pod.deleting is None:
+            found.setdefault(seen.workload_of(pod), [])
+    claimed: dict[str, Resources] = defaultdict(Resources)
     return [
-        _disruption(seen, interrupted, ref, evictable, now, (refused or {}).get(ref))
+        _disruption(
+            seen, interrupted, held, ref, evictable, now, claimed, (refused or {}).get(str(ref))
+        )
         for ref, evictable in sorted(found.items())
     ]
 
@@ -144,42 +218,60 @@ def by_node(
     return found
 
 
-def _ref(seen: Observation, pod: Pod) -> Ref:
-    return seen.owner(pod) or Ref("Pod", pod.namespace, pod.name)
-
-
 def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each part named
     seen: Observation,
     interrupted: InterruptedNodes,
+    held: Collection[str],
     ref: Ref,
     evictable: list[EvictablePod],
     now: datetime,
+    claimed: dict[str, Resources],
     refused: str | None,
 ) -> WorkloadDisruption:
     workload = seen.workload.get(ref)
-    pods = tuple(seen.of_workload.get(ref) or (d.pod for d in evictable))
-    replicas = len(pods) if workload is None else workload.replicas
+    pods = tuple(seen.of_workload.get(ref, ()))
+    if workload is not None:
+        replicas = workload.replicas
+    else:  # nobody says how many there should be: one that left may not have been made anew yet
+        replicas = max(sum(not p.released for p in pods), seen.counts.get(ref, 0))
+    volume = replicas == 1 and any(name for p in pods for name in one_node_claims(seen, p))
     budgets = _budgets(seen, ref, pods)
     return WorkloadDisruption(
         ref=ref,
         workload=workload,
         pods=pods,
         evictable=tuple(sorted(evictable, key=lambda d: d.pod.name)),
-        on_interrupted_nodes=frozenset(p.uid for p in pods if p.node in interrupted.names),
+        on_interrupted_nodes=frozenset(
+            p.uid
+            for p in pods
+            if (p.node in interrupted.names and p.uid not in held) or p.released_for_placement
+        ),
         dead=frozenset(p.uid for p in pods if _dead(seen, p)),
         replicas=replicas,
-        floor=_floor(ref, workload, budgets, replicas),
+        floor=0 if volume else _floor(ref, workload, budgets, replicas),
         budgets=budgets,
-        not_releasable={
-            one.pod.uid: why
-            for one in evictable
-            if not one.pod.released
-            and (why := refused or why_not_released(seen, workload, one.pod))
-        },
+        not_releasable=dict(_not_releasable(seen, workload, evictable, claimed, refused)),
+        undone={p.uid: why for p in pods if p.released and (why := why_undone(seen, workload, p))},
         left_to_drain=frozenset(p.uid for p in pods if left_to_drain(seen, p)),
         current=seen.current.get(ref),
         now=now,
     )
+
+
+def _not_releasable(
+    seen: Observation,
+    workload: Workload | None,
+    evictable: Iterable[EvictablePod],
+    claimed: dict[str, Resources],
+    refused: str | None,
+) -> Iterator[tuple[str, str]]:
+    """Yield the uids of pods that must not be released and why; the others claim their quota."""
+    for pod in (one.pod for one in evictable if not one.pod.released):
+        taken = claimed[pod.namespace]
+        if (why := refused or why_not_released(seen, workload, pod, taken)) is not None:
+            yield pod.uid, why
+        elif pod.serving:
+            claimed[pod.namespace] = taken + pod.scheduling.requests
 
 
 def _dead(seen: Observation, pod: Pod) -> bool:

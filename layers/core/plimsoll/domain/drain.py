@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
-from plimsoll.domain.actions import Action, Evict
-from plimsoll.domain.disruptions import InterruptedNodes, by_node, disruptions_of
-from plimsoll.domain.finalize import finalize_steps, opted_out_on, report_of
+from plimsoll.domain.actions import Action, Cordon, Evict, UndoRelease
+from plimsoll.domain.disruptions import InterruptedNodes, by_node, disruptions_of, held_on, is_gone
+from plimsoll.domain.finalize import finalize_steps, left_on, opted_out_on, report_of
+from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import closings
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.pods import Ref
 from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
-from plimsoll.domain.replace.disruption import NEAR
-from plimsoll.domain.replace.release import PATIENCE
+from plimsoll.domain.replace.disruption import PATIENCE
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
+from plimsoll.domain.turns import turns
+
+MOST_NAMED: Final = 20
+"""How many of the objects that could not be read a report names."""
 
 
 def plan_drain(
@@ -29,7 +35,7 @@ def plan_drain(
     now: datetime,
     *,
     avoid: Mapping[tuple[str, str | None], datetime] | None = None,
-    refused: Mapping[Ref, str] | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> Plan:
     """Decide what to do now about every interrupted node of a cluster.
 
@@ -37,12 +43,16 @@ def plan_drain(
         seen: one observation of the cluster and its node groups.
         now: the time of the observation.
         avoid: (node group, zone or None for all) -> until when it is not asked, because it refused.
-        refused: Deployment -> why the API server refused to release a pod of it, in words.
+        refused: what the API server refused, and why, in words: a workload whose pods it let nobody
+            release, or a pod that it did not let go.
     """
     interrupted = InterruptedNodes.of(seen)
     disruptions = disruptions_of(seen, interrupted, now, refused)
-    draft = _Draft(seen=seen, interrupted=interrupted)
-    headroom = headroom_for(seen, interrupted)
+    draft = _Draft(seen=seen, interrupted=interrupted, refused=refused or {})
+    draft.steps += closings(seen, now)
+    turn_of = list(turns(seen, now))
+    closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
+    headroom = headroom_for(_without(seen, closing), interrupted)
     scale_up = plan_scale_up(
         seen, interrupted, disruptions, headroom.snapshot, avoid=avoid or {}, now=now
     )
@@ -59,6 +69,11 @@ def plan_drain(
         _plan_late(disruption, draft, headroom, now)
     for disruption in sorted(disruptions, key=_urgency):
         _plan_moves(_without_late(disruption, now), draft, headroom)
+    for node, turn in turn_of:
+        if isinstance(turn, str):
+            draft.wait(turn, {node.name})
+        else:
+            draft.add(turn, {node.name})
     _plan_endings(draft, now)
     here = by_node(disruptions)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
@@ -76,7 +91,7 @@ def plan_drain(
             )
             for node in interrupted.nodes
         ),
-        busy=bool(steps) or _under_way(disruptions, interrupted, now),
+        busy=bool(steps) or _under_way(seen, disruptions, interrupted, now),
         next_call=min(
             (start for start in _latest_starts(disruptions) if start > now), default=None
         ),
@@ -89,10 +104,15 @@ class _Draft:
 
     seen: Observation
     interrupted: InterruptedNodes
+    refused: Mapping[str, str]
     steps: list[Step] = field(default_factory=list)
     waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, action: Action, nodes: Iterable[str]) -> None:
+        why = self.refused.get(action.target)
+        if why is not None and isinstance(action, UndoRelease | Evict) and not _overrules(action):
+            self.wait(why, nodes)
+            return
         self.steps.append(Step(action=action, nodes=frozenset(nodes)))
 
     def wait(self, text: str, nodes: Iterable[str]) -> None:
@@ -102,6 +122,13 @@ class _Draft:
     def told(self, node: str) -> Iterator[str]:
         yield from (str(step) for step in self.steps if node in step.nodes)
         yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
+        yield from (f"left out: {words}" for words in self.seen.left_out[:MOST_NAMED])
+        if len(self.seen.left_out) > MOST_NAMED:
+            yield f"left out: {len(self.seen.left_out)} objects in all"
+
+
+def _overrules(action: Evict | UndoRelease) -> bool:
+    return isinstance(action, Evict) and action.overrule
 
 
 def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, int, int, str]:
@@ -119,10 +146,23 @@ def _latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[dateti
                 yield one.latest_start
 
 
+def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:
+    """Return what is seen once this plan has cordoned these nodes: no replacement goes there."""
+    if not closing:
+        return seen
+    nodes = [replace(n, unschedulable=True) if n.name in closing else n for n in seen.nodes]
+    return replace(seen, nodes=nodes)
+
+
 def _under_way(
-    disruptions: Iterable[WorkloadDisruption], interrupted: InterruptedNodes, now: datetime
+    seen: Observation,
+    disruptions: Iterable[WorkloadDisruption],
+    interrupted: InterruptedNodes,
+    now: datetime,
 ) -> bool:
     """Whether a deadline presses, or pods stop or start whose state the next step waits for."""
+    if any(is_gone(seen, node) and left_on(seen, node) for node in interrupted.nodes):
+        return True
     if any(
         i.deadline and abs(i.deadline - now) < NEAR and i.phase == "open"
         for i in interrupted.interruption.values()
@@ -166,12 +206,12 @@ def _last_call(one: EvictablePod, now: datetime) -> Evict:
     reason = f"its latest safe start has come: it may need {one.pod.stop_seconds} s to stop"
     if grace is not None:
         reason += f", of which {grace} s are left"
-    return Evict(pod=one.pod, grace_seconds=grace, overrule=True, reason=reason)
+    return Evict(pod=one.pod, grace_seconds=grace, overrule=one.overrules, reason=reason)
 
 
 def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom) -> None:
     """Go on with pods that still have time; what is left of a disruption may be nothing."""
-    patient = tuple(one for one in disruption.evictable if one.pod.restarts)
+    patient = tuple(o for o in disruption.evictable if o.pod.restarts and o.pod.unread is None)
     if len(patient) < len(disruption.evictable):  # it may finish or checkpoint until its last call
         disruption = replace(disruption, evictable=patient)
     if not (disruption.evictable or disruption.released):
@@ -191,5 +231,10 @@ def _plan_endings(draft: _Draft, now: datetime) -> None:
         if held := opted_out_on(draft.seen, node):
             named = ", ".join(map(str, held))
             draft.wait(f"is not empty before its opted-out pods end: {named}", {node.name})
+        if held := held_on(draft.seen, node, now, draft.refused):
+            named = ", ".join(map(str, held))
+            found = draft.interrupted.interruption[node.name]
+            words = f"{draft.seen.policy.response(found)} on {found.kind}"
+            draft.wait(f"these stay until there is a deadline ({words}): {named}", {node.name})
     for name, action in finalize_steps(draft.seen, draft.interrupted, now):
         draft.add(action, {name})

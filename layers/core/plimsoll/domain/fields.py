@@ -17,6 +17,10 @@ from typing import Any, Final, Self
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.quantities import Resources
 
+WHOLE_LIMIT: Final = 2**63 - 1
+"""No field of Kubernetes holds a larger number."""
+LIST_LIMIT: Final = 1000
+"""Items of a list, where its reader states no limit of its own: more than anybody means."""
 TEXT_LIMIT: Final = 256
 ARN_LIMIT: Final = 1024
 """Characters: more than any field that we keep needs, and few enough to write on a Node."""
@@ -27,12 +31,23 @@ INSTANCE: Final = re.compile(r"i-(?:[0-9a-f]{8}|[0-9a-f]{17})")
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _REGION: Final = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}")
 _YEARS: Final = range(2000, 2101)
+_TIMES: Final = tuple(datetime(year, 1, 1, tzinfo=UTC) for year in (_YEARS[0], _YEARS[-1]))
+_SHARE: Final = re.compile(r"[0-9]{1,9}%?")
+_RESOURCES: Final = 100
 _NO_PAIRS: Final[Mapping[str, Any]] = {}
 
 
 def clip(value: object, limit: int = 80) -> str:
-    """Return an untrusted value for a message, too short to fill the log."""
-    shown = repr(value) if not isinstance(value, (dict, list)) else type(value).__name__
+    """Return an untrusted value for a message, too short to fill the log; odd characters escaped."""
+    match value:
+        case str():
+            shown = repr(value[:limit])
+        case int() if abs(value) > WHOLE_LIMIT:
+            shown = "a number of more than 19 digits"  # thousands of digits are no text in Python
+        case None | int() | float():
+            shown = repr(value)
+        case _:
+            shown = type(value).__name__
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
@@ -55,7 +70,19 @@ def parse_time(text: str) -> datetime:
             ) from None
     if read.tzinfo is None:
         raise BadInput(f"must state its offset from UTC, as in {text[:40]}Z")
-    return read.astimezone(UTC)
+    try:
+        return read.astimezone(UTC)
+    except OverflowError:
+        raise BadInput(f"lies before or after all years: {clip(text)}") from None
+
+
+def _encodes(text: str) -> bool:
+    """Whether a string can be written anywhere: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Field:
@@ -86,13 +113,13 @@ class Field:
         found = "and is missing" if self.value is None else f"not {clip(self.value)}"
         return BadInput(f"{self.path or 'the object'}: must be {expected}, {found}")
 
-    def each(self, limit: int | None = None) -> Iterator[Self]:
+    def each(self, limit: int = LIST_LIMIT) -> Iterator[Self]:
         """Yield the entries of a list; a missing one has none."""
         if self.value is None:
             return
         if not isinstance(self.value, list | tuple):
             raise self.wrong("a list")
-        if limit is not None and len(self.value) > limit:
+        if len(self.value) > limit:
             raise BadInput(f"{self.path}: has {len(self.value)} items, more than {limit}")
         for index, item in enumerate(self.value):
             yield type(self)(item, f"[{index}]", self)
@@ -101,13 +128,13 @@ class Field:
         """Return a string."""
         if self.value is None:
             return default
-        if not isinstance(self.value, str):
+        if not isinstance(self.value, str) or not _encodes(self.value):
             raise self.wrong("a string")
         return self.value
 
     def required(self, *, limit: int = TEXT_LIMIT) -> str:
         """Return a string that is there, is not empty and has at most `limit` characters."""
-        if not isinstance(self.value, str) or not self.value:
+        if not isinstance(self.value, str) or not self.value or not _encodes(self.value):
             raise self.wrong("a string")
         if len(self.value) > limit:
             raise BadInput(f"{self.path}: is longer than {limit} characters")
@@ -147,6 +174,16 @@ class Field:
             raise BadInput(f"{self.path}: lies in the year {time.year}")
         return time
 
+    def time_or_bound(self) -> datetime | None:
+        """Return a time, as UTC; None where it is missing, and the nearest that we count with.
+
+        A grace period of centuries makes the API server write years that nobody lives to see.
+        """
+        if self.value in (None, ""):
+            return None
+        said = parse_time(self.required())
+        return min(max(said, _TIMES[0]), _TIMES[1])
+
     def optional_time(self) -> datetime | None:
         """Return a time, as UTC; None where it is missing or empty."""
         return None if self.value in (None, "") else self.time()
@@ -157,7 +194,13 @@ class Field:
             return default
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise self.wrong("a whole number")
+        if abs(self.value) > WHOLE_LIMIT:
+            raise self.wrong("a whole number of 64 bits")
         return self.value
+
+    def count(self, default: int = 0, *, most: int) -> int:
+        """Return a number of things: at least 0, and `most` where there are more."""
+        return min(max(self.whole(default), 0), most)
 
     def flag(self, *, default: bool = False) -> bool:
         """Return true or false."""
@@ -172,30 +215,30 @@ class Field:
         match self.value:
             case None:
                 return None
-            case bool():
-                raise self.wrong("a whole number or a percentage")
-            case int():
+            case int() if not isinstance(self.value, bool) and 0 <= self.value <= WHOLE_LIMIT:
                 return self.value
-            case str() if self.value.removesuffix("%").isdigit():
+            case str() if _SHARE.fullmatch(self.value):
                 return self.value if self.value.endswith("%") else int(self.value)
             case _:
                 raise self.wrong("a whole number or a percentage")
 
-    def texts(self) -> tuple[str, ...]:
+    def texts(self, limit: int = LIST_LIMIT) -> tuple[str, ...]:
         """Return a list of strings."""
-        return tuple(item.text() for item in self.each())
+        return tuple(item.text() for item in self.each(limit))
 
     def pairs(self) -> Mapping[str, str]:
         """Return a copy of a mapping of strings to strings, as labels and annotations are."""
         pairs = dict(self._mapping())
         for key, value in pairs.items():
-            if not isinstance(value, str):
+            if not isinstance(value, str) or not _encodes(key) or not _encodes(value):
                 raise self[key].wrong("a string")
         return pairs
 
     def resources(self, *, pods: int = 0) -> Resources:
         """Return a resource list; `pods` is used where it names none."""
         amounts = self._mapping()
+        if len(amounts) > _RESOURCES:
+            raise BadInput(f"{self.path}: names {len(amounts)} resources, more than {_RESOURCES}")
         for key, value in amounts.items():
             if not isinstance(value, str | int | float) or isinstance(value, bool):
                 raise self[key].wrong("a quantity")

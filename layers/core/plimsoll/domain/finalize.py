@@ -8,14 +8,24 @@ from datetime import datetime
 from plimsoll.domain.actions import (
     Action,
     CompleteLifecycle,
+    Evict,
     ForceDelete,
+    Heartbeat,
     OutOfService,
     Record,
     TerminateInstance,
     Uncordon,
 )
-from plimsoll.domain.disruptions import InterruptedNodes, ignored, is_gone, leaves, must_leave
+from plimsoll.domain.disruptions import (
+    InterruptedNodes,
+    ignored,
+    is_gone,
+    leaves,
+    must_leave,
+    why_over,
+)
 from plimsoll.domain.interruptions import Interruption, marked
+from plimsoll.domain.lifecycle_hooks import needs_heartbeat, with_ends
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
@@ -27,35 +37,43 @@ def finalize_steps(
     seen: Observation, interrupted: InterruptedNodes, now: datetime
 ) -> Iterator[tuple[str, Action]]:
     """Yield, for each node, what its state asks for: marks, completion, release, freed volumes."""
-    for node in interrupted.nodes:
-        yield from ((node.name, action) for action in _finalize(seen, node, now))
+    for node in seen.nodes:
+        over = why_over(seen, node, now)
+        if over is not None:
+            yield node.name, Uncordon(node=node, reason=over)
+        elif node.name in interrupted.names:
+            yield from ((node.name, action) for action in _finalize(seen, node, now))
 
 
 def _finalize(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
     interruption = node.interruption
     assert interruption is not None  # noqa: S101 - interrupted nodes have one
-    if interruption.withdrawn:
-        yield Uncordon(node=node, reason="everything that was announced has been called off")
-        return
     gone = is_gone(seen, node)
-    if gone and seen.attached.get(node.name) and "out-of-service" not in _taints(node):
-        yield OutOfService(node=node, reason="its instance is gone and volumes hang on it")
     left = left_on(seen, node)
     if gone:
-        for pod in left:
-            yield ForceDelete(pod=pod, reason=f"it died with {node.instance}, and is counted still")
+        yield from _after_death(seen, node, left)
     empty = not left and not opted_out_on(seen, node)
+    hooks = next((g.hooks for g in seen.groups if node.instance in g.waiting), ())
+    ours = tuple(hook for hook in hooks if hook.ours)
     reached = marked(
-        interruption,
+        with_ends(interruption, {h.name: h.timeout for h in hooks}),
         emptied=now if empty and interruption.emptied is None and not gone else None,
         gone=now if gone and interruption.gone is None else None,
         closed=now if _finished(interruption, empty=empty) else None,
     )
-    if empty and interruption.hooks:
+    if empty and ours:
         yield CompleteLifecycle(
             node=node,
             interruption=marked(reached, closed=now),
+            hooks=ours,
             reason="it is drained and need not wait any longer",
+        )
+    elif due := tuple(hook for hook in ours if not gone and needs_heartbeat(reached, hook, now)):
+        yield Heartbeat(
+            node=node,
+            interruption=with_ends(reached, {h.name: h.longest for h in due}, heartbeat=now),
+            hooks=due,
+            reason="pods are on it that have not moved yet",
         )
     elif reached.closed and interruption.closed is None and _renews(seen, node):
         yield TerminateInstance(
@@ -65,7 +83,24 @@ def _finalize(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
         )
     elif reached != interruption:
         said = "its instance is gone" if gone else "no pod is left on it that must leave"
+        if not gone and not empty:
+            said = "its lifecycle hooks say how long they wait"
         yield Record(node=node, interruption=reached, reason=said)
+
+
+def _after_death(seen: Observation, node: Node, left: Sequence[Pod]) -> Iterator[Action]:
+    """Yield what frees the pods and volumes of an instance that is off.
+
+    As long as its Node is Ready nothing is forced: should EC2 be wrong, the pods stop in good order.
+    """
+    if not node.ready and seen.attached.get(node.name) and "out-of-service" not in _taints(node):
+        yield OutOfService(node=node, reason="its instance is gone and volumes hang on it")
+    reason = f"it died with {node.instance}, and is counted still"
+    for pod in left:
+        if not node.ready:
+            yield ForceDelete(pod=pod, reason=reason)
+        elif pod.deleting is None:
+            yield Evict(pod=pod, overrule=True, reason=reason)
 
 
 def _finished(interruption: Interruption, *, empty: bool) -> bool:

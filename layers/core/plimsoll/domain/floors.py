@@ -92,7 +92,7 @@ def ready_floor(  # noqa: PLR0913 - the facts it is made of
     miss one pod, like a StatefulSet; a Recreate rollout lets all pods go at once.
 
     Args:
-        kind: Deployment, ReplicaSet or StatefulSet; anything else has no floor.
+        kind: Deployment, Rollout, ReplicaSet or StatefulSet; anything else has no floor.
         replicas: what its owner declared, not what somebody raised it to for a while.
         strategy: the type of its update strategy.
         max_unavailable: of a Deployment's rolling update.
@@ -104,7 +104,7 @@ def ready_floor(  # noqa: PLR0913 - the facts it is made of
     match kind:
         case "Deployment" if strategy == "Recreate":
             missing = replicas
-        case "Deployment":
+        case "Deployment" | "Rollout":
             missing = unavailable(replicas, max_unavailable, max_surge)
         case "StatefulSet" | "ReplicaSet":
             missing = 1

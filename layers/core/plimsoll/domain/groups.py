@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Taint
 from plimsoll.domain.quantities import Resources
 
@@ -38,10 +39,16 @@ class NodeGroup:
     """None when nothing tells what a new node would be: such a group is never chosen."""
     launchable: bool = False
     """Whether LaunchInstances may be tried (launch template, no mixed-instances policy)."""
+    waiting: frozenset[str] = frozenset()
+    """Ids of its instances that wait for the hooks."""
+    hooks: tuple[LifecycleHook, ...] = ()
+    """Read only while an instance waits."""
+    may_grow: bool = True
+    """Whether its owner opted in, by a tag; IAM allows no growth without."""
     renew: bool = False
     """Its owner lets us replace instances that AWS advises to replace."""
 
     @property
     def headroom(self) -> int:
         """How many nodes more it may hold."""
-        return max(0, self.max_size - self.desired)
+        return max(0, self.max_size - self.desired) if self.may_grow else 0

@@ -12,24 +12,43 @@ INTERRUPTION: Final = "plimsoll.dev/interruption"
 RELEASED: Final = "plimsoll.dev/released"
 """On a pod, annotation: the interruption for which it was released from its ReplicaSet."""
 
+RELEASED_FOR_PLACEMENT: Final = "placement"
+"""In the place of an interruption: the pod moves to another spread group, from a node that stays."""
+
 STOP_SECONDS: Final = "plimsoll.dev/stop-seconds"
 """On a pod, annotation: how long it needs to stop, as its owner states it."""
 
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 """On a pod of a Deployment, label: which of its ReplicaSets the pod counts for.
 https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label"""
+HASHES: Final = (POD_TEMPLATE_HASH, "rollouts-pod-template-hash")
+"""Labels by which a ReplicaSet counts its pods: of a Deployment, and of an Argo Rollout."""
 
 IGNORE: Final = "plimsoll.dev/ignore"
 """On a workload or pod, label or annotation: leave it alone when "true"."""
 
+MIN_ON_DEMAND: Final = "plimsoll.dev/min-on-demand"
+"""On a Deployment, StatefulSet or Namespace, annotation: how many replicas, or which share of them,
+must stand on on-demand nodes."""
+
+SPREAD_PREFIX: Final = "spread.plimsoll.dev/"
+"""On a Node, label: its spread group, as workloads see it that are spread over so many spot groups."""
+
+GROW: Final = "plimsoll.dev/grow"
+"""On a node group, tag: it may be asked for more nodes when "true"."""
+
 RENEW: Final = "plimsoll.dev/renew"
-"""On a node group, tag: an instance that is drained on advice is replaced when "true"."""
+"""On an Auto Scaling group, tag: an instance that is drained on advice is replaced when "true"."""
+
+HOOK_MARK: Final = "plimsoll.dev/complete"
+"""In the notification metadata of a lifecycle hook, and on its Auto Scaling group, tag with "true":
+Plimsoll sends the hook's heartbeats and completes it."""
 
 NAMESPACE: Final = "plimsoll"
 LEASE: Final = "drains"
 
-REVISION: Final = "deployment.kubernetes.io/revision"
-"""On a ReplicaSet, annotation: counted by the Deployment controller."""
+REVISIONS: Final = ("deployment.kubernetes.io/revision", "rollout.argoproj.io/revision")
+"""On a ReplicaSet, annotation: counted by the controller of its Deployment or Rollout."""
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MIRROR: Final = "kubernetes.io/config.mirror"
 ZONE: Final = "topology.kubernetes.io/zone"

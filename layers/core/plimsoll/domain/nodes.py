@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from plimsoll.domain.interruptions import Interruption
@@ -40,9 +41,23 @@ class Node:
     created: datetime
     interruption: Interruption | None = None
     unreadable: str | None = None
-    """Why the record on the node could not be read: such a node is left alone."""
+    """Why the record on the node is not believed: the next notice replaces it."""
+    newer_record: bool = False
+    """A newer Plimsoll wrote the record: the node is left to it."""
 
     @property
     def staying(self) -> bool:
         """Whether new pods may be counted on this node: Ready, not cordoned, not interrupted."""
         return self.ready and not self.unschedulable and self.interruption is None
+
+
+def refuse_twins(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Take the instance from Nodes that claim the same one: at most one of them tells the truth.
+
+    What concerns only the Node itself goes on; nothing is asked of AWS in its name, nor believed.
+    """
+    claims = Counter(node.instance for node in nodes if node.instance is not None)
+    return [
+        replace(node, instance=None) if node.instance and claims[node.instance] > 1 else node
+        for node in nodes
+    ]

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
+from plimsoll.domain.policy import Policy
 from plimsoll.domain.workloads import (
     Budget,
     Claim,
@@ -41,22 +43,28 @@ class Observation:
     """Services and NetworkPolicies."""
     quotas: Sequence[Quota] = ()
     groups: Sequence[NodeGroup] = ()
-    gone: frozenset[str] = frozenset()
-    """Instance ids that EC2 says are terminated."""
-    ended_by_owner: frozenset[str] = frozenset()
-    """Instance ids that EC2 says their owner stopped or terminated: they buy no capacity."""
+    instances: Mapping[str, Instance] = field(default_factory=dict)
+    """What EC2 says now, by id, of instances whose Nodes have a record."""
+    policy: Policy = field(default_factory=Policy)
+    """What the owner of the cluster wants done about notices."""
+    moved_lately: frozenset[str] | None = frozenset()
+    """Interruptions that reports say were cordoned on advice within the hour; None: not known."""
     attached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Node name -> volumes that are still attached to it."""
+    counts: Mapping[Ref, int] = field(default_factory=dict)
+    """Controller that we do not know -> the most pods that it was seen to have."""
+    left_out: Sequence[str] = ()
+    """Objects that could not be read, or not wholly, each with the reason. They cost themselves only."""
 
     def among(
         self,
         *,
-        groups: Sequence[NodeGroup],
-        gone: frozenset[str] = frozenset(),
-        ended_by_owner: frozenset[str] = frozenset(),
+        groups: Sequence[NodeGroup] = (),
+        instances: Mapping[str, Instance] | None = None,
+        counts: Mapping[Ref, int] | None = None,
     ) -> Observation:
-        """Return the same observation with what AWS says beside it."""
-        return replace(self, groups=groups, gone=gone, ended_by_owner=ended_by_owner)
+        """Return the same observation with what AWS says beside it, and what was seen before."""
+        return replace(self, groups=groups, instances=instances or {}, counts=counts or {})
 
     def with_interruptions(self, interrupted: Mapping[str, Interruption]) -> Observation:
         """Return the same observation as if these nodes, by name, were cordoned and interrupted."""
@@ -89,26 +97,33 @@ class Observation:
 
     @cached_property
     def of_workload(self) -> Mapping[Ref, Sequence[Pod]]:
-        """Pods by the workload that they belong to; finished pods are left out."""
+        """Pods by what `workload_of` says; finished pods are left out."""
         found: dict[Ref, list[Pod]] = defaultdict(list)
         for pod in self.pods:
-            owner = self.owner(pod)
-            if owner is not None and not pod.finished:
-                found[owner].append(pod)
+            if not pod.finished:
+                found[self.workload_of(pod)].append(pod)
         return found
+
+    def workload_of(self, pod: Pod) -> Ref:
+        """Return the workload that a pod belongs to: itself, where nobody owns it."""
+        return self.owner(pod) or Ref("Pod", pod.namespace, pod.name)
 
     def owner(self, pod: Pod) -> Ref | None:
         """Return the workload that a pod belongs to: the Deployment above its ReplicaSet."""
+        made = self.replica_set(pod)
+        return pod.owner if made is None else made.controller
+
+    def replica_set(self, pod: Pod) -> ReplicaSet | None:
+        """Return the ReplicaSet that a pod belongs to; of a released pod, the one that made it."""
         origin = pod.owner
-        if origin is None and pod.released and pod.generate_name:
+        if pod.released and pod.generate_name:
             origin = Ref(OwnerKind.REPLICA_SET, pod.namespace, pod.generate_name[:-1])
-            return self.replica_sets[origin].controller if origin in self.replica_sets else None
-        above = None if origin is None else self.replica_sets.get(origin)
-        return origin if above is None else above.controller
+        made = None if origin is None else self.replica_sets.get(origin)
+        return made if made and pod.owner in {None, made.ref, made.controller} else None
 
     @cached_property
     def current(self) -> Mapping[Ref, ReplicaSet]:
-        """The newest ReplicaSet of each Deployment."""
+        """The newest ReplicaSet of each Deployment and Rollout."""
         newest: dict[Ref, ReplicaSet] = {}
         for each in self.replica_sets.values():
             known = newest.get(each.controller, each)

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import override
 
-from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED
+from plimsoll.domain.names import HASHES, RELEASED, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.quantities import Resources
 
 
@@ -100,12 +100,18 @@ class OwnerKind(StrEnum):
     """Who makes a pod anew. The values are the kinds of Kubernetes."""
 
     DEPLOYMENT = "Deployment"
+    ROLLOUT = "Rollout"
+    """Of Argo Rollouts; its pods belong to ReplicaSets, as those of a Deployment do."""
     REPLICA_SET = "ReplicaSet"
     STATEFUL_SET = "StatefulSet"
     DAEMON_SET = "DaemonSet"
     JOB = "Job"
     NODE = "Node"
     """A mirror pod of a static pod."""
+
+
+_RELEASES = {OwnerKind.DEPLOYMENT, OwnerKind.REPLICA_SET}
+"""Owners of released pods. A ReplicaSet takes its own reference off a moment later."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -153,6 +159,8 @@ class Pod:
     restarts: bool = True
     """Whether its containers are started again: not with `restartPolicy: Never`."""
     scheduling: Scheduling
+    unread: str | None = None
+    """Why its scheduling could not be read: nobody knows where it fits, so it leaves at its last call."""
 
     @property
     def serving(self) -> bool:
@@ -161,8 +169,14 @@ class Pod:
 
     @property
     def released(self) -> bool:
-        """Whether it was handed from its ReplicaSet to its Deployment, and still is."""
-        return RELEASED in self.annotations and POD_TEMPLATE_HASH not in self.labels
+        """Whether its ReplicaSet was made to let go of it for a replacement, and still has."""
+        marked = RELEASED in self.annotations and self.labels.keys().isdisjoint(HASHES)
+        return marked and (self.owner is None or self.owner.kind in _RELEASES)
+
+    @property
+    def released_for_placement(self) -> bool:
+        """Whether it was released to move to another spread group."""
+        return self.released and self.annotations[RELEASED] == RELEASED_FOR_PLACEMENT
 
     @property
     def finished(self) -> bool:

@@ -14,7 +14,12 @@ from typing import Self
 
 from plimsoll.domain.errors import BadInput
 
-_SHAPE = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)$")
+_SHAPE = re.compile(
+    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)"
+)
+_LONGEST = 64
+_MOST = 2**63 - 1
+"""Kubernetes caps a larger quantity at this."""
 _SCALE: Mapping[str, Decimal] = {
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),
@@ -32,9 +37,11 @@ def parse_quantity(text: str) -> Decimal:
     Raises:
         BadInput: it is not a quantity.
     """
-    shape = _SHAPE.match(text)
+    shape = _SHAPE.fullmatch(text) if len(text) <= _LONGEST else None
     if shape is None:
-        raise BadInput(f"{text!r} is not a quantity; write for example 500m, 2, 1.5Gi or 128974848")
+        raise BadInput(
+            f"{text[:_LONGEST]!r} is not a quantity; write for example 500m, 2, 1.5Gi or 128974848"
+        )
     number, exponent, suffix = shape.groups()
     if exponent:
         return Decimal(number + exponent)
@@ -42,6 +49,8 @@ def parse_quantity(text: str) -> Decimal:
 
 
 def _up(number: Decimal) -> int:
+    if abs(number) >= _MOST:
+        return _MOST if number > 0 else -_MOST
     return int(number.to_integral_value(rounding=ROUND_CEILING))
 
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import plan_growth, replacement_of
-from plimsoll.domain.disruptions import InterruptedNodes, leaves
+from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
@@ -45,7 +45,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     would be reclaimed again. What an owner ended himself is not replaced: he wants less, or his
     group replaces it.
     """
-    ended = {n.name for n in interrupted.nodes if _ended_by_owner(seen, n)}
+    ended = {n.name for n in interrupted.nodes if ended_by_owner(seen, n)}
     if ended >= interrupted.names:
         return ScaleUp()
     unschedulable = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions, ended)]
@@ -86,12 +86,6 @@ def token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datet
     return sha256("/".join(map(str, what)).encode()).hexdigest()
 
 
-def _ended_by_owner(seen: Observation, node: Node) -> bool:
-    """Whether nothing was announced: an owner too may terminate what spot reclaims in any case."""
-    announced = node.interruption.standing if node.interruption else ()
-    return node.instance in seen.ended_by_owner and {n.kind for n in announced} == {"state-change"}
-
-
 def _pending_unschedulable(seen: Observation, snapshot: ClusterSnapshot) -> list[Pod]:
     return [p for p in seen.pods if p.pending and snapshot.where(p) is None]
 
@@ -99,7 +93,10 @@ def _pending_unschedulable(seen: Observation, snapshot: ClusterSnapshot) -> list
 def _replacements(
     disruptions: Sequence[WorkloadDisruption], ended: Collection[str]
 ) -> Iterator[Pod]:
-    """Yield what does not exist yet: for each workload as many as it will be short of."""
+    """Yield what does not exist yet: for each workload as many as it will be short of.
+
+    A pod that leaves first makes way for its replacement, by its name, zone or spread.
+    """
     for disruption in disruptions:
         interrupted = [
             p
@@ -114,7 +111,10 @@ def _replacements(
             else min(disruption.missing, len(interrupted))
         )
         for pod in interrupted[:wanted]:
-            yield pod if disruption.ref.kind == "StatefulSet" else replacement_of(pod)
+            leaves_first = (
+                disruption.ref.kind == "StatefulSet" or pod.uid in disruption.not_releasable
+            )
+            yield pod if leaves_first else replacement_of(pod)
 
 
 def _interrupted(group: NodeGroup, interrupted: InterruptedNodes) -> bool:

@@ -14,6 +14,7 @@ from functools import lru_cache, reduce
 from operator import add
 from typing import Any
 
+from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll.domain.pods import (
     NodeTerm,
@@ -38,6 +39,14 @@ _WHOLE = (
     "topologySpreadConstraints",
 )
 _OF_CONTAINER = ("ports", "resources", "restartPolicy")
+_LONGEST = 16 * 1024
+"""Characters of all that decides together: what it costs to evaluate it for a node or a pod grows with
+them. Four times the largest that charts write."""
+_TERMS = 20
+_TOLERATIONS = 100
+_EXPRESSIONS = 100
+_VALUES = 1000
+"""The most of each in one list, and of values in one selector."""
 
 
 def read_scheduling(spec: Field, labels: Mapping[str, str], pod: str = "") -> Scheduling:
@@ -55,17 +64,20 @@ def read_scheduling(spec: Field, labels: Mapping[str, str], pod: str = "") -> Sc
         decisive["labels"] = dict(labels)
     if spec["volumes"]:
         decisive["claims"] = list(_claims(spec["volumes"], pod))
-    return _read(json.dumps(decisive))
+    text = json.dumps(decisive)
+    if len(text) > _LONGEST:
+        raise BadInput(f"spec: its scheduling takes {len(text)} characters, more than {_LONGEST}")
+    return _read(text)
 
 
 def read_selector(field: Field) -> Selector:
     """Read a label selector; an absent one selects nothing, an empty one everything."""
     if field.value is None:
         return NOTHING
-    return Selector(
-        labels=field["matchLabels"].pairs(),
-        requirements=tuple(_requirements(field["matchExpressions"])),
-    )
+    requirements = tuple(_requirements(field["matchExpressions"]))
+    if sum(len(requirement.values) for requirement in requirements) > _VALUES:
+        raise BadInput(f"{field.path}: names more than {_VALUES} values")
+    return Selector(labels=field["matchLabels"].pairs(), requirements=requirements)
 
 
 @lru_cache(maxsize=16_384)
@@ -146,7 +158,7 @@ def _larger(one: Resources, other: Resources) -> Resources:
 
 
 def _requirements(field: Field) -> Iterator[Requirement]:
-    for item in field.each():
+    for item in field.each(_EXPRESSIONS):
         yield Requirement(
             key=item["key"].text(),
             operator=item["operator"].text(),
@@ -167,7 +179,7 @@ def _node_terms(field: Field) -> tuple[NodeTerm, ...] | None:
 
 
 def _tolerations(field: Field) -> Iterator[Toleration]:
-    for item in field.each():
+    for item in field.each(_TOLERATIONS):
         yield Toleration(
             key=item["key"].text(),
             operator=item["operator"].text() or "Equal",
@@ -177,7 +189,7 @@ def _tolerations(field: Field) -> Iterator[Toleration]:
 
 
 def _pod_terms(field: Field, labels: Mapping[str, str]) -> Iterator[PodTerm]:
-    for term in field.each():
+    for term in field.each(_TERMS):
         selector = read_selector(term["labelSelector"])
         # The API server adds these keys to the stored selector; a template has not been through it.
         extra = [
@@ -202,7 +214,7 @@ def _pod_terms(field: Field, labels: Mapping[str, str]) -> Iterator[PodTerm]:
 
 
 def _spread(field: Field) -> Iterator[SpreadConstraint]:
-    for item in field.each():
+    for item in field.each(_TERMS):
         least = item["minDomains"]
         yield SpreadConstraint(
             max_skew=item["maxSkew"].whole(1),

@@ -65,9 +65,16 @@ def _contention(seen: Observation, contention: Contention, waiting: list[Pod]) -
             contention.promise(pod)
         coming = owed - len(stopping[:owed]) + _rolled(workload)
         for pod in pods[:1]:
-            for _ in range(coming):
-                contention.join(replacement_of(pod))
+            contention.join(replacement_of(pod), _creatable(seen, workload, coming))
     return contention
+
+
+def _creatable(seen: Observation, workload: Workload, wanted: int) -> int:
+    """Return how many pods its controller can make: a count alone is only a wish of its owner."""
+    if workload.replica_failure is not None:
+        return 0
+    quotas = [q.left.pods for q in seen.quotas if q.ref.namespace == workload.ref.namespace]
+    return min(wanted, *quotas) if quotas else wanted
 
 
 def _rolled(workload: Workload) -> int:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Self
 
+from plimsoll.domain.names import POD_TEMPLATE_HASH
 from plimsoll.domain.pods import Ref, Scheduling, Selector
 from plimsoll.domain.quantities import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A Deployment, a StatefulSet or a ReplicaSet without an owner."""
+    """A Deployment, an Argo Rollout, a StatefulSet or a ReplicaSet without an owner."""
 
     ref: Ref
     uid: str
@@ -23,7 +26,7 @@ class Workload:
     max_unavailable: int | str = "25%"
     max_surge: int | str = "25%"
     strategy: str = "RollingUpdate"
-    """RollingUpdate, Recreate or OnDelete."""
+    """RollingUpdate (also a Rollout's canary), Recreate, OnDelete or BlueGreen."""
     rolling_out: bool = False
     """A rollout is under way (status lags behind spec, or old pods remain)."""
     ordered: bool = True
@@ -31,6 +34,12 @@ class Workload:
     scheduling: Scheduling
     scaler: str | None = None
     """The name of the HorizontalPodAutoscaler that owns the count."""
+    min_replicas: int | None = None
+    """The least that its HorizontalPodAutoscaler scales it to."""
+    claim_templates: bool = False
+    """A StatefulSet whose pods have volumes of their own."""
+    scaled: datetime | None = None
+    """When that last changed the count."""
     paused: bool = False
     min_ready_seconds: int = 0
     """How long a pod must be Ready until it counts as available."""
@@ -40,17 +49,19 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSet:
-    """What a release needs to know of the ReplicaSet of a Deployment."""
+    """What a release needs to know of the ReplicaSet of a Deployment or Rollout."""
 
     ref: Ref
     uid: str
+    label: str = POD_TEMPLATE_HASH
+    """The label by which it counts its pods."""
     hash: str
-    """Its `pod-template-hash`; empty where it has none."""
+    """The value of that label; empty where it has none."""
     controller: Ref
     controller_uid: str
     """As the ReplicaSet itself names it: a wrong UID would let garbage collection kill the pod."""
     revision: int = 0
-    """The Deployment's newest ReplicaSet has the highest; rolling back raises it too."""
+    """The newest ReplicaSet of its controller has the highest; rolling back raises it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +90,20 @@ class Budget:
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
     disruptions_allowed: int = 0
+    missing: int = 0
+    """How many healthy pods it lacks: with one more it would still let none go."""
+
+
+type NodeRequirements = tuple[tuple[str, tuple[str, ...]], ...]
+"""(label key, allowed values) out of a PersistentVolume's node affinity: usually its zone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A PersistentVolume."""
+
+    name: str
+    node_requirements: NodeRequirements = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +112,17 @@ class Claim:
 
     namespace: str
     name: str
-    bound: bool
-    node_requirements: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """(label key, allowed values) out of the PersistentVolume's node affinity: usually its zone."""
+    volume: str = ""
+    """The name of its PersistentVolume, once it is bound."""
+    node_requirements: NodeRequirements = ()
     single_node: bool = True
     """ReadWriteOnce or ReadWriteOncePod: two pods on two nodes cannot both have it."""
+
+    @property
+    def bound(self) -> bool:
+        """Whether it has a volume."""
+        return bool(self.volume)
+
+    def on(self, volume: Volume | None) -> Self:
+        """Return the claim with the demands of its volume; None is one that is not known."""
+        return self if volume is None else replace(self, node_requirements=volume.node_requirements)

@@ -7,13 +7,15 @@ precondition (UID or resourceVersion) where a repeat could hurt, and raises `Con
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.pods import Pod
 from plimsoll.domain.workloads import ReplicaSet
 
 
@@ -27,7 +29,7 @@ class ClusterWriter(Protocol):
         """Replace the record only, under the node's resourceVersion."""
 
     def uncordon(self, node: Node) -> None:
-        """Take cordon, taint and record off again, under the node's resourceVersion."""
+        """Take taint and record off again, and our own cordon, under the node's resourceVersion."""
 
     def mark_unschedulable(self, node: Node, *, unschedulable: bool) -> None:
         """Set or take off the cordon alone, under the node's resourceVersion."""
@@ -35,14 +37,21 @@ class ClusterWriter(Protocol):
     def out_of_service(self, node: Node) -> None:
         """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
 
-    def release(self, pod: Pod, owner: Ref, owner_uid: str, interruption: str) -> None:
-        """Take `pod-template-hash` off a pod and make `owner` its controller, in one patch.
+    def label(self, node: Node, labels: Mapping[str, str | None]) -> None:
+        """Change labels of a node, under its resourceVersion; None takes one off."""
 
-        Under the pod's UID and resourceVersion. The annotation names the interruption.
+    def set_deletion_cost(self, pod: Pod, cost: str | None) -> None:
+        """Set a pod's deletion cost, under its UID and resourceVersion; None takes it off."""
+
+    def release(self, pod: Pod, replica_set: ReplicaSet, interruption: str) -> None:
+        """Take the label by which its ReplicaSet counts a pod off, and annotate the interruption.
+
+        In one patch under UID and resourceVersion, which makes the Deployment above the controlling
+        owner; where that is a Rollout, or the API server keeps owners from us, the label goes alone.
         """
 
     def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:
-        """Put label and owner of a released pod back, in one patch under UID and resourceVersion."""
+        """Put the label back, and the owner where it was changed, in one patch as `release` does."""
 
     def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
         """Evict a pod, under its UID; None keeps its own grace period."""
@@ -61,11 +70,11 @@ class CapacityWriter(Protocol):
         capacity from a fresh read. The same token asks only once.
         """
 
-    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
-        """Let an instance that is drained be terminated at once.
+    def heartbeat(self, hook: LifecycleHook, instance: str) -> None:
+        """Let an instance wait for its hook once more as long as the hook's timeout."""
 
-        Without a token the action is found by its instance.
-        """
+    def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
+        """Let an instance that is drained be terminated at once."""
 
     def terminate(self, instance: str) -> None:
         """Terminate an instance; its group keeps its desired capacity and launches another."""

@@ -7,13 +7,13 @@ everything already is not written to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 from functools import partial
 from typing import Final
 
-from plimsoll.domain.clusters import IndexEntry
+from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError, Temporary
 from plimsoll.domain.interruptions import (
     Decision,
@@ -25,6 +25,7 @@ from plimsoll.domain.interruptions import (
 )
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
+from plimsoll.domain.policy import Response
 from plimsoll.services.ports import Clock, ClusterApi, Workers
 
 ATTEMPTS: Final = 5
@@ -44,7 +45,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cordoned:
-    """What stands on a node now."""
+    """What stands on a node now; on advice alone it is cordoned when its turn comes."""
 
     interruption: Interruption
     written: bool
@@ -57,6 +58,16 @@ def by_instance(found: Sequence[Located]) -> Sequence[Sequence[Located]]:
     for located in found:
         batches.setdefault(located.notice.instance, []).append(located)
     return list(batches.values())
+
+
+def heeded(cluster: Cluster, found: Sequence[Located]) -> Sequence[Located]:
+    """Leave out the notices that the policy of a cluster ignores."""
+    return [
+        located
+        for located in found
+        if located.decision.effect is not Effect.DRAIN
+        or cluster.policy.of_kind(located.notice.kind) is not Response.IGNORE
+    ]
 
 
 def find_nodes(
@@ -117,10 +128,11 @@ def cordon(
         interruption = interruption_on(node, batch, clock.now())
         if node is None or isinstance(interruption, str):
             return str(interruption)
-        if node.unschedulable and node.interruption == interruption:
+        waits = interruption.cordoned is None
+        if node.interruption == interruption and (waits or node.unschedulable):
             return Cordoned(interruption=interruption, written=False)
         try:
-            api.cordon(node, interruption)
+            (api.record if waits else api.cordon)(node, interruption)
         except Conflict:
             node = api.node(node.name)
         except NotFound:
@@ -141,9 +153,9 @@ def interruption_on(
     entry = batch[0].entry
     if node is None or node.instance != entry.instance:
         return f"{entry.instance} has no node in {entry.cluster} (any more)"
-    if node.unreadable is not None:
+    if node.newer_record:
         return f"{node.name} is left alone: {node.unreadable}"
-    merged, why = node.interruption, "nothing to call off"
+    merged, why = _of_this_launch(node.interruption, entry.launched or now), "nothing to call off"
     for located in batch:
         notice, launched = located.notice, located.entry.launched
         former = of_former_life(notice.time, launched=launched)
@@ -155,4 +167,20 @@ def interruption_on(
             )
     if merged is None:
         return why
-    return marked(merged, cordoned=merged.cordoned or now)
+    record = node.interruption
+    if merged.cordoned is None and merged.on_advice(now):
+        return merged  # it is cordoned when its turn comes
+    before = node.unschedulable
+    if record is not None and record.cordoned is not None:
+        before = record.unschedulable_before
+    return replace(marked(merged, cordoned=merged.cordoned or now), unschedulable_before=before)
+
+
+def _of_this_launch(record: Interruption | None, latest: datetime) -> Interruption | None:
+    """Drop a record that claims a later launch than can be: else it made a former life of each notice.
+
+    The index has its launch times from EC2. One that lags behind costs a true record its past.
+    """
+    if record is None or record.launched is None or record.launched <= latest:
+        return record
+    return None

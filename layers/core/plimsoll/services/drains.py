@@ -6,24 +6,27 @@ cluster's Lease keeps two reconciles from doing the same work: see `plimsoll.ser
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Grow, Release
-from plimsoll.domain.clusters import Cluster, Mode
+from plimsoll.domain.actions import Evict, Grow, Release, UndoRelease
+from plimsoll.domain.clusters import Cluster, Instance, Mode
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.errors import BadInput, Refused, Temporary
+from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.reports import Report
+from plimsoll.domain.turns import MOVES, moved_lately, waiting_for_turn
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import RECONCILE_SECONDS
 from plimsoll.services.executor import Executor, Outcome, requested_pause
 from plimsoll.services.lease import LEASE_SECONDS, Lease
+from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -45,6 +48,8 @@ OBSERVATIONS: Final = 3.0
 """The Lease lasts for as many observations as the last one, where that is longer than usual."""
 PAUSE_SECONDS: Final = 1.0
 """Between two observations: a replacement that is Ready is seen within this time."""
+UNANSWERED: Final = timedelta(seconds=5)
+"""How long a cluster may leave a reconcile without an answer until capacity is asked for all the same."""
 AVOID: Final = timedelta(minutes=3)
 """How long a node group that refused is not asked again."""
 
@@ -57,6 +62,7 @@ class DrainService:
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     instances: Instances
+    node_sums: NodeSums
     reports: Reports
     clock: Clock
     workers: Workers
@@ -84,27 +90,65 @@ class DrainService:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
         api = self.clusters.open(known)
-        lease = Lease(api=api, cluster=cluster, holder=holder, seconds=FIRST_LEASE_SECONDS)
-        if not lease.take():
-            self.telemetry.log("another reconcile is at work", cluster=cluster)
-            return 0
-        with lease:
-            return self._work(known, api, lease, self.clock.now() + timedelta(seconds=seconds))
-
-    def _work(self, cluster: Cluster, api: ClusterApi, lease: Lease, until: datetime) -> int:
-        groups = self.groups(cluster)
+        groups = self.groups(known)
         executor = Executor(
             writers=Writers(cluster=api, capacity=groups),
             workers=self.workers,
             telemetry=self.telemetry,
         )
+        lease = Lease(api=api, cluster=cluster, holder=holder, seconds=FIRST_LEASE_SECONDS)
+        until = self.clock.now() + timedelta(seconds=seconds)
+        if not self._take(lease, until, lambda: self._grow_unseen(known, groups, executor)):
+            self.telemetry.log("another reconcile is at work", cluster=cluster)
+            return 0
+        with lease:
+            return self._work(known, api, groups, executor, lease, until)
+
+    def _take(self, lease: Lease, until: datetime, unanswered: Callable[[], None]) -> bool:
+        """Take the Lease as soon as the cluster answers; `unanswered` is called once if it is late.
+
+        Raises:
+            Temporary: it has not answered until the end.
+        """
+        late = self.clock.now() + UNANSWERED
+        called = False
+        while True:
+            try:
+                return lease.take()
+            except Temporary as error:
+                if not called and self.clock.now() >= late:
+                    called = True
+                    unanswered()
+                pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
+                if self.clock.now() + timedelta(seconds=pause) >= until:
+                    raise
+                self.clock.sleep(pause)
+
+    def _grow_unseen(self, cluster: Cluster, groups: NodeGroups, executor: Executor) -> None:
+        """Ask for capacity by the node index: new nodes start while the API server is away."""
+        try:
+            plan = self.node_sums.plan(cluster, groups)
+        except PlimsollError as error:
+            self.telemetry.warn("capacity not planned by the node index", because=str(error))
+            return
+        executor.carry_out(plan, between=lambda: None)
+
+    def _work(  # noqa: PLR0913, PLR0917 - what one reconcile works with
+        self,
+        cluster: Cluster,
+        api: ClusterApi,
+        groups: NodeGroups,
+        executor: Executor,
+        lease: Lease,
+        until: datetime,
+    ) -> int:
         memory = ReconcileMemory()
         observations = 0
         try:
             while True:
                 began = self.clock.now()
                 lease.renew()
-                plan = self._plan(api, groups, memory)
+                plan = self._plan(cluster, api, groups, memory)
                 observations += 1
                 spent = (self.clock.now() - began).total_seconds()
                 lease.seconds = max(LEASE_SECONDS, OBSERVATIONS * spent)
@@ -113,7 +157,7 @@ class DrainService:
                 )
                 self._learn(memory, outcomes)
                 self._save(memory.news())
-                pause = self._pause(began, plan, outcomes)
+                pause = self._pause(spent, plan, outcomes)
                 over = self.clock.now() + timedelta(seconds=pause) >= until
                 if over or not plan.busy:
                     return observations
@@ -121,28 +165,33 @@ class DrainService:
         finally:
             self._save(list(memory.reports.values()))
 
-    def _pause(self, began: datetime, plan: Plan, outcomes: Sequence[Outcome]) -> float:
+    def _pause(self, spent: float, plan: Plan, outcomes: Sequence[Outcome]) -> float:
         """Return the seconds until the next observation: less where a pod has to be told before it.
 
-        Never less than the last one took, so that half of the time the API server is left alone.
+        Never less than the last one took, `spent`, so that large clusters are not listed all the
+        time. What was done after it does not count: replacements become Ready meanwhile.
         """
         now = self.clock.now()
-        spent = (now - began).total_seconds()
         pause = max(PAUSE_SECONDS, requested_pause(outcomes))
         if plan.next_call is not None:
             pause = min(pause, (plan.next_call - now).total_seconds())
         return max(spent, pause)
 
-    def _plan(self, api: ClusterApi, groups: NodeGroups, memory: ReconcileMemory) -> Plan:
-        seen = api.observe()
-        gone, ended_by_owner = self._ended(seen, memory)
+    def _plan(
+        self, cluster: Cluster, api: ClusterApi, groups: NodeGroups, memory: ReconcileMemory
+    ) -> Plan:
+        seen = replace(api.observe(), policy=cluster.policy)
+        if waiting_for_turn(seen):
+            seen = replace(seen, moved_lately=self._moved_lately(cluster, memory))
+        memory.count(seen)
+        instances = self._instances(seen, memory)
         fresh = memory.groups is None  # also when they could not be read the last time
         while True:
             if fresh:
                 memory.groups = self._read_groups(groups, seen.nodes)
             now, read = self.clock.now(), memory.groups or ()
             plan = plan_drain(
-                seen.among(groups=read, gone=gone, ended_by_owner=ended_by_owner),
+                seen.among(groups=read, instances=instances, counts=memory.counts),
                 now,
                 avoid=memory.avoid,
                 refused=memory.refused,
@@ -153,6 +202,17 @@ class DrainService:
         memory.learn(plan.reports)
         return plan
 
+    def _moved_lately(self, cluster: Cluster, memory: ReconcileMemory) -> frozenset[str] | None:
+        """Return what reports say was cordoned on advice within the hour: its Node may be gone."""
+        if memory.moved_lately is None:
+            try:
+                found = self.reports.list(cluster.name, MOVES)
+            except PlimsollError as error:
+                self.telemetry.warn("reports not read", because=str(error))
+                return None
+            memory.moved_lately = moved_lately(found, self.clock.now())
+        return memory.moved_lately
+
     def _read_groups(self, groups: NodeGroups, nodes: Sequence[Node]) -> Sequence[NodeGroup] | None:
         """Read the node groups. Without them pods still move to what room there is."""
         try:
@@ -161,31 +221,31 @@ class DrainService:
             self.telemetry.warn("node groups not read", because=str(error))
             return None
 
-    def _ended(
-        self, seen: Observation, memory: ReconcileMemory
-    ) -> tuple[frozenset[str], frozenset[str]]:
-        """Ask EC2 which instances are gone, and which their owner ended: of nodes past their deadline.
+    def _instances(self, seen: Observation, memory: ReconcileMemory) -> Mapping[str, Instance]:
+        """Ask EC2 about the instances of nodes with a record, but for those whose end is yet to come.
 
-        Only its own word counts: an instance that it does not know may live in another region, and
-        pods of an instance that is gone are deleted without a grace period.
+        What its tags name as another cluster's is not believed to be this one's.
+
+        Only what it says now counts: one that it does not know may live in another region, and one
+        that was stopped may run again.
         """
-        past = [
+        now = self.clock.now()
+        asked = [
             node.instance
             for node in seen.nodes
             if node.instance is not None
             and node.interruption is not None
-            and (node.interruption.gone is None or node.instance not in memory.ended)
-            and (not node.ready or _past(node.interruption.deadline, self.clock.now()))
+            and node.instance not in memory.terminated
+            and not (node.ready and _is_near(node.interruption.deadline, now))
         ]
         try:
-            memory.ended |= self.instances.describe(past) if past else {}
+            described = self.instances.describe(asked) if asked else {}
+            said = {i: e for i, e in described.items() if not e.is_of_another(seen.cluster)}
         except Temporary as error:
             self.telemetry.warn("instances not read", because=str(error))
-        ended = memory.ended.items()
-        return (
-            frozenset(i for i, said in ended if said.state == "terminated"),
-            frozenset(i for i, said in ended if said.interrupted and said.ended_by_owner),
-        )
+            said = {}
+        memory.terminated |= {i: found for i, found in said.items() if found.state == "terminated"}
+        return {**said, **memory.terminated}
 
     def _learn(self, memory: ReconcileMemory, outcomes: Sequence[Outcome]) -> None:
         for outcome in outcomes:
@@ -195,8 +255,11 @@ class DrainService:
                     memory.groups = None
                     if refused:
                         memory.avoid[group.name, zone] = self.clock.now() + AVOID
-                case Release(owner=owner) if refused:
-                    memory.refused[owner] = f"its release was refused: {outcome.error}"
+                case Release(replica_set=made) if refused:
+                    why = f"its release was refused: {outcome.error}"
+                    memory.refused[str(made.controller)] = why
+                case UndoRelease() | Evict() as action if refused:
+                    memory.refused[action.target] = f"{action.target}: {outcome.error}"
 
     def _save(self, reports: Sequence[Report]) -> None:
         """Write reports. A drain does not wait for a database: what fails is only logged."""
@@ -208,5 +271,5 @@ class DrainService:
                 )
 
 
-def _past(deadline: datetime | None, now: datetime) -> bool:
-    return deadline is not None and deadline <= now
+def _is_near(deadline: datetime | None, now: datetime) -> bool:
+    return deadline is not None and now < deadline < now + NEAR

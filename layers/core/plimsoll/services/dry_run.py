@@ -16,12 +16,12 @@ from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.interruptions import Effect, Interruption, actionable
+from plimsoll.domain.interruptions import Effect, Interruption, actionable, marked
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Notice
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.services.cordons import Located, by_instance, find_nodes, interruption_on
+from plimsoll.services.cordons import Located, by_instance, find_nodes, heeded, interruption_on
 from plimsoll.services.locator import Locate
 from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
 
@@ -114,7 +114,9 @@ class DryRun:
         outcomes: list[NoticeOutcome] = []
         cordons: list[Step] = []
         interrupted: dict[str, Interruption] = {}
-        batches = by_instance(found)
+        ignored = [located for located in found if located not in (kept := heeded(cluster, found))]
+        outcomes += [_nothing(o.notice, "the policy of the cluster ignores it") for o in ignored]
+        batches = by_instance(kept if ignored else found)
         for batch, node in zip(batches, find_nodes(api, batches, self.workers), strict=True):
             if isinstance(node, Exception):
                 raise node
@@ -122,6 +124,7 @@ class DryRun:
             outcomes += [_outcome(located, cluster, node, merged) for located in batch]
             if node is None or isinstance(merged, str):
                 continue
+            merged = marked(merged, cordoned=merged.cordoned or self.clock.now())
             interrupted[node.name] = merged
             if node.interruption != merged:
                 reason = batch[0].decision.reason
@@ -163,7 +166,8 @@ class DryRun:
         except PlimsollError as error:
             self.telemetry.warn("node groups not read", because=str(error))
             groups = ()
-        seen = seen.with_interruptions(interrupted).among(groups=groups, gone=frozenset())
+        seen = replace(seen.with_interruptions(interrupted), policy=cluster.policy)
+        seen = seen.among(groups=groups)
         return plan_drain(seen, self.clock.now())
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Action
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.writers import Writers
 from plimsoll.services.ports import Telemetry, Workers
@@ -56,7 +57,7 @@ class Executor:
         self,
         plan: Plan,
         *,
-        between: Callable[[], None],
+        between: Callable[[], None] = lambda: None,
         enough: Callable[[], bool] = lambda: False,
     ) -> Sequence[Outcome]:
         """Carry out a plan and return what came of every action that was begun, in the plan's order.
@@ -92,11 +93,10 @@ class Executor:
         *,
         sure: int,
     ) -> Sequence[Outcome]:
-        def perform(place: int, step: Step) -> _Left | None:
+        def perform(place: int, step: Step) -> _Left | str | None:
             if place >= sure and enough():
                 return _Left.LEFT
-            step.action.perform(self.writers)
-            return None
+            return step.action.perform(self.writers)
 
         between()
         answers = self.workers.run([partial(perform, n, step) for n, step in enumerate(steps)])
@@ -122,6 +122,16 @@ class Executor:
                 return Outcome(action=step.action, done=False, error=answer)
             case Exception():
                 raise answer
+            case str() as refusal:
+                self.telemetry.count(Metric.BUDGETS_OVERRULED)
+                self.telemetry.warn(
+                    "overruled",
+                    action=step.action.verb,
+                    target=step.action.target,
+                    because=refusal,
+                )
+                self._say("acted", step)
+                return Outcome(action=step.action, done=True)
             case _:
                 self._say("acted", step)
                 return Outcome(action=step.action, done=True)

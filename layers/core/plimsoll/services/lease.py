@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self, override
 
 from plimsoll.domain.errors import Temporary
@@ -49,11 +48,5 @@ class Lease(AbstractContextManager["Lease"]):
         return self
 
     @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.api.release_lease(self.holder)

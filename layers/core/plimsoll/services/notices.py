@@ -20,7 +20,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.reports import Report
-from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes
+from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.dry_run import DryRun
 from plimsoll.services.locator import InstanceLocator
@@ -37,6 +37,20 @@ from plimsoll.services.ports import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Senders:
+    """Whose notices are taken."""
+
+    region: str | None = None
+    """Where the queue of notices is, for a body that does not say."""
+    account: str | None = None
+    """The clusters' own; None: anybody's."""
+    canary_word: str | None = None
+    """What the schedule's canaries say; they are counted, and nobody waits for them."""
+    drills: bool = False
+    """Whether notices of the source `plimsoll.drill` are real."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeService:
     """Handles notices."""
 
@@ -50,8 +64,7 @@ class NoticeService:
     workers: Workers
     telemetry: Telemetry
     kill_switch: bool = False
-    drills: bool = False
-    region: str | None = None
+    senders: Senders = Senders()
 
     def receive(self, bodies: Sequence[str]) -> Sequence[Exception | None]:
         """Handle a batch and return, in order, why each body was not (wholly) handled; else None.
@@ -81,10 +94,11 @@ class NoticeService:
             except PlimsollError as error:
                 failed |= dict.fromkeys((located.notice for located in found), error)
                 continue
-            if cluster is None:
-                self.telemetry.count(Metric.NOTICES_NOT_OURS, len(found))
-            else:
-                clusters.append((cluster, found))
+            ours = [located for located in found if self._is_of(cluster, located.notice)]
+            if len(ours) < len(found):
+                self.telemetry.count(Metric.NOTICES_NOT_OURS, len(found) - len(ours))
+            if cluster is not None and ours:
+                clusters.append((cluster, ours))
         for cluster, found in sorted(clusters, key=lambda item: item[0].mode is not Mode.ACT):
             try:
                 failed |= self.deliver(cluster, self.clusters.open(cluster), found)
@@ -107,6 +121,10 @@ class NoticeService:
         Raises:
             Temporary: the wake-ups were not sent, or an observed cluster cannot be read now.
         """
+        ignored = len(found) - len(found := heeded(cluster, found))
+        if ignored:
+            self.telemetry.count(Metric.NOTICES_IGNORED, ignored)
+            self.telemetry.log("notices ignored", cluster=cluster.name, policy=str(cluster.policy))
         if self.kill_switch or cluster.mode is not Mode.ACT:
             self._foresee(cluster, api, found)
             return {}
@@ -123,19 +141,27 @@ class NoticeService:
         for batch, answer in zip(batches, answers, strict=True):
             match answer:
                 case Cordoned():
-                    urgent.append(answer.interruption.deadline is not None)
+                    advised = answer.interruption.on_advice(self.clock.now())
+                    urgent.append(answer.interruption.deadline is not None and not advised)
                     self._say(batch, answer)
                 case str() as why:
                     self.telemetry.log("notice leads to nothing", because=why)
                 case error:
                     failed |= dict.fromkeys((located.notice for located in batch), error)
+        if not urgent and any(isinstance(error, Temporary) for error in failed.values()):
+            self.wake_ups.send(cluster.name, (0,))  # it asks for capacity where the cluster is away
         if urgent:
             self.wake_ups.send(cluster.name, URGENT_WAKE_UPS if any(urgent) else SLOW_WAKE_UPS)
         return failed
 
     def _read(self, body: str) -> tuple[Notice, ...] | Exception:
         try:
-            return parse(body, received=self.clock.now(), drills=self.drills, region=self.region)
+            return parse(
+                body,
+                received=self.clock.now(),
+                drills=self.senders.drills,
+                region=self.senders.region,
+            )
         except PlimsollError as error:
             return error
 
@@ -157,6 +183,24 @@ class NoticeService:
                     continue
         return found, failed
 
+    def _is_of(self, cluster: Cluster | None, notice: InstanceNotice) -> bool:
+        """Whether a notice comes from where the cluster is: an instance's id alone proves nothing."""
+        if cluster is None:
+            return False
+        here = notice.region in {None, cluster.region} and self.senders.account in {
+            None,
+            notice.account,
+        }
+        if not here:
+            self.telemetry.warn(
+                "notice from another account or region",
+                cluster=cluster.name,
+                instance=notice.instance,
+                account=notice.account,
+                region=notice.region,
+            )
+        return here
+
     def _acknowledge(self, notice: Notice, decision: Decision) -> None:
         """Count and log a notice that no node is cordoned for, and keep what people ask for."""
         if isinstance(notice, Canary):
@@ -168,8 +212,13 @@ class NoticeService:
         self.telemetry.log("notice acknowledged", kind=notice.kind, because=decision.reason)
 
     def _echo(self, canary: Canary) -> None:
-        """Count a canary, and write its word down. A failure is logged: it is not worth a retry."""
-        self.telemetry.count(Metric.CANARIES_SEEN)
+        """Count the schedule's canary, and write any other's word down for whoever waits for it.
+
+        A failure is logged: it is not worth a retry.
+        """
+        if canary.word == self.senders.canary_word:
+            self.telemetry.count(Metric.CANARIES_SEEN)
+            return
         echo = echo_of(canary, seen=self.clock.now())
         try:
             if echo is not None:
@@ -200,13 +249,14 @@ class NoticeService:
         if not cordoned.written:
             return
         node, now = cordoned.interruption.node, self.clock.now()
+        waits = cordoned.interruption.cordoned is None
         self.telemetry.log(
             "acted",
-            action="cordon",
+            action="record" if waits else "cordon",
             target=f"Node {node}",
             because=batch[0].decision.reason,
             nodes=[node],
         )
-        for located in batch:
+        for located in () if waits else batch:
             age = (now - located.notice.time).total_seconds()
             self.telemetry.count(Metric.NOTICE_AGE_AT_CORDON, max(0.0, age))

@@ -48,6 +48,9 @@ class ClusterApi(ClusterWriter, Protocol):
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
 
+    def namespace_floors(self) -> Mapping[str, str]:
+        """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""
+
     def acquire(self, holder: str, seconds: float) -> bool:
         """Take or renew the cluster's Lease; False while somebody else's is live."""
 
@@ -140,6 +143,13 @@ class WakeUps(Protocol):
         """Send one wake-up for each delay, in seconds."""
 
 
+class Announcer(Protocol):
+    """Tells people what happened."""
+
+    def tell(self, subject: str, text: str) -> None:
+        """Send one message; nothing where nobody asked for any."""
+
+
 class Telemetry(Protocol):
     """Logs and metrics; a service says what happened, the adapter says it to people."""
 
@@ -149,5 +159,5 @@ class Telemetry(Protocol):
     def warn(self, message: str, **facts: object) -> None:
         """Log something that a person should look at when it repeats."""
 
-    def count(self, metric: Metric, value: float = 1) -> None:
-        """Add to a metric."""
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
+        """Add to a metric, of one cluster where it is named."""

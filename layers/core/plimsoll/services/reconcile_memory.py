@@ -8,6 +8,7 @@ from datetime import datetime
 
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Ref
 from plimsoll.domain.reports import Report
 
@@ -19,13 +20,23 @@ class ReconcileMemory:
     groups: Sequence[NodeGroup] | None = None
     """Read once, and again before anything is asked for and after a change of ours."""
     avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
-    refused: dict[Ref, str] = field(default_factory=dict)
-    """Deployment -> why the API server refused to release a pod of it."""
-    ended: dict[str, Instance] = field(default_factory=dict)
-    """What EC2 said last of instances past their deadline."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """As in `plan_drain`: not tried again in this reconcile."""
+    moved_lately: frozenset[str] | None = None
+    """As in `Observation`: read once, where a node waits for its turn."""
+    terminated: dict[str, Instance] = field(default_factory=dict)
+    """Instances of which EC2 said that they are terminated: they stay so."""
+    counts: dict[Ref, int] = field(default_factory=dict)
+    """As in `Observation.counts`: evicting one pod must not lower what the next is held against."""
     reports: dict[str, Report] = field(default_factory=dict)
     told: dict[str, tuple[object, ...]] = field(default_factory=dict)
     """Of each report the turns that were tried to be written."""
+
+    def count(self, seen: Observation) -> None:
+        """Count the pods of controllers that we do not know."""
+        for ref, pods in seen.of_workload.items():
+            if ref not in seen.workload:
+                self.counts[ref] = max(self.counts.get(ref, 0), len(pods))
 
     def learn(self, reports: Iterable[Report]) -> None:
         """Merge the reports of an observation."""

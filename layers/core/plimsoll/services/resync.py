@@ -13,7 +13,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
+from plimsoll.domain.announcements import announcement
+from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
+from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.interruptions import actionable
@@ -23,11 +25,14 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
-from plimsoll.services.cordons import Located
+from plimsoll.domain.turns import MOVES, moved_lately, waiting_for_turn
+from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
+    Announcer,
     Clock,
     ClusterApi,
     Clusters,
@@ -43,6 +48,9 @@ from plimsoll.services.ports import (
 
 REFRESH: Final = timedelta(minutes=10)
 """How often an entry of the index that says the same is written again: it expires after days."""
+LABELLED: Final = 50
+"""How many clusters, the first by name, have metrics of their own: each costs as much as one."""
+OTHERS: Final = "others"
 UNSEEN: Final = timedelta(minutes=2)
 """How long a node must be missing before its report is closed: an observation may be older than a node."""
 
@@ -57,6 +65,7 @@ class ResyncService:
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     reports: Reports
+    announcer: Announcer
     notices: NoticeService
     wake_ups: WakeUps
     clock: Clock
@@ -67,29 +76,36 @@ class ResyncService:
     def run(self) -> int:
         """Resync every cluster once; return how many interruptions are open.
 
-        Raises:
-            Temporary: a cluster could not be resynced; the others were.
+        A cluster that cannot be resynced is counted, by itself: it hides no other.
         """
         clusters = self.registry.list()
-        answers = self.workers.run([partial(self._resync, cluster) for cluster in clusters])
-        total, failed = 0, []
-        for cluster, answer in zip(clusters, answers, strict=True):
+        labels = [c.name if n < LABELLED else OTHERS for n, c in enumerate(clusters)]
+        answers = self.workers.run(
+            [
+                partial(self._resync, cluster, label)
+                for cluster, label in zip(clusters, labels, strict=True)
+            ]
+        )
+        total = failed = 0
+        for cluster, label, answer in zip(clusters, labels, answers, strict=True):
             match answer:
                 case int():
                     total += answer
+                    if answer:
+                        self.telemetry.count(Metric.OPEN_INTERRUPTIONS, answer, cluster=label)
                 case PlimsollError():
-                    failed.append(cluster.name)
+                    failed += 1
+                    self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, cluster=label)
                     self.telemetry.warn(
                         "cluster not resynced", cluster=cluster.name, because=str(answer)
                     )
                 case Exception():
                     raise answer
         self.telemetry.count(Metric.OPEN_INTERRUPTIONS, total)
-        if failed:
-            raise Temporary(f"not resynced: {', '.join(failed)}")
+        self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, failed)
         return total
 
-    def _resync(self, cluster: Cluster) -> int:
+    def _resync(self, cluster: Cluster, label: str) -> int:
         """Wake a cluster, then make up for what was lost. A step that fails stops none of the others.
 
         Raises:
@@ -97,7 +113,9 @@ class ResyncService:
         """
         now = self.clock.now()
         api = self.clusters.open(cluster)
-        seen = api.observe()
+        seen = replace(api.observe(), policy=cluster.policy)
+        if seen.left_out:
+            self.telemetry.count(Metric.OBJECTS_LEFT_OUT, len(seen.left_out))
         failed: list[str] = []
 
         def tried[T](step: Callable[[], T], otherwise: T) -> T:
@@ -107,44 +125,86 @@ class ResyncService:
                 failed.append(str(error))
                 return otherwise
 
-        tried(partial(self._wake, cluster, seen, now), None)
+        if waiting_for_turn(seen):
+            reports = partial(self.reports.list, cluster.name, MOVES)
+            lately = tried(lambda: moved_lately(reports(), now), None)
+            seen = replace(seen, moved_lately=lately)
+        woken = tried(partial(self._wake, cluster, seen, now), otherwise=False)
         ids = [n.instance for n in seen.nodes if n.instance is not None]
         known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(ids), {})
-        entries: Sequence[IndexEntry] = tried(lambda: self._entries(cluster, seen, known, now), [])
+        said: Mapping[str, Instance] | None = tried(
+            lambda: self._said(cluster, seen, known, now), None
+        )
+        if said and not woken:  # only EC2 knows which nodes run again
+            tried(partial(self._wake, cluster, seen.among(instances=said), now), otherwise=False)
+        entries = self._entries(cluster, seen, known, said, now) if said is not None else []
         tried(partial(self._find_silent, cluster, api, seen, entries), None)
         tried(partial(self.index.put, [e for e in entries if not _fresh(known, e)]), None)
-        tried(partial(self._close_reports, cluster, seen, now), None)
+        tried(partial(self._close_reports, cluster, label, seen, now), None)
         if failed:
             raise Temporary("; ".join(failed))
         return sum(n.interruption is not None for n in seen.nodes)
 
-    def _wake(self, cluster: Cluster, seen: Observation, now: datetime) -> None:
-        """Wake the drain of a cluster in which something can be done now.
+    def _wake(self, cluster: Cluster, seen: Observation, now: datetime) -> bool:
+        """Wake the drain of a cluster in which something can be done now; return whether it was.
 
         Node groups are read only where pods wait, since then more of them may be asked for.
         """
         if self.kill_switch or cluster.mode is not Mode.ACT:
-            return
+            return False
         plan = plan_drain(seen, now)
         if plan.waiting and not (plan.steps or plan.busy):
             groups = self.groups(cluster).list(seen.nodes)
-            plan = plan_drain(seen.among(groups=groups), now)
-        if plan.steps or plan.busy:
-            self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
+            plan = plan_drain(seen.among(groups=groups, instances=seen.instances), now)
+        if not (plan.steps or plan.busy):
+            return False
+        self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
+        return True
+
+    def _said(
+        self, cluster: Cluster, seen: Observation, known: Mapping[str, IndexEntry], now: datetime
+    ) -> Mapping[str, Instance]:
+        """Ask EC2 about nodes that the index does not know, those with a record, and at times all.
+
+        An instance that was stopped is launched again under its id.
+        """
+        asked = [
+            n.instance
+            for n in seen.nodes
+            if n.instance
+            and (n.interruption or not _learned(known.get(n.instance), cluster.name, now))
+        ]
+        return self.instances.describe(asked) if asked else {}
 
     def _entries(
         self,
         cluster: Cluster,
         seen: Observation,
         known: Mapping[str, IndexEntry],
+        said: Mapping[str, Instance],
         now: datetime,
     ) -> Sequence[IndexEntry]:
-        """Return what the index should say of all nodes; EC2 is asked for those it does not know."""
-        nodes = [(n, n.instance) for n in seen.nodes if n.instance is not None]
-        fresh = [i for _, i in nodes if i not in known or known[i].launched is None]
-        said = self.instances.describe(fresh) if fresh else {}
+        """Return what the index should say of all nodes.
+
+        A Node may claim any instance: one that EC2's tags name as another cluster's is left out, and
+        one that the index knows in another cluster comes to this one only if they name this one.
+        """
         entries = []
-        for node, instance in nodes:
+        for node in seen.nodes:
+            instance = node.instance
+            if instance is None:
+                continue
+            moved = instance in known and known[instance].cluster != cluster.name
+            tagged = said[instance].cluster_name() if instance in said else None
+            if tagged != cluster.name and (tagged or moved):
+                self.telemetry.warn(
+                    "a Node claims an instance of another cluster",
+                    cluster=cluster.name,
+                    node=node.name,
+                    instance=instance,
+                    of=tagged or known[instance].cluster,
+                )
+                continue
             launched = said[instance].launched if instance in said else None
             if launched is None and instance in known:
                 launched = known[instance].launched
@@ -156,6 +216,14 @@ class ResyncService:
                     launched=launched,
                     zone=node.zone,
                     instance_type=node.labels.get(INSTANCE_TYPE),
+                    requests=sum(
+                        (
+                            p.scheduling.requests
+                            for p in seen.on_node.get(node.name, ())
+                            if leaves(p)
+                        ),
+                        Resources(),
+                    ),
                     seen=now,
                 )
             )
@@ -181,32 +249,55 @@ class ResyncService:
             for notice in self.instances.interrupted(list(nodes))
             if notice.instance in entry and not _told(notice, nodes[notice.instance])
         ]
-        found = [located for located in found if located.decision.merges]
-        if found:
-            self.telemetry.count(Metric.NOTICES_FOUND_BY_RESYNC, len(found))
-            for error in self.notices.deliver(cluster, api, found).values():
+        merging = heeded(cluster, [located for located in found if located.decision.merges])
+        if merging:
+            self.telemetry.count(Metric.NOTICES_FOUND_BY_RESYNC, len(merging))
+            for error in self.notices.deliver(cluster, api, merging).values():
                 raise error
 
-    def _close_reports(self, cluster: Cluster, seen: Observation, now: datetime) -> None:
+    def _close_reports(
+        self, cluster: Cluster, label: str, seen: Observation, now: datetime
+    ) -> None:
         here = {n.interruption.identity for n in seen.nodes if n.interruption is not None}
         nodes = {n.name for n in seen.nodes}
+        closed: list[Report] = []
         for report in self._open_reports(cluster):
             over = report.noticed + UNSEEN < now and report.node not in nodes
             if over and report.interruption not in here:
+                closed.append(
+                    self.reports.merge(replace(report, gone=report.gone or now, closed=now))
+                )
+                if report.killed:
+                    self.telemetry.count(Metric.PODS_KILLED, len(report.killed), cluster=label)
                 self.telemetry.count(Metric.PODS_KILLED, len(report.killed))
-                self.reports.merge(replace(report, gone=report.gone or now, closed=now))
+        if closed:
+            self._announce(cluster, closed)
+
+    def _announce(self, cluster: Cluster, closed: Sequence[Report]) -> None:
+        """Tell people what the interruptions cost. The reports are kept, whether anybody hears."""
+        try:
+            self.announcer.tell(*announcement(cluster.name, closed))
+        except PlimsollError as error:
+            self.telemetry.warn("reports not announced", because=str(error))
 
     def _open_reports(self, cluster: Cluster) -> Sequence[Report]:
         return [r for r in self.reports.list(cluster.name) if r.closed is None]
 
 
+def _learned(entry: IndexEntry | None, cluster: str, now: datetime) -> bool:
+    if entry is None or entry.launched is None or entry.cluster != cluster:
+        return False
+    return now - entry.seen < REFRESH
+
+
 def _fresh(known: Mapping[str, IndexEntry], entry: IndexEntry) -> bool:
-    """Whether the index says the same, and not long ago."""
+    """Whether the index says the same, or more of the requests, and not long ago."""
     old = known.get(entry.instance)
     return (
         old is not None
         and entry.seen - old.seen < REFRESH
-        and replace(old, seen=entry.seen) == entry
+        and replace(old, seen=entry.seen, requests=entry.requests) == entry
+        and entry.requests.within(old.requests)
     )
 
 

@@ -12,8 +12,11 @@ from plimsoll.domain.clusters import Cluster
 from plimsoll.services.drains import DrainService
 from plimsoll.services.dry_run import DryRun
 from plimsoll.services.locator import InstanceLocator
-from plimsoll.services.notices import NoticeService
+from plimsoll.services.node_sums import NodeSums
+from plimsoll.services.notices import NoticeService, Senders
+from plimsoll.services.placement import PlacementService
 from plimsoll.services.ports import (
+    Announcer,
     Clock,
     Clusters,
     Instances,
@@ -39,6 +42,7 @@ class Ports:
     groups: Callable[[Cluster], NodeGroups]
     """Returns the node groups of a cluster, the same object every time: it remembers."""
     reports: Reports
+    announcer: Announcer
     wake_ups: WakeUps
     clock: Clock
     workers: Workers
@@ -53,19 +57,17 @@ class Services:
 
     notices: NoticeService
     drains: DrainService
+    placement: PlacementService
     resync: ResyncService
 
 
-def wire(
-    ports: Ports, *, kill_switch: bool = False, drills: bool = False, region: str | None = None
-) -> Services:
+def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders()) -> Services:  # noqa: B008 - frozen
     """Return the services over these ports.
 
     Args:
         ports: the adapters.
         kill_switch: nothing is written to any cluster or node group.
-        drills: take notices of the source `plimsoll.drill` as real.
-        region: where the queue of notices is.
+        senders: whose notices are taken.
     """
     notices = NoticeService(
         locator=InstanceLocator(
@@ -89,8 +91,7 @@ def wire(
         workers=ports.workers,
         telemetry=ports.telemetry,
         kill_switch=kill_switch,
-        drills=drills,
-        region=region,
+        senders=senders,
     )
     return Services(
         notices=notices,
@@ -99,9 +100,21 @@ def wire(
             clusters=ports.clusters,
             groups=ports.groups,
             instances=ports.instances,
+            node_sums=NodeSums(index=ports.index, instances=ports.instances, clock=ports.clock),
             reports=ports.reports,
             clock=ports.clock,
             workers=ports.workers,
+            telemetry=ports.telemetry,
+            kill_switch=kill_switch,
+        ),
+        placement=PlacementService(
+            registry=ports.registry,
+            clusters=ports.clusters,
+            groups=ports.groups,
+            wake_ups=ports.wake_ups,
+            clock=ports.clock,
+            workers=ports.workers,
+            cluster_workers=ports.cluster_workers,
             telemetry=ports.telemetry,
             kill_switch=kill_switch,
         ),
@@ -112,6 +125,7 @@ def wire(
             clusters=ports.clusters,
             groups=ports.groups,
             reports=ports.reports,
+            announcer=ports.announcer,
             notices=notices,
             wake_ups=ports.wake_ups,
             clock=ports.clock,

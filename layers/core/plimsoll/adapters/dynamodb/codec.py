@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.dynamodb.schema import TTL
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.policy import Policy, Response
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ def cluster_to_item(cluster: Cluster) -> Item:
         ca=cluster.ca,
         secret=cluster.secret,
         added=time_to_text(cluster.added),
+        policy=json.dumps(asdict(cluster.policy)),
     )
 
 
@@ -92,6 +95,16 @@ def item_to_cluster(item: Mapping[str, Any]) -> Cluster:
         ca=_text(item, "ca"),
         secret=_text(item, "secret"),
         added=text_to_time(item["added"]["S"]),
+        policy=_policy(_text(item, "policy")),
+    )
+
+
+def _policy(text: str | None) -> Policy:
+    """Return what is stored; clusters of an earlier version have none."""
+    said = json.loads(text or "{}")
+    return Policy(
+        on=tuple((kind, Response(response)) for kind, response in said.get("on", ())),
+        nodes_per_hour=said.get("nodes_per_hour"),
     )
 
 
@@ -104,6 +117,7 @@ def entry_to_item(entry: IndexEntry) -> Item:
         launched=time_to_text(entry.launched) if entry.launched else None,
         zone=entry.zone,
         instance_type=entry.instance_type,
+        requests=json.dumps(asdict(entry.requests), separators=(",", ":")),
         seen=time_to_text(entry.seen),
     )
     return {**item, TTL: expiry(entry.seen + KEEP_NODES)}
@@ -118,8 +132,15 @@ def item_to_entry(item: Mapping[str, Any]) -> IndexEntry:
         launched=_time(item, "launched"),
         zone=_text(item, "zone"),
         instance_type=_text(item, "instance_type"),
+        requests=_requests(_text(item, "requests")),
         seen=text_to_time(item["seen"]["S"]),
     )
+
+
+def _requests(text: str | None) -> Resources:
+    amounts = json.loads(text or "{}")
+    extended = tuple((name, amount) for name, amount in amounts.pop("extended", ()))
+    return Resources(**amounts, extended=extended)
 
 
 def report_to_item(report: Report, version: int) -> Item:

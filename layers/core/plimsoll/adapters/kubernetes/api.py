@@ -7,20 +7,21 @@ somebody made in between is a `Conflict`, never lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import calls, lease
 from plimsoll.adapters.kubernetes.reading import Reader
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
-from plimsoll.domain.errors import NotFound
+from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
-from plimsoll.domain.names import INTERRUPTION, POD_TEMPLATE_HASH, RELEASED
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RELEASED
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.objects import parse_node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.workloads import ReplicaSet
 from plimsoll.services.ports import Clock, Workers
 
@@ -28,6 +29,8 @@ OUT_OF_SERVICE: Final = Taint(
     key="node.kubernetes.io/out-of-service", value="nodeshutdown", effect="NoExecute"
 )
 """https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown"""
+
+_OWNERS_KEPT: Final = "cannot set an ownerRef on a resource you can't delete"
 
 
 class KubernetesCluster:
@@ -75,6 +78,10 @@ class KubernetesCluster:
         """Read everything that a plan needs, but for node groups."""
         return self._reader.observe()
 
+    def namespace_floors(self) -> Mapping[str, str]:
+        """Return what namespaces say of on-demand floors, by name."""
+        return self._reader.namespace_floors()
+
     def acquire(self, holder: str, seconds: float) -> bool:
         """Take or renew the cluster's Lease; False while somebody else's is live."""
         return lease.acquire(self._requests, holder, seconds, self._clock.now())
@@ -89,7 +96,10 @@ class KubernetesCluster:
         self._patch_node(
             node,
             annotations={INTERRUPTION: to_record(interruption)},
-            spec={"unschedulable": True, "taints": _taints(node, without=INTERRUPTION, add=taint)},
+            spec={
+                "unschedulable": True,
+                "taints": _taints(node, without={INTERRUPTION}, add=taint),
+            },
         )
 
     def record(self, node: Node, interruption: Interruption) -> None:
@@ -97,11 +107,20 @@ class KubernetesCluster:
         self._patch_node(node, annotations={INTERRUPTION: to_record(interruption)})
 
     def uncordon(self, node: Node) -> None:
-        """Take cordon, taint and record off again, under the node's resourceVersion."""
+        """Take taint and record off again, and the cordon unless it stood before ours.
+
+        What frees the volumes of an instance that is off goes too: this one runs again.
+        """
+        record = node.interruption
+        ours = {INTERRUPTION} | ({OUT_OF_SERVICE.key} if record and record.gone else set())
+        if any(taint.key == INTERRUPTION for taint in node.taints):
+            before = record is not None and record.unschedulable_before
+        else:
+            before = node.unschedulable  # we never cordoned it
         self._patch_node(
             node,
             annotations={INTERRUPTION: None},
-            spec={"unschedulable": None, "taints": _taints(node, without=INTERRUPTION)},
+            spec={"unschedulable": before or None, "taints": _taints(node, without=ours)},
         )
 
     def mark_unschedulable(self, node: Node, *, unschedulable: bool) -> None:
@@ -110,58 +129,63 @@ class KubernetesCluster:
 
     def out_of_service(self, node: Node) -> None:
         """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
-        taints = _taints(node, without=OUT_OF_SERVICE.key, add=OUT_OF_SERVICE)
+        taints = _taints(node, without={OUT_OF_SERVICE.key}, add=OUT_OF_SERVICE)
         self._patch_node(node, spec={"taints": taints})
 
-    def release(self, pod: Pod, owner: Ref, owner_uid: str, interruption: str) -> None:
-        """Take `pod-template-hash` off a pod and make `owner` its controller, in one patch."""
-        self._patch_pod(
-            pod,
-            labels={POD_TEMPLATE_HASH: None},
-            annotations={RELEASED: interruption},
-            owner={
-                "apiVersion": "apps/v1",
-                "kind": owner.kind,
-                "name": owner.name,
-                "uid": owner_uid,
-            },
-        )
+    def label(self, node: Node, labels: Mapping[str, str | None]) -> None:
+        """Change labels of a node, under its resourceVersion; None takes one off."""
+        self._patch_node(node, labels=labels)
+
+    def set_deletion_cost(self, pod: Pod, cost: str | None) -> None:
+        """Set a pod's deletion cost, under its UID and resourceVersion; None takes it off."""
+        self._patch_pod(pod, annotations={DELETION_COST: cost})
+
+    def release(self, pod: Pod, replica_set: ReplicaSet, interruption: str) -> None:
+        """Take the label by which its ReplicaSet counts a pod off, and hand it to the Deployment."""
+        owner = (replica_set.controller, replica_set.controller_uid)
+        self._hand_over(pod, {replica_set.label: None}, interruption, owner)
 
     def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:
-        """Put label and owner of a released pod back, in one patch."""
-        self._patch_pod(
-            pod,
-            labels={POD_TEMPLATE_HASH: replica_set.hash},
-            annotations={RELEASED: None},
-            owner={
-                "apiVersion": "apps/v1",
-                "kind": "ReplicaSet",
-                "name": replica_set.ref.name,
-                "uid": replica_set.uid,
-            },
-        )
+        """Put the label back, and the owner where it was changed."""
+        given_away = replica_set.controller == pod.owner
+        owner = (replica_set.ref, replica_set.uid) if given_away else None
+        self._hand_over(pod, {replica_set.label: replica_set.hash}, None, owner)
 
-    def _patch_pod(
+    def _hand_over(
         self,
         pod: Pod,
-        *,
         labels: Mapping[str, str | None],
-        annotations: Mapping[str, str | None],
-        owner: Mapping[str, str],
+        released: str | None,
+        owner: tuple[Ref, str] | None,
     ) -> None:
+        """Change label, owner and annotation of a pod together.
+
+        A ReplicaSet takes its own reference off a pod that lost the label, and puts it on one that
+        has it and no owner. So the label does alone, for a Rollout, and where the admission plugin
+        OwnerReferencesPermissionEnforcement lets only those change owners who may delete the pod.
+        """
+        patch = partial(self._patch_pod, pod, labels=labels, annotations={RELEASED: released})
+        if owner is not None and owner[0].kind != OwnerKind.ROLLOUT:
+            ref, uid = owner
+            reference = {"apiVersion": "apps/v1", "kind": ref.kind, "name": ref.name, "uid": uid}
+            owners = [{**reference, "controller": True, "blockOwnerDeletion": False}]
+            try:
+                patch(ownerReferences=owners)
+            except MissingRights as error:
+                if _OWNERS_KEPT not in str(error):
+                    raise
+            else:
+                return
+        patch()
+
+    def _patch_pod(self, pod: Pod, **metadata: object) -> None:
         """Patch a pod under its UID and resourceVersion; merge patches replace owners as a whole."""
-        metadata = {
-            "uid": pod.uid,
-            "resourceVersion": pod.resource_version,
-            "labels": labels,
-            "annotations": annotations,
-            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
-        }
+        precondition = {"uid": pod.uid, "resourceVersion": pod.resource_version}
         self._requests.send(
             calls.PATCH_POD,
             namespace=pod.namespace,
             name=pod.name,
-            body={"metadata": metadata},
+            body={"metadata": precondition | metadata},
         )
 
     def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
@@ -192,23 +216,28 @@ class KubernetesCluster:
         node: Node,
         *,
         annotations: Mapping[str, str | None] | None = None,
+        labels: Mapping[str, str | None] | None = None,
         spec: Json | None = None,
     ) -> None:
         body: dict[str, Any] = {"metadata": {"resourceVersion": node.resource_version}}
         if annotations is not None:
             body["metadata"]["annotations"] = annotations
+        if labels is not None:
+            body["metadata"]["labels"] = labels
         if spec is not None:
             body["spec"] = spec
         self._requests.send(calls.PATCH_NODE, name=node.name, body=body)
 
 
-def _taints(node: Node, *, without: str, add: Taint | None = None) -> list[dict[str, str]]:
+def _taints(
+    node: Node, *, without: Collection[str], add: Taint | None = None
+) -> list[dict[str, str]]:
     """Return the whole list of a node's taints, changed.
 
     When a NoExecute taint was added (`timeAdded`) is not written back: evictions by taint count
     from when their controller first saw it.
     """
-    kept = [taint for taint in node.taints if taint.key != without]
+    kept = [taint for taint in node.taints if taint.key not in without]
     return [
         {"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {})
         for t in (*kept, *([add] if add else []))

@@ -69,10 +69,15 @@ DELETE_POD: Final = Call(verb="delete", resource="pods")
 EVICT: Final = Call(verb="create", resource="pods/eviction")
 
 LIST_NODES: Final = Call(verb="list", resource="nodes")
+LIST_NAMESPACES: Final = Call(verb="list", resource="namespaces")
 LIST_PODS: Final = Call(verb="list", resource="pods")
 LIST_DEPLOYMENTS: Final = Call(verb="list", group=_APPS, resource="deployments")
 LIST_REPLICA_SETS: Final = Call(verb="list", group=_APPS, resource="replicasets")
 LIST_STATEFUL_SETS: Final = Call(verb="list", group=_APPS, resource="statefulsets")
+LIST_ROLLOUTS: Final = Call(
+    verb="list", group="argoproj.io", version="v1alpha1", resource="rollouts"
+)
+"""Asked for only where a ReplicaSet belongs to one."""
 LIST_BUDGETS: Final = Call(verb="list", group="policy", resource="poddisruptionbudgets")
 LIST_CLAIMS: Final = Call(verb="list", resource="persistentvolumeclaims")
 LIST_VOLUMES: Final = Call(verb="list", resource="persistentvolumes")
@@ -110,10 +115,12 @@ CALLS: Final[tuple[Call, ...]] = (
     DELETE_POD,
     EVICT,
     LIST_NODES,
+    LIST_NAMESPACES,
     LIST_PODS,
     LIST_DEPLOYMENTS,
     LIST_REPLICA_SETS,
     LIST_STATEFUL_SETS,
+    LIST_ROLLOUTS,
     LIST_BUDGETS,
     LIST_CLAIMS,
     LIST_VOLUMES,

@@ -2,63 +2,72 @@
 
 A reconcile looks at the cluster every second or so and most objects have not changed; what was parsed
 under the same UID and resourceVersion is used again.
+
+Tenants write these objects. What cannot be read is left out, named and counted: one odd object must
+not stop the drain of a cluster.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.domain import objects
-from plimsoll.domain.errors import Permanent
-from plimsoll.domain.nodes import Node
+from plimsoll.domain.errors import BadInput, MissingRights, NotFound
+from plimsoll.domain.nodes import Node, refuse_twins
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Ref
-from plimsoll.domain.workloads import Claim, Workload
+from plimsoll.domain.pods import OwnerKind
+from plimsoll.domain.workloads import ReplicaSet, Workload
 from plimsoll.services.ports import Workers
 
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
-type Version = tuple[str, str]
-
-
-def version_of(obj: Json) -> Version:
-    """Return what changes with every change of an object: UID and resourceVersion."""
-    return obj["metadata"].get("uid", ""), obj["metadata"].get("resourceVersion", "")
-
 
 class Parsed[T]:
-    """Parses objects of one kind; what the last list had is not parsed again.
+    """The objects of one kind; what the last list had is not parsed again."""
 
-    What cannot be read is left out and told: one odd object must not stop the drain of a cluster.
-    """
+    def __init__(
+        self, call: Call, parse: Callable[[Json], T], *, fields: str | None = None
+    ) -> None:
+        """Begin with none.
 
-    def __init__(self, parse: Callable[[Json], T], warn: Callable[[str], None]) -> None:
+        Args:
+            call: Lists them.
+            parse: Reads one; raises BadInput, and nothing else, where that cannot be done.
+            fields: The field selector of the list.
+        """
+        self.call = call
+        self.fields = fields
         self._parse = parse
-        self._warn = warn
-        self._known: Mapping[Version, T | None] = {}
+        self._known: Mapping[Hashable, T | BadInput] = {}
 
-    def all(self, objs: Sequence[Json]) -> list[T]:
+    def read(self, objs: Sequence[Json], warn: Callable[[str], None]) -> Sequence[T]:
         """Parse a whole list, and forget what is no longer in it."""
         known = self._known
-        now: dict[Version, T | None] = {}
+        now: dict[Hashable, T | BadInput] = {}
         for obj in objs:
-            version = version_of(obj)
-            now[version] = known[version] if version in known else self._read(obj)
+            version = _version_of(obj) or object()
+            now[version] = known[version] if version in known else self._read(obj, warn)
         self._known = now
-        return [parsed for parsed in now.values() if parsed is not None]
+        return [parsed for parsed in now.values() if not isinstance(parsed, BadInput)]
 
-    def _read(self, obj: Json) -> T | None:
+    @property
+    def left_out(self) -> Sequence[str]:
+        """Why objects of the last list were left out."""
+        return [str(parsed) for parsed in self._known.values() if isinstance(parsed, BadInput)]
+
+    def _read(self, obj: Json, warn: Callable[[str], None]) -> T | BadInput:
         try:
             return self._parse(obj)
-        except Permanent as error:
-            self._warn(f"left out: {error}")
-            return None
+        except BadInput as error:
+            warn(f"left out: {error}")
+            return error
 
 
 class Reader:
@@ -67,119 +76,103 @@ class Reader:
     def __init__(self, requests: Requests, workers: Workers, warn: Callable[[str], None]) -> None:
         self._requests = requests
         self._workers = workers
-        self._nodes = Parsed(objects.parse_node, warn)
-        self._pods = Parsed(objects.parse_pod, warn)
-        self._deployments = Parsed(objects.parse_deployment, warn)
-        self._replica_sets = Parsed(objects.parse_replica_set, warn)
-        self._stateful_sets = Parsed(objects.parse_stateful_set, warn)
-        self._owned_sets = Parsed(objects.parse_owned_replica_set, warn)
-        self._budgets = Parsed(objects.parse_budget, warn)
-        self._services = Parsed(objects.parse_service, warn)
-        self._network_policies = Parsed(objects.parse_network_policy, warn)
-        self._quotas = Parsed(objects.parse_quota, warn)
+        self._warn = warn
+        self._nodes = Parsed(calls.LIST_NODES, objects.parse_node)
+        self._pods = Parsed(calls.LIST_PODS, objects.parse_pod, fields=UNFINISHED)
+        self._deployments = Parsed(calls.LIST_DEPLOYMENTS, objects.parse_deployment)
+        self._replica_sets = Parsed(calls.LIST_REPLICA_SETS, objects.parse_any_replica_set)
+        self._stateful_sets = Parsed(calls.LIST_STATEFUL_SETS, objects.parse_stateful_set)
+        self._budgets = Parsed(calls.LIST_BUDGETS, objects.parse_budget)
+        self._claims = Parsed(calls.LIST_CLAIMS, objects.parse_claim)
+        self._volumes = Parsed(calls.LIST_VOLUMES, objects.parse_volume)
+        self._scalers = Parsed(calls.LIST_SCALERS, objects.parse_scaler)
+        self._attachments = Parsed(calls.LIST_ATTACHMENTS, objects.parse_attachment)
+        self._services = Parsed(calls.LIST_SERVICES, objects.parse_service)
+        self._network_policies = Parsed(calls.LIST_NETWORK_POLICIES, objects.parse_network_policy)
+        self._quotas = Parsed(calls.LIST_QUOTAS, objects.parse_quota)
+        self._always = [kind for kind in vars(self).values() if isinstance(kind, Parsed)]
+        self._rollouts = Parsed(calls.LIST_ROLLOUTS, objects.parse_rollout)
+        self._namespaces = Parsed(calls.LIST_NAMESPACES, objects.parse_namespace_floor)
 
     def nodes(self) -> Sequence[Node]:
         """Return all Nodes."""
-        return self._nodes.all(self._requests.list(calls.LIST_NODES))
+        listed = self._requests.list(calls.LIST_NODES)
+        return refuse_twins(self._nodes.read(listed, self._warn))
+
+    def namespace_floors(self) -> Mapping[str, str]:
+        """Return what namespaces say of on-demand floors, by name."""
+        listed = self._requests.list(calls.LIST_NAMESPACES)
+        return dict(filter(None, self._namespaces.read(listed, self._warn)))
 
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
-        (
-            nodes,
-            pods,
-            deployments,
-            replica_sets,
-            stateful_sets,
-            budgets,
-            claims,
-            volumes,
-            scalers,
-            attachments,
-            services,
-            network_policies,
-            quotas,
-        ) = self._lists(
-            (calls.LIST_NODES, None),
-            (calls.LIST_PODS, UNFINISHED),
-            (calls.LIST_DEPLOYMENTS, None),
-            (calls.LIST_REPLICA_SETS, None),
-            (calls.LIST_STATEFUL_SETS, None),
-            (calls.LIST_BUDGETS, None),
-            (calls.LIST_CLAIMS, None),
-            (calls.LIST_VOLUMES, None),
-            (calls.LIST_SCALERS, None),
-            (calls.LIST_ATTACHMENTS, None),
-            (calls.LIST_SERVICES, None),
-            (calls.LIST_NETWORK_POLICIES, None),
-            (calls.LIST_QUOTAS, None),
-        )
-        owned = self._owned_sets.all([o for o in replica_sets if _owner(o) is not None])
-        workloads = [
-            *self._deployments.all(deployments),
-            *self._replica_sets.all([o for o in replica_sets if _owner(o) is None]),
-            *self._stateful_sets.all(stateful_sets),
-        ]
+        lists = dict(zip((kind.call for kind in self._always), self._lists(), strict=True))
+
+        def read[T](kind: Parsed[T]) -> Sequence[T]:
+            return kind.read(lists[kind.call], self._warn)
+
+        pods = read(self._pods)
+        sets = read(self._replica_sets)
+        owned = {each.ref: each for each in sets if isinstance(each, ReplicaSet)}
+        rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
+        rollouts = self._rollouts.read(self._listed_rollouts() if rolled else (), self._warn)
+        scaler = dict(read(self._scalers))
+        volumes = {volume.name: volume for volume in read(self._volumes)}
+        attached: dict[str, set[str]] = defaultdict(set)
+        for attachment in filter(None, read(self._attachments)):
+            attached[attachment[0]].add(attachment[1])
         return Observation(
             cluster=self._requests.cluster,
-            nodes=self._nodes.all(nodes),
-            pods=self._pods.all(pods),
-            workloads=_scaled(workloads, scalers),
-            budgets=self._budgets.all(budgets),
-            claims=_claims(claims, volumes),
-            replica_sets={each.ref: each for each in owned if each is not None},
-            label_selections=[
-                *self._services.all(services),
-                *self._network_policies.all(network_policies),
+            nodes=refuse_twins(read(self._nodes)),
+            pods=pods,
+            workloads=[
+                replace(w, scaler=by[0], min_replicas=by[1], scaled=by[2])
+                if (by := scaler.get(w.ref)) is not None
+                else w
+                for w in (
+                    *read(self._deployments),
+                    *(each for each in sets if isinstance(each, Workload)),
+                    *read(self._stateful_sets),
+                    *rollouts,
+                )
             ],
-            quotas=self._quotas.all(quotas),
-            attached=_attached(attachments),
+            budgets=read(self._budgets),
+            claims={
+                (claim.namespace, claim.name): claim.on(volumes.get(claim.volume))
+                for claim in read(self._claims)
+            },
+            replica_sets=owned,
+            label_selections=[*read(self._services), *read(self._network_policies)],
+            quotas=read(self._quotas),
+            attached={node: frozenset(volumes) for node, volumes in attached.items()},
+            left_out=[
+                *(f"Pod {pod}: {pod.unread}" for pod in pods if pod.unread is not None),
+                *(words for kind in (*self._always, self._rollouts) for words in kind.left_out),
+            ],
         )
 
-    def _lists(self, *wanted: tuple[Call, str | None]) -> Sequence[Sequence[Json]]:
-        def task(call: Call, fields: str | None) -> Callable[[], Sequence[Json]]:
-            return lambda: self._requests.list(call, fields=fields)
+    def _listed_rollouts(self) -> Sequence[Json]:
+        """List the Rollouts. A cluster that gives no right to that has controllers that we do not know."""
+        try:
+            return self._requests.list(calls.LIST_ROLLOUTS)
+        except (NotFound, MissingRights):
+            return ()
 
+    def _lists(self) -> Sequence[Sequence[Json]]:
         found: list[Sequence[Json]] = []
-        for result in self._workers.run([task(call, fields) for call, fields in wanted]):
+        for result in self._workers.run(
+            [partial(self._requests.list, kind.call, fields=kind.fields) for kind in self._always]
+        ):
             if isinstance(result, Exception):
                 raise result
             found.append(result)
         return found
 
 
-def _ref(kind: str, obj: Json) -> Ref:
-    return Ref(kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
-
-
-def _owner(obj: Json) -> Mapping[str, Any] | None:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
-
-
-def _scaled(workloads: Sequence[Workload], scalers: Sequence[Json]) -> Sequence[Workload]:
-    """Name the autoscaler of each workload that has one."""
-    by_target: dict[Ref, str] = {}
-    for obj in scalers:
-        target = obj["spec"]["scaleTargetRef"]
-        ref = Ref(target["kind"], obj["metadata"]["namespace"], target["name"])
-        by_target[ref] = obj["metadata"]["name"]
-    return [replace(w, scaler=by_target[w.ref]) if w.ref in by_target else w for w in workloads]
-
-
-def _claims(claims: Sequence[Json], volumes: Sequence[Json]) -> Mapping[tuple[str, str], Claim]:
-    by_name = {obj["metadata"]["name"]: obj for obj in volumes}
-    parsed = (
-        objects.parse_claim(obj, by_name.get(obj["spec"].get("volumeName", ""))) for obj in claims
-    )
-    return {(claim.namespace, claim.name): claim for claim in parsed}
-
-
-def _attached(attachments: Sequence[Json]) -> Mapping[str, frozenset[str]]:
-    """Return the volumes of each node that are attached, or may be: a detach may hang half-way."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for obj in attachments:
-        spec = obj["spec"]
-        volume = (spec.get("source") or {}).get("persistentVolumeName")
-        if volume and (obj.get("status") or {}).get("attached"):
-            found[spec["nodeName"]].add(volume)
-    return {node: frozenset(volumes) for node, volumes in found.items()}
+def _version_of(obj: Json) -> tuple[str, str] | None:
+    """Return what changes with every change of an object; None for what is no object of an API."""
+    try:
+        uid, version = obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
+    except (KeyError, TypeError):
+        return None
+    return (uid, version) if isinstance(uid, str) and isinstance(version, str) else None

@@ -72,6 +72,12 @@ class Account:
                 }
         return found
 
+    def lifecycle_hooks(self, group: str) -> Sequence[Mapping[str, Any]]:
+        """Return the lifecycle hooks of an Auto Scaling group."""
+        with translated(f"describe the lifecycle hooks of {group}"):
+            found = self.aws.autoscaling.describe_lifecycle_hooks(AutoScalingGroupName=group)
+        return list(map(dict, found["LifecycleHooks"]))
+
     def _read_template(self, which: str, name: str, version: str) -> Mapping[str, Any]:
         arguments: dict[str, Any] = {which: name, "Versions": [version]}
         try:

@@ -6,7 +6,9 @@ belong to EKS managed node groups are left to their own kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from zlib import crc32
 
@@ -18,10 +20,18 @@ from plimsoll.adapters.aws_errors import (
     translated,
 )
 from plimsoll.adapters.nodegroups import templates
-from plimsoll.adapters.nodegroups.kind import Access, target_of
-from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Refused, Throttled
+from plimsoll.adapters.nodegroups.kind import Access, Warn, target_of
+from plimsoll.domain.errors import (
+    BadInput,
+    MissingRights,
+    NotFound,
+    PlimsollError,
+    Refused,
+    Throttled,
+)
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.names import CAPACITY_LABELS, RENEW
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.names import CAPACITY_LABELS, GROW, HOOK_MARK, RENEW
 from plimsoll.domain.nodes import Node
 
 if TYPE_CHECKING:
@@ -31,9 +41,18 @@ if TYPE_CHECKING:
 NAME: Final = "asg"
 MOST_AT_ONCE: Final = 100
 """Instances that one LaunchInstances may ask for."""
+_DEFAULT_TIMEOUT: Final = 3600
+_LONGEST: Final = 48 * 3600
+"""Seconds, where a hook does not say: https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LifecycleHook.html"""
 _COMING: Final = ("Pending", "InService")
-_FALL_BACK: Final = UNKNOWN_OPERATION | {"ValidationError", "ValidationException"}
-"""LaunchInstances is not known here, or not for this group."""
+_FALL_BACK: Final = UNKNOWN_OPERATION | {
+    "IdempotentParameterMismatch",
+    "IdempotentParameterMismatchError",
+    "ValidationError",
+    "ValidationException",
+}
+"""LaunchInstances is not known here, or not for this group; or its token has asked for another number
+before, and a desired capacity is the same however often it is set."""
 
 
 class AutoScalingGroups:
@@ -108,12 +127,12 @@ class AutoScalingGroups:
                     if code_of(error) in UNKNOWN_OPERATION:
                         self._launches = False
                     return None
+            promised = sum(len(part.get("InstanceIds", ())) for part in answer.get("Instances", ()))
+            if not promised:
+                self._refuse(what, answer.get("Errors", ()))
         except MissingRights as error:
-            self._warn(f"{error} The desired capacity is raised instead.")
+            self._warn(f"{str(error).rstrip('.')}. The desired capacity is raised instead.")
             return None
-        promised = sum(len(part.get("InstanceIds", ())) for part in answer.get("Instances", ()))
-        if not promised:
-            self._refuse(what, answer.get("Errors", ()))
         return promised
 
     def _refuse(self, what: str, errors: Sequence[Mapping[str, Any]]) -> None:
@@ -143,6 +162,7 @@ class AutoScalingGroups:
         return target - group.desired
 
     def _read(self, group: Mapping[str, Any], nodes: Sequence[Node]) -> NodeGroup:
+        waiting, hooks = hooks_of(self._account, [group], nodes, self._warn)
         template = self._launch_template(group)
         data = self._account.launch_template(template) if template else {}
         tags = tags_of(group)
@@ -170,6 +190,9 @@ class AutoScalingGroups:
             # A weighted group counts units, not nodes: what a unit is, nobody can say beforehand.
             template=None if weighted else node_template,
             launchable=bool(group.get("LaunchTemplate")),
+            waiting=waiting,
+            hooks=hooks,
+            may_grow=tags.get(GROW) == "true",
             renew=tags.get(RENEW) == "true",
         )
 
@@ -221,27 +244,83 @@ def capacity_of(
     return "spot" if any(s.lower() == "spot" for s in said) else "on-demand"
 
 
-def complete_lifecycle(
-    account: Account, group: str, hook: str, token: str | None, instance: str
-) -> None:
-    """Let an instance that is drained be terminated at once.
+def hooks_of(
+    account: Account, groups: Sequence[Mapping[str, Any]], nodes: Sequence[Node], warn: Warn
+) -> tuple[frozenset[str], tuple[LifecycleHook, ...]]:
+    """Return which instances of Auto Scaling groups wait for hooks, and these; read if a node waits.
+
+    What cannot be read is no hook: a drain goes on without.
+    """
+    ids = {node.instance for node in nodes}
+    waiting, hooks = set[str](), list[LifecycleHook]()
+    for group in groups:
+        here = {i["InstanceId"] for i in group.get("Instances", ()) if _waits(i)} & ids
+        if here:
+            waiting |= here
+            try:
+                found = account.lifecycle_hooks(group["AutoScalingGroupName"])
+            except PlimsollError as error:
+                warn(str(error))
+            else:
+                hooks += map(_hook, filter(_ends_instances, found))
+    return frozenset(waiting), tuple(hooks)
+
+
+def _waits(instance: Mapping[str, Any]) -> bool:
+    return str(instance.get("LifecycleState")) == "Terminating:Wait"
+
+
+def _ends_instances(hook: Mapping[str, Any]) -> bool:
+    return str(hook.get("LifecycleTransition")).endswith("TERMINATING")
+
+
+def _hook(hook: Mapping[str, Any]) -> LifecycleHook:
+    timeout = hook.get("HeartbeatTimeout") or _DEFAULT_TIMEOUT
+    name = hook["LifecycleHookName"]
+    return LifecycleHook(
+        group=hook["AutoScalingGroupName"],
+        name=name,
+        timeout=timedelta(seconds=timeout),
+        longest=timedelta(seconds=hook.get("GlobalTimeout") or min(_LONGEST, 100 * timeout)),
+        ours=name.startswith("plimsoll") or HOOK_MARK in hook.get("NotificationMetadata", ""),
+    )
+
+
+def heartbeat(account: Account, hook: LifecycleHook, instance: str) -> None:
+    """Let an instance wait for its hook once more as long as the hook's timeout.
 
     Raises:
         NotFound: the action is over, or hook, group or instance are gone.
     """
+    with _known_action(f"send a heartbeat to the hook {hook.name} for {instance}"):
+        account.aws.autoscaling.record_lifecycle_action_heartbeat(
+            AutoScalingGroupName=hook.group, LifecycleHookName=hook.name, InstanceId=instance
+        )
+
+
+def complete_lifecycle(account: Account, hook: LifecycleHook, instance: str) -> None:
+    """Let an instance that is drained be terminated at once.
+
+    Raises:
+        NotFound: the instance is gone, or belongs to no group.
+    """
+    with _known_action(f"complete the lifecycle action {hook.name} of {instance} in {hook.group}"):
+        account.aws.autoscaling.complete_lifecycle_action(
+            AutoScalingGroupName=hook.group,
+            LifecycleHookName=hook.name,
+            InstanceId=instance,
+            LifecycleActionResult="CONTINUE",
+        )
+
+
+@contextmanager
+def _known_action(what: str) -> Iterator[None]:
+    """Name it when Auto Scaling does not know what is spoken of."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
 
-    arguments = {"LifecycleActionToken": token} if token else {}
-    what = f"complete the lifecycle action {hook} of {instance} in {group}"
     with translated(what):
         try:
-            account.aws.autoscaling.complete_lifecycle_action(
-                AutoScalingGroupName=group,
-                LifecycleHookName=hook,
-                InstanceId=instance,
-                LifecycleActionResult="CONTINUE",
-                **arguments,
-            )
+            yield
         except ClientError as error:
             if code_of(error) == "ValidationError":
                 raise NotFound(str(translate(error, what))) from error
@@ -260,15 +339,7 @@ def terminate(account: Account, instance: str) -> None:
     Raises:
         NotFound: it is gone, or belongs to no group.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
-
-    what = f"terminate {instance} so that its group launches another"
-    with translated(what):
-        try:
-            account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
-                InstanceId=instance, ShouldDecrementDesiredCapacity=False
-            )
-        except ClientError as error:
-            if code_of(error) == "ValidationError":
-                raise NotFound(str(translate(error, what))) from error
-            raise
+    with _known_action(f"terminate {instance} so that its group launches another"):
+        account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
+            InstanceId=instance, ShouldDecrementDesiredCapacity=False
+        )

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.nodegroups import templates
-from plimsoll.adapters.nodegroups.asg import instances_of, tags_of
+from plimsoll.adapters.nodegroups.asg import hooks_of, instances_of, tags_of
 from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
-from plimsoll.domain.names import RENEW
+from plimsoll.domain.names import GROW, RENEW
 from plimsoll.domain.nodes import Node, Taint
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class ManagedNodeGroups:
         name = group["nodegroupName"]
         mine = [n for n in nodes if n.labels.get(LABEL) == name]
         instances = frozenset(i for asg in owned for i in instances_of(asg))
+        waiting, hooks = hooks_of(self._account, owned, nodes, self._warn)
         if not owned:
             instances = frozenset(n.instance for n in mine if n.instance is not None)
         return NodeGroup(
@@ -117,7 +118,11 @@ class ManagedNodeGroups:
             instances=instances,
             instance_types=tuple(group.get("instanceTypes") or ()),
             template=templates.from_nodes(mine) or self._template(group, owned),
-            renew=(group.get("tags") or {}).get(RENEW) == "true",
+            waiting=waiting,
+            hooks=hooks,
+            # Each tag is read where IAM checks it: EKS does not hand a node group's tags on.
+            may_grow=(group.get("tags") or {}).get(GROW) == "true",
+            renew=bool(owned) and all(tags_of(asg).get(RENEW) == "true" for asg in owned),
         )
 
     def _template(

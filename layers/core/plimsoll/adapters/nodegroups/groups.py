@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.nodegroups import asg, eks
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
-from plimsoll.domain.errors import BadInput
+from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class AwsNodeGroups:
         warn: Warn = lambda _: None,
     ) -> None:
         self._account = Account(aws, clock)
+        self._instances = Ec2Instances(aws, clock)
+        self._cluster = cluster
         access = Access(account=self._account, api=api, cluster=cluster, warn=warn)
         self._kinds = {name: kind(access) for name, kind in KINDS.items()}
 
@@ -77,18 +81,43 @@ class AwsNodeGroups:
             return 0
         return self._kinds[group.kind].grow(group, add, zone, token)
 
-    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+    def heartbeat(self, hook: LifecycleHook, instance: str) -> None:
+        """Let an instance wait for its hook once more as long as the hook's timeout.
+
+        Raises:
+            NotFound: the action is over.
+            Refused: the tags of the instance name another cluster.
+        """
+        self._check_ours(instance)
+        asg.heartbeat(self._account, hook, instance)
+
+    def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
         """Let an instance that is drained be terminated at once.
 
         Raises:
-            NotFound: the action is over, or hook, group or instance are gone.
+            NotFound: the action is over.
+            Refused: the tags of the instance name another cluster.
         """
-        asg.complete_lifecycle(self._account, group, hook, token, instance)
+        self._check_ours(instance)
+        asg.complete_lifecycle(self._account, hook, instance)
 
     def terminate(self, instance: str) -> None:
         """Terminate an instance; its group keeps its desired capacity and launches another.
 
         Raises:
             NotFound: it is gone, or belongs to no group.
+            Refused: its tags name another cluster.
         """
+        self._check_ours(instance)
         asg.terminate(self._account, instance)
+
+    def _check_ours(self, instance: str) -> None:
+        """Ask EC2 whose an instance is: a Node may say of itself what it likes."""
+        said = self._instances.describe([instance]).get(instance)
+        if said is None:
+            raise NotFound(f"EC2 does not know {instance}")
+        if said.is_of_another(self._cluster):
+            raise Refused(
+                f"the tags of {instance} name cluster {said.cluster_name()}, and a Node of "
+                f"{self._cluster} claims it: look at that Node"
+            )

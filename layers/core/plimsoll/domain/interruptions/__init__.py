@@ -5,7 +5,9 @@ from __future__ import annotations
 from plimsoll.domain.interruptions.decision import Decision, Effect, actionable, of_former_life
 from plimsoll.domain.interruptions.merging import in_this_life, merge
 from plimsoll.domain.interruptions.model import (
+    ADVICE,
     MARGIN,
+    NEAR,
     PER_KIND,
     URGENCY,
     Interruption,
@@ -18,7 +20,9 @@ from plimsoll.domain.interruptions.model import (
 from plimsoll.domain.interruptions.record import VERSION, NewerRecord, from_record, to_record
 
 __all__ = [
+    "ADVICE",
     "MARGIN",
+    "NEAR",
     "PER_KIND",
     "URGENCY",
     "VERSION",

@@ -117,9 +117,8 @@ def _about_instance(notice: InstanceNotice) -> Decision:
 
 
 def _terminate(notice: LifecycleTerminate) -> Decision:
-    if notice.destination == WARM_POOL:
-        return _nothing(f"{notice.group} puts it into its warm pool")
-    return _drain(f"{notice.group} terminates it; the hook {notice.hook} waits")
+    verb = "returns it to its warm pool" if notice.destination == WARM_POOL else "terminates it"
+    return _drain(f"{notice.group} {verb}; the hook {notice.hook} waits")
 
 
 def _health(notice: HealthScheduledChange) -> Decision:

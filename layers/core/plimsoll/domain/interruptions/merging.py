@@ -99,6 +99,6 @@ def _record(notice: InstanceNotice) -> NoticeRecord:
         case StateChange():
             return replace(record, state=notice.state)
         case LifecycleTerminate():
-            return replace(record, group=notice.group, hook=notice.hook, token=notice.token)
+            return replace(record, about=notice.hook, guessed=True)
         case _:
             return record

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
+from plimsoll.domain.notices.registry import InstanceNotice
 from plimsoll.domain.notices.state_change import GONE
 
 MARGIN: Final = timedelta(seconds=2)
@@ -24,21 +25,20 @@ PER_KIND: Final = 8
 """How many notices of a kind are kept: the newest. A record must fit on a Node, whoever writes to
 the bus. (That forgetting the oldest first is what lets it go with any order of arrival.)"""
 
-URGENCY: Final = (
-    "spot-interruption",
-    "capacity-reservation-interruption",
-    "lifecycle-terminate",
-    "health-scheduled-change",
-    "rebalance-recommendation",
-    "state-change",
-)
-"""The kinds of notice, the most urgent first. A state change is last: it says that an instance
-goes, but any other kind says why. A kind that this version does not know comes after all."""
+URGENCY: Final[tuple[str, ...]] = tuple(kind.kind for kind in get_args(InstanceNotice.__value__))
+"""The kinds of notice, the most urgent first. A kind that this version does not know comes after all."""
+
+ADVICE: Final = frozenset({"health-scheduled-change", "rebalance-recommendation"})
+"""The kinds of notice that leave time, if ever they come true."""
+
+NEAR: Final = timedelta(minutes=10)
+"""A deadline nearer than this presses. Maintenance in two weeks does not."""
 
 CLOSED: Final = "closed"
 
 type Phase = Literal["open", "empty", "gone", "closed"]
 
+_BEFORE: Final = datetime.min.replace(tzinfo=UTC)
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -57,27 +57,26 @@ class NoticeRecord:
     ends: datetime | None = None
     """The hard end that the notice names or implies, margin not taken off."""
     about: str | None = None
-    """What a later notice may change or call off: the ARN of a Health event."""
+    """What a later notice may change or call off: the ARN of a Health event, a lifecycle hook."""
     state: str | None = None
     """The EC2 state of a state change; `closed` for a Health event that is over or called off."""
-    group: str | None = None
-    hook: str | None = None
-    token: str | None = None
-    """What completes a lifecycle action."""
+    guessed: bool = False
+    """Whether `ends` is only assumed: such a deadline cuts nobody short and overrules nothing."""
+    heartbeat: datetime | None = None
+    """When the lifecycle hook was last told that we are at work."""
 
     @property
-    def order(self) -> tuple[datetime, str, datetime, str, str, str, str, str, str]:
+    def order(self) -> tuple[datetime, str, bool, datetime, datetime, str, str, str]:
         """By time, then by all the rest, so that no two different records are equal."""
         return (
             self.time,
             self.id,
+            not self.guessed,
+            self.heartbeat or _BEFORE,
             self.ends or _NEVER,
             self.kind,
             self.about or "",
             self.state or "",
-            self.group or "",
-            self.hook or "",
-            self.token or "",
         )
 
 
@@ -97,6 +96,8 @@ class Interruption:
     """When the first of each happened: cordoned, empty, instance gone."""
     closed: datetime | None = None
     """When it was last finished with. A later notice opens it again."""
+    unschedulable_before: bool = False
+    """Whether somebody else had cordoned the node before we did: then it stays cordoned after us."""
 
     def __post_init__(self) -> None:
         if not self.notices:
@@ -110,7 +111,7 @@ class Interruption:
 
     @property
     def standing(self) -> tuple[NoticeRecord, ...]:
-        """The notices that count: of those about one Health event only the newest, if not closed."""
+        """The notices that count: of those about one thing only the newest, if not closed."""
         newest = {
             (notice.kind, notice.about): notice for notice in self.notices if notice.about
         }  # the oldest come first, so the newest is what stays
@@ -147,10 +148,18 @@ class Interruption:
         ends = [notice.ends for notice in self.standing if notice.ends]
         return min(ends) - MARGIN if ends else None
 
+    def on_advice(self, now: datetime) -> bool:
+        """Whether only advice says that it goes, and no deadline is near."""
+        near = self.deadline is not None and self.deadline - now < NEAR
+        return not near and all(notice.kind in ADVICE for notice in self.standing)
+
     @property
-    def hooks(self) -> tuple[NoticeRecord, ...]:
-        """The lifecycle actions that wait to be completed."""
-        return tuple(notice for notice in self.notices if notice.hook)
+    def guessed(self) -> bool:
+        """Whether the deadline is only assumed."""
+        deadline = self.deadline
+        return deadline is not None and all(
+            n.guessed for n in self.standing if n.ends and n.ends - MARGIN == deadline
+        )
 
     @property
     def phase(self) -> Phase:
@@ -181,6 +190,7 @@ def join(a: Interruption, b: Interruption) -> Interruption:
         emptied=first(a.emptied, b.emptied),
         gone=first(a.gone, b.gone),
         closed=last(a.closed, b.closed),
+        unschedulable_before=a.unschedulable_before or b.unschedulable_before,
     )
 
 

@@ -45,6 +45,7 @@ def to_record(interruption: Interruption) -> str:
         "notices": [_notice(notice) for notice in interruption.notices],
     }
     said |= {mark: _written(getattr(interruption, mark)) for mark in _MARKS}
+    said["unschedulable_before"] = interruption.unschedulable_before or None
     return _compact(said)
 
 
@@ -79,6 +80,7 @@ def from_record(text: str) -> Interruption:
         emptied=fields["emptied"].optional_time(),
         gone=fields["gone"].optional_time(),
         closed=fields["closed"].optional_time(),
+        unschedulable_before=fields["unschedulable_before"].flag(),
     )
 
 
@@ -97,9 +99,8 @@ def _notice(notice: NoticeRecord) -> dict[str, object]:
         "ends": _written(notice.ends),
         "about": notice.about,
         "state": notice.state,
-        "group": notice.group,
-        "hook": notice.hook,
-        "token": notice.token,
+        "guessed": notice.guessed or None,
+        "heartbeat": _written(notice.heartbeat),
     }
     return {key: value for key, value in said.items() if value is not None}
 
@@ -112,9 +113,8 @@ def _read_notice(fields: Field) -> NoticeRecord:
         ends=fields["ends"].optional_time(),
         about=fields["about"].optional(limit=ARN_LIMIT),
         state=fields["state"].optional(limit=TEXT_LIMIT),
-        group=fields["group"].optional(limit=TEXT_LIMIT),
-        hook=fields["hook"].optional(limit=TEXT_LIMIT),
-        token=fields["token"].optional(limit=TEXT_LIMIT),
+        guessed=fields["guessed"].flag(),
+        heartbeat=fields["heartbeat"].optional_time(),
     )
 
 

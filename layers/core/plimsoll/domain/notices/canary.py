@@ -1,8 +1,8 @@
 """Our own canary: an event that touches nothing, and proves that notices arrive.
 
 It goes the whole way of a notice: the bus, a rule, the queue, the function. A schedule sends one
-every few minutes and an alarm rings when none arrives; `plimsoll doctor` sends one with a word in
-it, and waits until the function writes that word down.
+every few minutes, with a word that only it is told, and an alarm rings when none arrives; `plimsoll
+doctor` sends one with a word of its own, and waits until the function writes that word down.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Canary:
     time: datetime
     """When it was put on the bus."""
     word: str | None = None
-    """What to write down; None: nobody waits for it, and counting it is enough."""
+    """The schedule's, or what to write down; None: somebody else's, and nobody waits for it."""
 
 
 def parse(event: Envelope) -> tuple[Canary]:

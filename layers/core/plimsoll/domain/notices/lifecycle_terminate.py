@@ -10,8 +10,8 @@ from plimsoll.domain.notices.envelope import Envelope
 from plimsoll.domain.notices.lifecycle import LifecycleNotice, read
 
 HOOK_TIMEOUT: Final = timedelta(minutes=5)
-"""How long the hook is believed to wait when nobody says: the event does not, and a guess too short
-only hurries. (A hook made without a timeout waits an hour.)"""
+"""How long the hook is believed to wait until it has been read: the event does not say. (A hook made
+without a timeout waits an hour.)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +20,11 @@ class LifecycleTerminate(LifecycleNotice):
 
     kind: ClassVar[str] = "lifecycle-terminate"
 
-    timeout: timedelta = HOOK_TIMEOUT
-    """The hook's heartbeat timeout: whoever has read the hook replaces the default."""
-
     @property
     @override
     def ends(self) -> datetime:
-        """When the group stops waiting."""
-        return self.time + self.timeout
+        """When the group is believed to stop waiting."""
+        return self.time + HOOK_TIMEOUT
 
 
 def parse(event: Envelope) -> tuple[LifecycleTerminate]:

@@ -33,13 +33,15 @@ from plimsoll.domain.notices.zonal_shift import ZonalShift
 
 type InstanceNotice = (
     SpotInterruption
-    | RebalanceRecommendation
-    | LifecycleTerminate
-    | LifecycleLaunch
-    | HealthScheduledChange
-    | StateChange
     | CapacityReservationInterruption
+    | LifecycleTerminate
+    | HealthScheduledChange
+    | RebalanceRecommendation
+    | StateChange
+    | LifecycleLaunch
 )
+"""About an instance, the most urgent first: this order is the ranking of kinds. A state change ranks
+below what announces an end: it says that an instance goes, but any other kind says why."""
 type Notice = InstanceNotice | ZonalShift | TestNotification | Canary | Unknown
 type Parser = Callable[[Envelope], tuple[Notice, ...]]
 

@@ -12,7 +12,7 @@ from plimsoll.domain.replace.release import RELEASE
 from plimsoll.domain.replace.steps import Steps, Way
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
 
-WAYS: Final = (LAST_CALL, ONE_BY_ONE, RELEASE, WITHIN_FLOOR)
+WAYS: Final = (RELEASE, LAST_CALL, ONE_BY_ONE, WITHIN_FLOOR)
 
 
 def way_of(disruption: WorkloadDisruption) -> tuple[Way, str]:

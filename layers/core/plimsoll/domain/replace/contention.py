@@ -39,10 +39,10 @@ class Contention:
         """By the identity of their scheduling: those of one template are as strong."""
         self._known: dict[int, tuple[Scheduling, _Slack]] = {}
 
-    def join(self, pod: Pod) -> None:
-        """Add a pod that asks for a place at any moment, if there is one that it could take now."""
-        if self._slack(pod):
-            self._size += 1
+    def join(self, pod: Pod, count: int = 1) -> None:
+        """Add pods that ask for a place at any moment, if there is one that they could take now."""
+        if count > 0 and self._slack(pod):
+            self._size += count
             self._largest = _larger(self._largest, pod.scheduling.requests)
 
     def promise(self, pod: Pod) -> None:

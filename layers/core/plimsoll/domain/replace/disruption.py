@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from math import ceil
 from typing import Final
 
+from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
-NEAR: Final = timedelta(minutes=10)
-"""A deadline nearer than this presses. Maintenance in two weeks does not."""
+PATIENCE: Final = timedelta(minutes=5)
+"""How long a released pod may wait for its replacement, or for its budget, where no deadline is near:
+then its release is undone."""
+START: Final = timedelta(seconds=30)
+"""What a replacement that has a node is reckoned to take until it serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +25,19 @@ class EvictablePod:
     """A pod on an interrupted node."""
 
     pod: Pod
+    replica_set: ReplicaSet | None = None
+    """The one that made it, where a Deployment or a Rollout controls that."""
     interruption: str
     """The identity of the interruption of its node."""
+    cordoned: datetime | None = None
+    """When its node was cordoned for it."""
     deadline: datetime | None
     """When the node must be empty; None while nobody says (a rebalance recommendation)."""
+
+    overrules: bool = True
+    """Whether its last call overrules budgets: not by a deadline that is only guessed."""
+    clamps: bool = True
+    """Whether its grace period is cut to the time left: not by a guess, nor by an owner's own doing."""
 
     @property
     def latest_start(self) -> datetime | None:
@@ -39,12 +53,13 @@ class EvictablePod:
     def clamped_grace(self, now: datetime) -> int | None:
         """Return a shorter grace period where its own does not fit, never below a second.
 
+        A second that has begun counts whole, since the margin before the instance goes is longer.
         Zero would delete the pod while it runs: two of a StatefulSet's name could then be alive.
         """
-        if self.deadline is None:
+        if self.deadline is None or not self.clamps:
             return None
         left = (self.deadline - now).total_seconds()
-        return max(1, int(left)) if self.pod.grace_seconds > left + 1 else None
+        return max(1, ceil(left)) if self.pod.grace_seconds > left + 1 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +73,7 @@ class WorkloadDisruption:
     evictable: tuple[EvictablePod, ...]
     """Those not yet asked to stop."""
     on_interrupted_nodes: frozenset[str]
-    """Uids of all its pods on interrupted nodes, stopping ones too."""
+    """Uids of all its pods on interrupted nodes, stopping ones too, and of those that placement moves."""
     dead: frozenset[str] = frozenset()
     """Uids of pods whose instance is gone: the API server may count them, Ready even."""
     replicas: int
@@ -69,10 +84,12 @@ class WorkloadDisruption:
     """The PodDisruptionBudgets that cover its pods."""
     not_releasable: Mapping[str, str] = field(default_factory=dict)
     """Uid of an evictable pod -> why it must not be released."""
+    undone: Mapping[str, str] = field(default_factory=dict)
+    """Uid of a released pod -> why it must not stay so."""
     left_to_drain: frozenset[str] = frozenset()
     """Uids of released pods that a `plimsoll drain` goes on with: see `plimsoll.domain.manual_drain`."""
     current: ReplicaSet | None = None
-    """The newest ReplicaSet of a Deployment."""
+    """The newest ReplicaSet of a Deployment or Rollout."""
     now: datetime
 
     @cached_property
@@ -110,6 +127,31 @@ class WorkloadDisruption:
     def deadline_near(self) -> bool:
         """Whether a deadline presses. Without one, nothing is worth a pod that stays Pending."""
         return any(d.deadline and d.deadline - self.now < NEAR for d in self.evictable)
+
+    @cached_property
+    def pressed(self) -> bool:
+        """Whether one of its pods must leave now, so that others can be held back.
+
+        All would have their last call before anything serves elsewhere. If one leaves so early that
+        its replacement serves by then, the others are held back until their own last call.
+        """
+        starts = [d.latest_start for d in self.evictable if d.latest_start and d.pod.serving]
+        return (
+            len(starts) > 1
+            and min(starts) - START <= self.now
+            and not self.leaving
+            and not any(
+                p.ready or (p.node and self.now - p.created < PATIENCE) for p in self.staying
+            )
+        )
+
+    @cached_property
+    def rescaled(self) -> bool:
+        """Whether its autoscaler changed the count since the first of its nodes was cordoned."""
+        scaled = None if self.workload is None else self.workload.scaled
+        return scaled is not None and any(
+            d.cordoned and d.cordoned < scaled for d in self.evictable
+        )
 
     @cached_property
     def staying_ready(self) -> int:
@@ -155,6 +197,17 @@ class WorkloadDisruption:
         return tuple(
             p for p in self.pods if p.released and p.deleting is None and p.uid not in self.dead
         )
+
+    @cached_property
+    def superfluous(self) -> int:
+        """How many released pods are no longer needed: others are available in their place."""
+        return max(0, len(self.released) - max(0, self.replicas - self.available))
+
+    @cached_property
+    def settled(self) -> bool:
+        """Whether all pods that its ReplicaSets count have been Ready for some minutes."""
+        counted = [p for p in self.pods if not p.released and self.serves(p)]
+        return all(p.ready_since and self.now - p.ready_since >= PATIENCE for p in counted)
 
     @cached_property
     def available(self) -> int:

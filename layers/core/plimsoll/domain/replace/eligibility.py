@@ -1,4 +1,4 @@
-"""Which pods may be released: handed from their ReplicaSet to their Deployment while they serve.
+"""Which pods may be released: let go of by their ReplicaSet while they serve.
 
 A release changes one label and the owner of a pod. Everything that could make this harmful is
 checked here, anew for each plan: an owner may change a strategy or add a Service at any time.
@@ -7,58 +7,95 @@ checked here, anew for each plan: an owner may change a strategy or add a Servic
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 
 from plimsoll.domain.floors import resolve
-from plimsoll.domain.names import HOSTNAME, POD_TEMPLATE_HASH
+from plimsoll.domain.names import HASHES, HOSTNAME
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind, Pod, Selector
+from plimsoll.domain.pods import OwnerKind, Pod
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.selectors import matches
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.workloads import ReplicaSet, Workload
 
 
-def why_not_released(seen: Observation, workload: Workload | None, pod: Pod) -> str | None:
-    """Return why a pod must not be released, or None where it may be."""
-    return next(_hindrances(seen, workload, pod), None)
+def why_not_released(
+    seen: Observation, workload: Workload | None, pod: Pod, claimed: Resources
+) -> str | None:
+    """Return why a pod must not be released, or None where it may be.
+
+    Args:
+        seen: the observation.
+        workload: whose pod it is; None where nobody knows.
+        pod: one that its ReplicaSet counts.
+        claimed: what the replacements of others in its namespace take of quotas.
+    """
+    return next(
+        chain(
+            _forbidden(workload, pod, seen.replica_set(pod), seen),
+            () if workload is None else _hindrances(workload, pod, seen, claimed),
+        ),
+        None,
+    )
 
 
-def _hindrances(seen: Observation, workload: Workload | None, pod: Pod) -> Iterator[str]:
-    if workload is None or workload.ref.kind != OwnerKind.DEPLOYMENT:
+def why_undone(seen: Observation, workload: Workload | None, pod: Pod) -> str | None:
+    """Return why a released pod must not stay released, or None where it may.
+
+    One whose ReplicaSet is gone has nothing to go back to: it stays until it is replaced.
+    """
+    made = seen.replica_set(pod)
+    if made is None or workload is None:
+        return None
+    counted = replace(pod, labels={**pod.labels, made.label: made.hash})
+    return next(_forbidden(workload, counted, made, seen), None)
+
+
+def _forbidden(
+    workload: Workload | None, pod: Pod, replica_set: ReplicaSet | None, seen: Observation
+) -> Iterator[str]:
+    """Yield why a pod may not stand as released beside a replacement, now or later."""
+    if workload is None or workload.ref.kind not in {OwnerKind.DEPLOYMENT, OwnerKind.ROLLOUT}:
         yield f"{'its controller' if workload is None else workload.ref.kind} is no Deployment"
         return
     if workload.strategy != "RollingUpdate":
         yield f"its strategy {workload.strategy} forbids two generations at once"
     if resolve(workload.max_surge, workload.replicas, round_up=True) < 1:
         yield "its rollouts make no pod before they take one (maxSurge 0)"
-    if workload.replica_failure is not None:
-        yield f"its ReplicaSet cannot make pods: {workload.replica_failure}"
-    if _names_the_hash(workload.selector):
-        yield "the selector of its Deployment names the pod-template-hash"
-    replica_set = None if pod.owner is None else seen.replica_sets.get(pod.owner)
+    named = {*workload.selector.labels, *(r.key for r in workload.selector.requirements)}
+    yield from (f"the selector of its {workload.ref.kind} names the {k}" for k in named & {*HASHES})
     if replica_set is None or replica_set.controller != workload.ref:
-        yield "it belongs to no ReplicaSet of its Deployment"
+        yield f"it belongs to no ReplicaSet of its {workload.ref.kind}"
     elif replica_set.controller_uid != workload.uid:
         yield f"its ReplicaSet belongs to an earlier {workload.ref}"
-    elif pod.labels.get(POD_TEMPLATE_HASH) != replica_set.hash or not replica_set.hash:
-        yield "it does not carry the pod-template-hash of its ReplicaSet"
+    elif pod.labels.get(replica_set.label) != replica_set.hash or not replica_set.hash:
+        yield f"it does not carry the {replica_set.label} of its ReplicaSet"
     yield from _selected_by_hash(seen, pod)
-    yield from _bound_to_one_node(seen, pod)
+
+
+def _hindrances(
+    workload: Workload, pod: Pod, seen: Observation, claimed: Resources
+) -> Iterator[str]:
+    """Yield why no replacement could be made beside a pod now."""
+    if workload.replica_failure is not None:
+        yield f"its ReplicaSet cannot make pods: {workload.replica_failure}"
+    yield from (f"its volume {name} can be on one node only" for name in one_node_claims(seen, pod))
     yield from _kept_apart(pod)
     if not all(
-        pod.scheduling.requests.within(quota.left)
+        (claimed + pod.scheduling.requests).within(quota.left)
         for quota in seen.quotas
         if quota.ref.namespace == pod.namespace
     ):
         yield "a ResourceQuota of its namespace leaves no headroom for another pod"
 
 
-def _names_the_hash(selector: Selector) -> bool:
-    keys = {*selector.labels, *(r.key for r in selector.requirements)}
-    return POD_TEMPLATE_HASH in keys
+def _without_hash(pod: Pod) -> dict[str, str]:
+    return {key: value for key, value in pod.labels.items() if key not in HASHES}
 
 
 def _selected_by_hash(seen: Observation, pod: Pod) -> Iterator[str]:
     """Yield what would lose the pod with the label, and what already covers it twice."""
-    without = {key: value for key, value in pod.labels.items() if key != POD_TEMPLATE_HASH}
+    without = _without_hash(pod)
     budgets = [b for b in seen.budgets if b.ref.namespace == pod.namespace]
     selections = [(s.ref, s.selector) for s in seen.label_selections]
     selections += [(b.ref, b.selector) for b in budgets]
@@ -66,17 +103,18 @@ def _selected_by_hash(seen: Observation, pod: Pod) -> Iterator[str]:
         if ref.namespace != pod.namespace:
             continue
         if matches(selector, pod.labels) != matches(selector, without):
-            yield f"{ref} selects it by its pod-template-hash"
+            yield f"{ref} selects it by its {' or '.join(pod.labels.keys() & {*HASHES})}"
     covering = [b.ref.name for b in budgets if matches(b.selector, pod.labels)]
     if len(covering) > 1:
         yield f"the eviction API refuses pods that several budgets cover: {', '.join(covering)}"
 
 
-def _bound_to_one_node(seen: Observation, pod: Pod) -> Iterator[str]:
+def one_node_claims(seen: Observation, pod: Pod) -> Iterator[str]:
+    """Yield the names of claims whose volumes only one node can have."""
     for name in pod.scheduling.claims:
         claim = seen.claims.get((pod.namespace, name))
         if claim is None or claim.single_node:
-            yield f"its volume {name} can be on one node only"
+            yield name
 
 
 def _kept_apart(pod: Pod) -> Iterator[str]:
@@ -84,7 +122,6 @@ def _kept_apart(pod: Pod) -> Iterator[str]:
 
     Anti-affinity by hostname is no hindrance: a node without such a pod will do.
     """
-    without = {key: value for key, value in pod.labels.items() if key != POD_TEMPLATE_HASH}
     for term in pod.scheduling.anti_affinity:
-        if term.topology_key != HOSTNAME and matches(term.selector, without):
+        if term.topology_key != HOSTNAME and matches(term.selector, _without_hash(pod)):
             yield f"its anti-affinity by {term.topology_key} keeps its replacement out of there"

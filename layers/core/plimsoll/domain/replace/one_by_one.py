@@ -21,7 +21,7 @@ def _why(disruption: WorkloadDisruption) -> str | None:
 
 def _ordinal(evictable: EvictablePod) -> int:
     tail = evictable.pod.name.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0
+    return int(tail) if tail.isdecimal() and tail.isascii() else 0
 
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
@@ -30,7 +30,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     sick = [(d, place) for d, place in places if not d.pod.serving]
     others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = disruption.serving < disruption.replicas
-    if others or (short and not sick):
+    if (others or (short and not sick)) and not disruption.pressed:
         return Steps(waiting="waits until all its other pods are Ready")
     for one, place in sick or places:
         if place is None:
@@ -55,7 +55,7 @@ def _why_held(disruption: WorkloadDisruption, one: EvictablePod, headroom: Headr
     """Say why a pod that serves must not leave yet, though there is headroom for it."""
     if disruption.workload is not None and disruption.workload.rolling_out:
         return "a rollout is under way, and takes its pods one by one itself"
-    if disruption.serving - 1 < disruption.floor:
+    if disruption.serving - 1 < disruption.floor and not disruption.pressed:
         return f"its ready floor of {disruption.floor} does not allow one less"
     if disruption.allowed == 0:
         return disruption.blocked

@@ -1,7 +1,7 @@
 """Release: a replacement for every Ready pod of a Deployment, without a change of any count.
 
 One patch takes the label `pod-template-hash` off a pod and makes its Deployment the controlling
-owner. Its ReplicaSet makes another pod at once; the released pod keeps its Service endpoints until
+owner; of an Argo Rollout the label alone goes. Its ReplicaSet makes another pod at once; the released pod keeps its Service endpoints until
 it is evicted. One rule says when that is: of the released pods of a workload as many stay as it
 has too few available pods of its own. So no released pod ever stands beside an available
 replacement, where an autoscaler would count it and grow.
@@ -11,79 +11,94 @@ Measured on kube-apiserver 1.36; docs/drain.md has the rules and what they cost.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from typing import Final
 
 from plimsoll.domain.actions import Evict, Release, UndoRelease
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.disruption import PATIENCE, START, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.replace.skew import skew_left
 from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
 
-PATIENCE: Final = timedelta(minutes=5)
-"""How long a replacement may be Pending, where no deadline is near, before its release is undone."""
-WAVE: Final = timedelta(seconds=30)
-"""What one wave of releases is reckoned to take. Waves are for workloads with an autoscaler."""
-
 
 def _why(disruption: WorkloadDisruption) -> str | None:
-    if disruption.released or any(
-        _may_be_released(disruption, one) for one in disruption.evictable
-    ):
-        return "its Deployment makes the replacements first"
+    if disruption.released or releasable(disruption):
+        return "its controller makes the replacements first"
     return None
 
 
-def _may_be_released(disruption: WorkloadDisruption, one: EvictablePod) -> bool:
-    pod = one.pod
-    return pod.serving and not pod.released and pod.uid not in disruption.not_releasable
+def releasable(disruption: WorkloadDisruption) -> list[EvictablePod]:
+    """Return the pods that may be released now."""
+    return [
+        one
+        for one in disruption.evictable
+        if one.pod.serving and not one.pod.released and one.pod.uid not in disruption.not_releasable
+    ]
+
+
+def releases(pods: Iterable[EvictablePod], reason: str) -> list[Release]:
+    """Return the releases of pods that `releasable` named."""
+    return [
+        Release(
+            pod=one.pod,
+            replica_set=one.replica_set,
+            interruption=one.interruption,
+            reason=reason,
+        )
+        for one in pods
+        if one.replica_set is not None
+    ]
 
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
-    evictions, blocked = _evictions(disruption, headroom)
+    undone = _undone(disruption, headroom)
+    kept = [p for p in disruption.released if p.uid not in undone]
+    evictions, blocked = _evictions(disruption, headroom, kept)
     for action in evictions:
         headroom.contention.join(replacement_of(action.pod))
-    undone = _undone(disruption, headroom, {action.pod.uid for action in evictions})
-    leaving = {action.pod.uid for action in (*evictions, *undone)}
-    standing = sum(p.uid not in leaving for p in disruption.released)
-    releases, waiting = _releases(disruption, headroom, standing=standing)
+    standing = len(kept) - len(evictions)
+    released, waiting = _releases(disruption, headroom, standing=standing)
     waiting = waiting or blocked
-    if (standing or releases) and not waiting:
+    if (standing or released) and not waiting:
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
+    if skewed := skew_left(disruption, headroom, released):
+        waiting = f"{waiting}; {skewed}"
+    if disruption.rescaled:
+        waiting = (
+            f"{waiting}; its autoscaler has changed the count to {disruption.replicas} meanwhile"
+        )
     others = _others(disruption, headroom) if not evictions else Steps()
     return Steps(
-        actions=(*evictions, *undone, *releases, *others.actions), waiting=others.waiting or waiting
+        actions=(*evictions, *undone.values(), *released, *others.actions),
+        waiting=others.waiting or waiting,
     )
 
 
 def _others(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     """Move the pods that must not be released, or do not serve, within the ready floor."""
-    others = tuple(
-        one
-        for one in disruption.evictable
-        if not one.pod.released and not _may_be_released(disruption, one)
-    )
+    able = releasable(disruption)
+    others = tuple(d for d in disruption.evictable if not d.pod.released and d not in able)
     if not others:
         return Steps()
     return WITHIN_FLOOR.steps(replace(disruption, evictable=others), headroom)
 
 
 def _evictions(
-    disruption: WorkloadDisruption, headroom: Headroom
+    disruption: WorkloadDisruption, headroom: Headroom, kept: Sequence[Pod]
 ) -> tuple[Sequence[Evict], str | None]:
     """Evict the released pods whose replacements are available, and say what holds others back.
 
     Where no replacement can be made beside the released pods, one of these makes way for it. The
     next one does only once the replacement is Ready.
     """
-    stay = max(0, disruption.replicas - disruption.available)
-    on_interrupted = [p for p in disruption.released if p.uid in disruption.on_interrupted_nodes]
-    order = sorted(on_interrupted, key=lambda p: (p.serving, disruption.deadline_of(p), p.name))
-    leaving = order[: max(0, len(disruption.released) - stay)]
+    order = sorted(
+        (p for p in kept if p.uid in disruption.on_interrupted_nodes),
+        key=lambda p: (p.serving, disruption.deadline_of(p), p.name),
+    )
+    leaving = order[: disruption.superfluous]
     reason = f"{disruption.available} of {disruption.replicas} others are available"
     moving = disruption.leaving or any(p.node and not p.ready for p in disruption.staying)
     if not leaving and not moving and disruption.deadline_near:
@@ -112,36 +127,39 @@ def _hindrance(disruption: WorkloadDisruption, headroom: Headroom, pod: Pod) -> 
 
 
 def _undone(
-    disruption: WorkloadDisruption, headroom: Headroom, evicted: Collection[str]
-) -> Sequence[Evict | UndoRelease]:
-    """Hand pods back whose node stays, and those whose replacements found no node in `PATIENCE`.
+    disruption: WorkloadDisruption, headroom: Headroom
+) -> Mapping[str, Evict | UndoRelease]:
+    """Hand pods back that must not stay released, by their uids.
 
-    Where no deadline is near, a replacement that cannot even be made is not waited for.
+    Their nodes stay; or their owner changed what made them eligible; or no deadline is near, and
+    their replacements cannot be made, found no node in `PATIENCE`, or a budget lets none leave for
+    that long.
     """
-    found = [
-        undo(disruption, pod, "its node is not interrupted any more")
-        for pod in disruption.released
-        if pod.uid not in disruption.on_interrupted_nodes | disruption.left_to_drain
+    found = {}
+    for pod in disruption.released:
+        if pod.uid not in disruption.on_interrupted_nodes | disruption.left_to_drain:
+            found[pod.uid] = undo(disruption, pod, "its node is not interrupted any more")
+        elif why := disruption.undone.get(pod.uid):
+            found[pod.uid] = undo(disruption, pod, why)
+    if disruption.deadline_near:
+        return found
+    workload = disruption.workload
+    unmade = disruption.missing if workload and workload.replica_failure else 0
+    unplaced = sum(
+        p.pending and disruption.now - p.created >= PATIENCE and headroom.snapshot.where(p) is None
+        for p in disruption.staying
+    )
+    held = 0
+    if disruption.allowed is not None and disruption.settled:
+        held = max(0, disruption.superfluous - disruption.allowed)
+    standing = [
+        p
+        for p in disruption.released
+        if p.uid in disruption.on_interrupted_nodes and p.uid not in found
     ]
-    if not disruption.deadline_near:
-        workload = disruption.workload
-        unmade = disruption.missing if workload and workload.replica_failure else 0
-        unplaced = [
-            p
-            for p in disruption.staying
-            if p.pending
-            and disruption.now - p.created >= PATIENCE
-            and headroom.snapshot.where(p) is None
-        ]
-        standing = [
-            p
-            for p in disruption.released
-            if p.uid in disruption.on_interrupted_nodes and p.uid not in evicted
-        ]
-        found += [
-            undo(disruption, pod, "its replacement found no node, and no deadline is near")
-            for pod in standing[: len(unplaced) + unmade]
-        ]
+    words = disruption.blocked if held else "its replacement found no node"
+    for pod in standing[: unplaced + unmade + held]:
+        found[pod.uid] = undo(disruption, pod, f"{words}, and no deadline is near")
     return found
 
 
@@ -157,11 +175,11 @@ def _releases(
     disruption: WorkloadDisruption, headroom: Headroom, *, standing: int
 ) -> tuple[Sequence[Release], str | None]:
     """Release pods, those of superseded ReplicaSets last, as many as a wave takes."""
-    if disruption.workload is None:
-        return (), None
-    able = [one for one in disruption.evictable if _may_be_released(disruption, one)]
-    current = disruption.current
-    able.sort(key=lambda o: (current is None or o.pod.owner != current.ref, o.pod.name))
+    able = releasable(disruption)
+    lacking = [b for b in disruption.budgets if b.missing and not disruption.deadline_near]
+    if able and lacking:
+        return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
+    able.sort(key=lambda one: (one.replica_set != disruption.current, one.pod.name))
     wave = able[: _wave_size(disruption, able, standing)]
     waiting = None if len(wave) == len(able) else "waits for the wave before, for its autoscaler"
     fits = sum(headroom.add(one.pod) is not None for one in wave)
@@ -178,16 +196,7 @@ def _releases(
         f"{len(disruption.evictable)} of its {disruption.replicas} pods stand on interrupted nodes; "
         "their replacements come first"
     )
-    return [
-        Release(
-            pod=one.pod,
-            owner=disruption.workload.ref,
-            owner_uid=disruption.workload.uid,
-            interruption=one.interruption,
-            reason=reason,
-        )
-        for one in wave
-    ], waiting
+    return releases(wave, reason), waiting
 
 
 def _wave_size(disruption: WorkloadDisruption, able: Sequence[EvictablePod], standing: int) -> int:
@@ -203,7 +212,7 @@ def _wave_size(disruption: WorkloadDisruption, able: Sequence[EvictablePod], sta
     quarter = max(1, -(-disruption.replicas // 4))
     waves = -(-len(able) // quarter)
     starts = [one.latest_start for one in able if one.latest_start is not None]
-    if starts and min(starts) - disruption.now < waves * WAVE:
+    if starts and min(starts) - disruption.now < waves * START:
         return len(able)
     return max(0, quarter - standing)
 

@@ -20,7 +20,7 @@ def _why(disruption: WorkloadDisruption) -> str:
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     floor = disruption.floor
-    spare = disruption.serving - floor
+    spare = max(disruption.serving - floor, int(disruption.pressed))
     allowed = disruption.allowed
     actions = []
     waiting = None
@@ -49,7 +49,8 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
             Evict(
                 pod=one.pod,
                 reason=f"{_why(disruption)}; headroom on {place}, "
-                f"{disruption.serving} serve and {floor} must",
+                f"{disruption.serving} serve and {floor} must"
+                + ("; others are held back until it is replaced" if disruption.pressed else ""),
             )
         )
     return Steps(actions=tuple(actions), waiting=waiting)

@@ -1,0 +1,43 @@
+"""What people are told once interruptions are over: what they cost, who was killed, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from plimsoll.domain.reports import Report
+
+LISTED: Final = 20
+"""Nodes, and killed pods of a node, that one message names: a mail is read, not searched."""
+
+
+def announcement(cluster: str, reports: Sequence[Report]) -> tuple[str, str]:
+    """Return subject and text of the one message about interruptions of a cluster that are over."""
+    killed = sum(len(report.killed) for report in reports)
+    nodes = "1 node" if len(reports) == 1 else f"{len(reports)} nodes"
+    worst = sorted(reports, key=lambda report: (-len(report.killed), report.noticed))
+    lines = [line for report in worst[:LISTED] for line in _about(report)]
+    if len(worst) > LISTED:
+        lines.append(f"and {len(worst) - LISTED} more: plimsoll reports --cluster {cluster}")
+    hurt = next((r for r in worst if r.killed or 0 in r.lowest_ready.values()), None)
+    if hurt is None:
+        lines.append("Nothing is left to do.")
+    else:
+        lines.append(f"Why, step by step: plimsoll reports show {hurt.interruption}")
+        lines.append(
+            "Then see that the workloads are whole again: kubectl get pods --all-namespaces"
+        )
+    return f"{cluster[:50]}: {nodes} interrupted, {killed} pods killed", "\n".join(lines)
+
+
+def _about(report: Report) -> Iterator[str]:
+    parts = [f"{report.node} ({report.kind}) was noticed {report.noticed:%Y-%m-%d %H:%M:%SZ}"]
+    for name, moment in (("empty", report.emptied), ("gone", report.gone)):
+        if moment is not None:
+            parts.append(f"{name} after {(moment - report.noticed).total_seconds():.0f} s")
+    yield ", ".join(parts)
+    zero = [workload for workload, ready in report.lowest_ready.items() if not ready]
+    for what, names in (("killed", report.killed), ("stood at zero", zero)):
+        if names:
+            more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+            yield f"  {what}: {', '.join(names[:LISTED])}{more}"

@@ -1,0 +1,55 @@
+"""The lifecycle hooks that an instance waits for, and what its interruption knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from plimsoll.domain.interruptions.model import Interruption, NoticeRecord, kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleHook:
+    """A hook for which a group's instances wait before they are terminated."""
+
+    group: str
+    """The Auto Scaling group."""
+    name: str
+    timeout: timedelta
+    """How long an instance waits, from the beginning or from the last heartbeat."""
+    longest: timedelta
+    """How long it waits in all, however many heartbeats there are."""
+    ours: bool
+    """By its name or metadata the owner gave it to Plimsoll: no other is kept up or completed."""
+
+
+def with_ends(
+    interruption: Interruption,
+    waits: Mapping[str, timedelta],
+    *,
+    heartbeat: datetime | None = None,
+) -> Interruption:
+    """Put how long hooks wait, counted from their notices, in the place of what was guessed.
+
+    With a heartbeat that was sent the wait is the longest that heartbeats can make it.
+    """
+
+    def timed(notice: NoticeRecord) -> NoticeRecord:
+        wait = waits.get(notice.about or "")
+        if wait is None or not (notice.guessed or heartbeat):
+            return notice
+        said = heartbeat or notice.heartbeat
+        return replace(notice, ends=notice.time + wait, guessed=False, heartbeat=said)
+
+    return replace(interruption, notices=kept(map(timed, interruption.notices)))
+
+
+def needs_heartbeat(interruption: Interruption, hook: LifecycleHook, now: datetime) -> bool:
+    """Whether a hook was not told for half of its timeout, and can still be told."""
+    return any(
+        notice.about == hook.name
+        and now < notice.time + hook.longest
+        and now >= (notice.heartbeat or notice.time) + hook.timeout / 2
+        for notice in interruption.standing
+    )

@@ -1,0 +1,56 @@
+"""What a cluster's owner wants done about each kind of notice, and how fast where there is time.
+
+AWS's advice is often followed by nothing. So on advice alone only what can be released moves, and
+only so many nodes an hour are cordoned for it, each when its turn comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final, override
+
+from plimsoll.domain.interruptions import Interruption
+
+HOUR: Final = timedelta(hours=1)
+_SHARE: Final = 10
+"""Of so many nodes one is moved in an hour, where the owner says nothing."""
+
+
+class Response(StrEnum):
+    """What is done about a notice, from the least to the most."""
+
+    IGNORE = "ignore"
+    CORDON = "cordon"
+    MOVE = "move"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What an owner decided; the default is to move, on advice a tenth of the nodes in an hour."""
+
+    on: tuple[tuple[str, Response], ...] = ()
+    """Kind of notice -> response, for those that the owner named."""
+    nodes_per_hour: int | None = None
+    """How many nodes are cordoned in an hour on advice alone."""
+
+    def of_kind(self, kind: str) -> Response:
+        """Return the response to one kind of notice."""
+        return dict(self.on).get(kind, Response.MOVE)
+
+    def response(self, interruption: Interruption) -> Response:
+        """Return the strongest response that any of the notices that count asks for."""
+        found = [self.of_kind(notice.kind) for notice in interruption.standing]
+        return max(found, key=list(Response).index, default=Response.IGNORE)
+
+    def budget(self, nodes: int) -> int:
+        """Return how many of so many nodes may be cordoned in an hour on advice alone."""
+        return max(1, nodes // _SHARE) if self.nodes_per_hour is None else self.nodes_per_hour
+
+    @override
+    def __str__(self) -> str:
+        hourly = "a tenth of the nodes" if self.nodes_per_hour is None else self.nodes_per_hour
+        return "; ".join(
+            [*(f"{kind}: {response}" for kind, response in self.on), f"{hourly} per hour on advice"]
+        )

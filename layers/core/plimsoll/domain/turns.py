@@ -1,0 +1,75 @@
+"""Whose turn it is: nodes that AWS only advises to leave are cordoned one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from plimsoll.domain.actions import Cordon
+from plimsoll.domain.interruptions import ADVICE, marked
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.policy import HOUR, Response
+from plimsoll.domain.reports import Report
+
+MOVES: Final = 500
+"""How many of the newest reports are read for that."""
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+def waiting_for_turn(seen: Observation) -> list[Node]:
+    """Return the nodes with a record that are not cordoned yet, the nearest deadline first."""
+    found = [
+        node
+        for node in seen.nodes
+        if (record := node.interruption) is not None
+        and (record.cordoned, record.phase) == (None, "open")
+        and seen.policy.response(record) is not Response.IGNORE
+    ]
+    return sorted(found, key=_order)
+
+
+def moved_lately(reports: Sequence[Report], now: datetime) -> frozenset[str]:
+    """Return the interruptions whose nodes, gone perhaps, were cordoned on advice within the hour."""
+    return frozenset(
+        r.interruption
+        for r in reports
+        if r.kind in ADVICE and r.cordoned is not None and r.cordoned > now - HOUR
+    )
+
+
+def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str]]:
+    """Yield, for each node that waits, its cordon if it is its turn; else what it waits for."""
+    lately = set(seen.moved_lately or ()) | {
+        found.identity
+        for node in seen.nodes
+        if (found := node.interruption)
+        and found.on_advice(now)
+        and found.cordoned
+        and found.cordoned > now - HOUR
+    }
+    budget = seen.policy.budget(len(seen.nodes))
+    left = 0 if seen.moved_lately is None else budget - len(lately)
+    for node in waiting_for_turn(seen):
+        interruption = node.interruption
+        assert interruption is not None  # noqa: S101 - those that wait have one
+        if interruption.on_advice(now):
+            left -= 1
+            if left < 0:
+                yield node, f"waits for its turn: {budget} nodes per hour are cordoned on advice"
+                continue
+        yield (
+            node,
+            Cordon(
+                node=node,
+                interruption=marked(interruption, cordoned=now),
+                reason=f"{interruption.kind}: it is its turn ({seen.policy})",
+            ),
+        )
+
+
+def _order(node: Node) -> tuple[datetime, datetime, str]:
+    found = node.interruption
+    assert found is not None  # noqa: S101 - those that wait have one
+    return found.deadline or _NEVER, found.noticed, node.name

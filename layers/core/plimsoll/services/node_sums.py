@@ -1,0 +1,47 @@
+"""Capacity for a cluster that does not answer: what is interrupted says EC2, what it held the index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from plimsoll.domain.actions import Grow
+from plimsoll.domain.clusters import Cluster
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.interruptions import NEAR, Interruption, actionable
+from plimsoll.domain.node_sums import node_of, remembered
+from plimsoll.domain.plan import Plan
+from plimsoll.services.cordons import Located, by_instance, interruption_on
+from plimsoll.services.ports import Clock, Instances, NodeGroups, NodeIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSums:
+    """Plans the growth of node groups by the sums of requests in the node index."""
+
+    index: NodeIndex
+    instances: Instances
+    clock: Clock
+
+    def plan(self, cluster: Cluster, groups: NodeGroups) -> Plan:
+        """Return what to ask for nodes of the cluster whose deadline is near; nothing else is planned.
+
+        Raises:
+            PlimsollError: the groups, the index or EC2 cannot be read.
+        """
+        now = self.clock.now()
+        read = groups.list(())
+        entries = self.index.find(sorted({i for group in read for i in group.instances}))
+        ours = {i: entry for i, entry in entries.items() if entry.cluster == cluster.name}
+        located = [
+            Located(notice=notice, decision=decision, entry=ours[notice.instance])
+            for notice in self.instances.interrupted(list(ours))
+            if notice.instance in ours and (decision := actionable(notice)).merges
+        ]
+        interrupted: dict[str, Interruption] = {}
+        for batch in by_instance(located):
+            found = interruption_on(node_of(batch[0].entry), batch, now)
+            if isinstance(found, Interruption) and found.deadline and found.deadline - now < NEAR:
+                interrupted[found.node] = found
+        seen = remembered(cluster.name, ours.values(), read, interrupted)
+        plan = plan_drain(seen, now)
+        return Plan(steps=tuple(s for s in plan.steps if isinstance(s.action, Grow)))
