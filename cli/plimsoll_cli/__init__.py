@@ -24,7 +24,9 @@ COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "plimsoll_cli.doctor:doctor",
     "drain": "plimsoll_cli.drain:drain",
     "event": "plimsoll_cli.event:event",
+    "plan": "plimsoll_cli.plan:plan",
     "reports": "plimsoll_cli.reports:reports",
+    "snippet": "plimsoll_cli.snippet:snippet",
     "status": "plimsoll_cli.status:status",
     "storms": "plimsoll_cli.storms:storms",
 }

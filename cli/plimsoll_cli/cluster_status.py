@@ -31,7 +31,7 @@ class OpenInterruption:
     pods_left: tuple[str, ...]
     """Pods that must leave the node and are still on it, the stopping ones too."""
     unreadable: str | None = None
-    """Why the record cannot be read: then nothing else is known, and the node is left alone."""
+    """Why the record is not believed: then nothing else is known. The next notice replaces it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,15 @@ class Status:
 
     cluster: str
     interruptions: tuple[OpenInterruption, ...]
-    released: tuple[str, ...]
+    released_pods: tuple[str, ...]
     """Released pods that were not evicted yet, as `namespace/name`."""
+    policy: str
+    """What is done about notices, and how fast; in words."""
 
     @property
     def quiet(self) -> bool:
         """Whether nothing is open."""
-        return not self.interruptions and not self.released
+        return not self.interruptions and not self.released_pods
 
 
 def status_of(seen: Observation) -> Status:
@@ -64,7 +66,8 @@ def status_of(seen: Observation) -> Status:
     return Status(
         cluster=seen.cluster,
         interruptions=tuple(sorted(found, key=_by_deadline)),
-        released=tuple(sorted(str(p) for p in seen.pods if p.released and p.deleting is None)),
+        released_pods=tuple(sorted(str(p) for p in seen.pods if p.released and p.deleting is None)),
+        policy=str(seen.policy),
     )
 
 
@@ -88,26 +91,15 @@ def _open(node: Node) -> bool:
 
 def _interruption(seen: Observation, node: Node) -> OpenInterruption:
     known = node.interruption
-    left = tuple(sorted(str(pod) for pod in left_on(seen, node)))
-    if known is None:
-        return OpenInterruption(
-            node=node.name,
-            instance=node.instance,
-            kind="not known",
-            phase="not known",
-            noticed=None,
-            deadline=None,
-            pods_left=left,
-            unreadable=node.unreadable,
-        )
     return OpenInterruption(
         node=node.name,
-        instance=known.instance,
-        kind=known.kind,
-        phase=known.phase,
-        noticed=known.noticed,
-        deadline=known.deadline,
-        pods_left=left,
+        instance=known.instance if known else node.instance,
+        kind=known.kind if known else "not known",
+        phase=known.phase if known else "not known",
+        noticed=known.noticed if known else None,
+        deadline=known.deadline if known else None,
+        pods_left=tuple(sorted(str(pod) for pod in left_on(seen, node))),
+        unreadable=node.unreadable,
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import click
 
 from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
+from plimsoll.domain.interruptions import URGENCY
+from plimsoll.domain.policy import Response
 from plimsoll_cli.environment import environment_of, warn
 from plimsoll_cli.options import (
     clock_text,
@@ -21,6 +23,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
+from plimsoll_cli.policy_options import HOURLY, changed, listed
 from plimsoll_cli.uninstall import name_what_is_left, put_back
 
 EXAMPLES: Final = """\b
@@ -29,6 +32,7 @@ Examples:
   plimsoll clusters add lab --endpoint https://10.0.0.1:6443 --ca ca.pem --secret plimsoll/lab
   plimsoll clusters list --json
   plimsoll clusters set harbor --mode act
+  plimsoll clusters set harbor --on rebalance-recommendation=cordon --nodes-per-hour 2
   plimsoll clusters remove lab --dry-run
   plimsoll clusters remove lab
 
@@ -135,7 +139,9 @@ def list_(
             {
                 "stack": deployed.name,
                 "kill_switch": deployed.kill_switch,
-                "clusters": [_as_json(cluster) for cluster in found],
+                "clusters": [
+                    {name: said for name, said in asdict(c).items() if name != "ca"} for c in found
+                ],
             }
         )
         return
@@ -155,36 +161,59 @@ def list_(
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),
-    required=True,
     help="observe plans and reports; act also writes.",
+)
+@click.option(
+    "--on",
+    "responses",
+    multiple=True,
+    metavar="KIND=RESPONSE",
+    help=f"What a kind of notice leads to: {listed(Response)}. KIND: {listed(URGENCY)}. "
+    "May be given more than once.",
+)
+@click.option(
+    "--nodes-per-hour",
+    type=HOURLY,
+    metavar="N|default",
+    help="How many nodes are cordoned in an hour on advice alone, which is a rebalance "
+    "recommendation or a Health change without a near deadline; default is a tenth of the nodes, "
+    "at least one.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stack_option
 @click.pass_context
-def set_(
+def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     name: str,
-    mode: str,
+    mode: str | None,
+    responses: tuple[str, ...],
+    nodes_per_hour: int | Literal["default"] | None,
     yes: bool,  # noqa: FBT001 - click hands it over by name
     stack: str,
 ) -> None:
-    """Set whether Plimsoll writes to the cluster NAME."""
+    """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
+    if mode is None and not responses and nodes_per_hour is None:
+        raise click.UsageError("nothing to set: give --mode, --on or --nodes-per-hour")
     deployed = environment_of(ctx).deployed(stack)
     cluster = registered(deployed, name)
-    wanted = Mode(mode)
-    if cluster.mode is wanted:
-        click.echo(f"{name} is in the mode {wanted} already.")
+    wanted = cluster.mode if mode is None else Mode(mode)
+    policy = changed(cluster.policy, responses, nodes_per_hour)
+    if (cluster.mode, cluster.policy) == (wanted, policy):
+        click.echo(f"{name} is in the mode {wanted} already, under this policy: {policy}.")
         return
-    if wanted is Mode.ACT:
+    if cluster.mode is not wanted and wanted is Mode.ACT:
         click.echo(ACTING.format(name=name))
         if not yes:
             click.confirm(f"Let Plimsoll write to {name}?", abort=True)
-    deployed.registry.update(cluster.with_mode(wanted))
-    click.echo(f"{name} is in the mode {wanted} now.")
+    deployed.registry.update(replace(cluster, mode=wanted, policy=policy))
+    if cluster.policy != policy:
+        click.echo(f"The policy of {name} is now: {policy}.")
+    if cluster.mode is not wanted:
+        click.echo(f"{name} is in the mode {wanted} now.")
+        if wanted is Mode.OBSERVE:
+            click.echo("What is open stays as it is: `plimsoll status` lists it.")
     if wanted is Mode.ACT and deployed.kill_switch:
         warn("the kill switch of the stack is on: nothing is written until it is off")
-    if wanted is Mode.OBSERVE:
-        click.echo("What is open stays as it is: `plimsoll status` lists it.")
 
 
 @clusters.command(epilog=EXAMPLES)
@@ -208,10 +237,10 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
 ) -> None:
     """Put back what is changed in the cluster NAME, then remove it from the registry.
 
-    Nodes that stay lose cordon, taint and record; raised replicas go back to what their owners
-    declared. A node that goes within minutes is waited for: the cluster is kept until then. It
-    writes with your own rights in an EKS cluster, else with the token of the functions, and also
-    while the kill switch is on.
+    Nodes that stay are uncordoned and lose their taint and record; releases of pods are undone. The
+    cluster is kept while a node has minutes left: run the command again afterwards. It writes with
+    your own rights in an EKS cluster, else with the token of the functions, and also while the kill
+    switch is on.
     """
     if dry_run and force:
         raise click.UsageError("--force puts nothing back, so there is nothing to try: give one")
@@ -239,15 +268,3 @@ def _certificate(file: Path) -> str:
     if "-----BEGIN CERTIFICATE-----" not in text:
         raise BadInput(f"--ca {file}: there is no certificate in it (-----BEGIN CERTIFICATE-----)")
     return text
-
-
-def _as_json(cluster: Cluster) -> Mapping[str, str | None]:
-    return {
-        "name": cluster.name,
-        "kind": cluster.kind,
-        "mode": cluster.mode,
-        "region": cluster.region,
-        "endpoint": cluster.endpoint,
-        "secret": cluster.secret,
-        "added": clock_text(cluster.added),
-    }

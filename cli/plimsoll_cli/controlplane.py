@@ -36,8 +36,8 @@ version_option = click.option(
 def controlplane() -> None:
     """Run a real Kubernetes control plane on this machine.
 
-    etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with nodes and pods that are
-    played. They are built from source once, or taken from the folder PLIMSOLL_CONTROL_PLANE.
+    etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with simulated nodes and pods.
+    The programs are built from source once, or taken from the folder PLIMSOLL_CONTROL_PLANE.
     """
 
 
@@ -55,7 +55,7 @@ def build(version: str) -> None:
     Takes five to ten minutes on two cores the first time; prints the folder that they are in.
     """
     programs = binaries.find(version)
-    click.echo(programs.api_server.parent)
+    click.echo(programs["kube-apiserver"].parent)
 
 
 @controlplane.command(

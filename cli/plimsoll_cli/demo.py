@@ -18,10 +18,12 @@ from rich.text import Text
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_cli import INTERRUPTED
+from plimsoll_cli.drill import WIDTH
+from plimsoll_cli.options import console
+from plimsoll_cli.targets import write_target
 from plimsoll_testbed.measure.findings import findings
 from plimsoll_testbed.measure.report import Report, as_text
 from plimsoll_testbed.output.live import LiveView
-from plimsoll_testbed.output.screen import Other
 from plimsoll_testbed.output.tables import comparison_table
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.registry import RIGS, SIMULATED, rig_of
@@ -30,8 +32,6 @@ from plimsoll_testbed.scenario.drill import Drill, read_drill
 EXAMPLE: Final = Path("examples", "all-spot-at-once.yaml")
 PACE: Final = 0.1
 """Real seconds for each second of a simulated drill: fast, and slow enough to follow."""
-WIDTH: Final = 140
-"""Columns where the output is no terminal and nobody says how wide it is."""
 
 EXAMPLES: Final = """\b
 Examples:
@@ -72,13 +72,13 @@ def demo(file: Path | None, rig: str, keep: Path | None) -> None:
     drill = read_drill(_file(file))
     if keep is not None:
         _make(keep)
-    console = Console(stderr=True, highlight=False)
+    err = Console(stderr=True, highlight=False)
     title = f"{drill.scenario.name} · {rig} · plimsoll"
     try:
-        simulated = _simulate(drill, rig, console)
-        others = [_other(simulated["drain"]), _other(simulated["none"])]
+        simulated = _simulate(drill, rig, err)
+        others = [simulated["drain"], simulated["none"]]
         pace = PACE if rig == SIMULATED else 0
-        with LiveView(console, title, others=others, pace=pace) as shown:
+        with LiveView(err, title, others=others, pace=pace) as shown:
             shown.step(f"setting up the rig {rig}")
             report = play(drill, responder="plimsoll", seed=drill.scenario.seed, listener=shown)
     except KeyboardInterrupt:
@@ -104,34 +104,22 @@ def _simulate(drill: Drill, rig: str, console: Console) -> dict[str, Report]:
     return reports
 
 
-def _other(report: Report) -> Other:
-    totals = report["totals"]
-    return Other(
-        responder=report["responder"],
-        lost=totals["ready_replica_seconds_lost"],
-        at_zero=totals["seconds_at_zero"],
-        killed=totals["pods_killed"],
-    )
-
-
 def _conclude(report: Report, simulated: dict[str, Report]) -> None:
     """Print table and verdict; end with 1 if a promise was not kept."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDTH
+    out = console(width=WIDTH)
     compared = [report, simulated["drain"], simulated["none"]]
-    console.print(comparison_table(compared, narrow=console.width < WIDTH))
+    out.print(comparison_table(compared, narrow=out.width < WIDTH))
     found = findings(report, simulated["drain"], simulated.get("plimsoll"))
     verdict = Table.grid(padding=(0, 2, 0, 0))
     for finding in found:
         mark = Text("yes", style="green") if finding.held else Text("NO", style="bold red")
         verdict.add_row(mark, finding.text)
-    console.print(verdict)
+    out.print(verdict)
     failed = sum(not finding.held for finding in found)
     if failed:
-        console.print(Text(f"{failed} of {len(found)} did not hold", style="bold red"))
+        out.print(Text(f"{failed} of {len(found)} did not hold", style="bold red"))
         raise click.exceptions.Exit(1)
-    console.print(Text(f"Plimsoll carried {report['drill']} as promised", style="bold green"))
+    out.print(Text(f"Plimsoll carried {report['drill']} as promised", style="bold green"))
 
 
 def _file(file: Path | None) -> Path:
@@ -155,7 +143,4 @@ def _make(folder: Path) -> None:
 def _keep(folder: Path, reports: Sequence[Report]) -> None:
     for report in reports:
         path = folder / f"{report['drill']}-{report['rig']}-{report['responder']}.json"
-        try:
-            path.write_text(as_text(report), encoding="utf-8")
-        except OSError as error:
-            raise BadInput(f"--keep {path}: {error.strerror}") from error
+        write_target("--keep", str(path), as_text(report))

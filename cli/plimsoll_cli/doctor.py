@@ -6,16 +6,16 @@ their rights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib.metadata import version
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
 from uuid import uuid4
 
 import click
 from rich.table import Table
 
-from plimsoll.domain.doctor import Finding, State
-from plimsoll.services.doctor import Doctor
+from plimsoll_cli.checks import Finding, State, findings_of
+from plimsoll_cli.checks.reading import read_facts
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import console, json_option, print_json, registered, stack_option
 
@@ -63,18 +63,11 @@ def doctor(
     """
     environment = environment_of(ctx)
     deployed = environment.deployed(stack)
-    found = Doctor(
-        stack=deployed.facts,
-        index=deployed.index,
-        reports=deployed.reports,
-        clusters=deployed.clusters,
-        groups=deployed.groups,
-        instruments=deployed.instruments,
-        clock=environment.clock,
-        version=version("plimsoll"),
-    ).look(registered(deployed, cluster), word=f"doctor-{uuid4()}", wait_seconds=wait)
+    asked = registered(deployed, cluster)
+    word = f"doctor-{uuid4()}"
+    found = list(findings_of(read_facts(deployed, asked, environment.clock, word=word, wait=wait)))
     if as_json:
-        print_json({"stack": stack, "cluster": cluster, "findings": [_as_json(f) for f in found]})
+        print_json({"stack": stack, "cluster": cluster, "findings": [asdict(f) for f in found]})
     else:
         _show(found)
     states = {finding.state for finding in found}
@@ -93,12 +86,3 @@ def _show(found: Sequence[Finding]) -> None:
         if finding.cure is not None:
             shown.add_row("", "", f"-> {finding.cure}")
     console().print(shown)
-
-
-def _as_json(finding: Finding) -> Mapping[str, Any]:
-    return {
-        "check": finding.check,
-        "state": finding.state.value,
-        "says": finding.says,
-        "cure": finding.cure,
-    }

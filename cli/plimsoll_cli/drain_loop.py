@@ -13,6 +13,7 @@ import click
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Conflict, MissingRights, Temporary
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
@@ -67,7 +68,7 @@ class Progress:
         """Print why an action was not done; the next round decides anew."""
         self.once(f"{message}: {facts['action']} {facts['target']}: {facts['because']}")
 
-    def count(self, metric: Metric, value: float = 1) -> None:
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
         """Count nothing."""
 
 
@@ -78,7 +79,11 @@ class NoNodeGroups:
         """Refuse."""
         raise MissingRights("a drain by hand grows no node group")
 
-    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:  # noqa: ARG002 - as the port has it
+    def heartbeat(self, hook: LifecycleHook, instance: str) -> None:  # noqa: ARG002 - as the port has it
+        """Refuse."""
+        raise MissingRights("a drain by hand knows no lifecycle hook")
+
+    def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:  # noqa: ARG002 - as the port has it
         """Refuse."""
         raise MissingRights("a drain by hand completes no lifecycle hook")
 
@@ -180,7 +185,7 @@ class NodeDrain:
     def _carry_out(self, plan: Plan) -> Sequence[Outcome]:
         writers = Writers(cluster=self.api, capacity=NoNodeGroups())
         executor = Executor(writers=writers, workers=SerialWorkers(), telemetry=self.progress)
-        outcomes = executor.carry_out(plan, between=lambda: None)
+        outcomes = executor.carry_out(plan)
         for outcome in outcomes:
             if isinstance(outcome.error, MissingRights):
                 raise outcome.error

@@ -19,8 +19,9 @@ from rich.text import Text
 
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll_cli import Failure
+from plimsoll_cli.options import console
 from plimsoll_cli.targets import check_target, write_target
-from plimsoll_testbed.measure.history import History, Recorder, RecordingListener
+from plimsoll_testbed.measure.history import History, RecordingListener
 from plimsoll_testbed.measure.listening import Listener
 from plimsoll_testbed.measure.report import Report, as_text, as_texts, exit_status
 from plimsoll_testbed.output.live import LiveView
@@ -125,11 +126,9 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     chosen = drill.scenario.seed if seed is None else seed
     lines: Literal["none", "all"] = "all" if verbose else "none"
     title = f"{drill.scenario.name} · {rig}"
-    with LiveView(_console(stderr=True), title, kept=False, lines=lines) as listener:
+    with LiveView(console(stderr=True, width=WIDTH), title, kept=False, lines=lines) as listener:
         runs = [
-            _played(
-                play, rig, drill, responder=who, seed=chosen, listener=listener, keep=bool(html)
-            )
+            _played(play, rig, drill, responder=who, seed=chosen, listener=listener)
             for who in responders
         ]
     reports = [run.report for run in runs]
@@ -140,11 +139,11 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
         write_target("--json", json_to, text)
     if html is not None:
         write_target("--html", html, page(runs, description=drill.scenario.description))
-    console = _console(stderr=json_to == STDOUT)
+    out = console(stderr=json_to == STDOUT, width=WIDTH)
     if len(reports) > 1:
-        console.print(comparison_table(reports, narrow=console.width < WIDTH))
+        out.print(comparison_table(reports, narrow=out.width < WIDTH))
     for report in reports:
-        show(report, console, alone=len(reports) == 1)
+        show(report, out, alone=len(reports) == 1)
     status = max(map(exit_status, reports))
     if status:
         raise click.exceptions.Exit(status)
@@ -166,21 +165,13 @@ def _responders(responder: str | None, compare: str | None) -> Sequence[str]:
 
 
 def _played(  # noqa: PLR0913 - what a drill is played with
-    play: Rig,
-    rig: str,
-    drill: Drill,
-    *,
-    responder: str,
-    seed: int,
-    listener: Listener,
-    keep: bool,
+    play: Rig, rig: str, drill: Drill, *, responder: str, seed: int, listener: Listener
 ) -> Run:
     """Play; a bug ends with its traceback, and not with Python's own status 1."""
     history = History()
-    recorder = history if keep else Recorder()
-    heard = RecordingListener(listener, history) if keep else listener
+    heard = RecordingListener(listener, history)
     try:
-        report = play(drill, responder=responder, seed=seed, listener=heard, recorder=recorder)
+        report = play(drill, responder=responder, seed=seed, listener=heard, history=history)
     except PlimsollError:
         raise
     except Exception as error:
@@ -189,36 +180,29 @@ def _played(  # noqa: PLR0913 - what a drill is played with
     return Run(report=report, history=history)
 
 
-def show(report: Report, console: Console, *, alone: bool = True) -> None:
+def show(report: Report, out: Console, *, alone: bool = True) -> None:
     """Print a report for people; beside others, without what their common table tells."""
     totals = report["totals"]
     if alone:
-        console.print(workloads_table(report))
+        out.print(workloads_table(report))
     else:
-        console.print(Text(report["responder"], style="bold"))
+        out.print(Text(report["responder"], style="bold"))
     end = "settled" if report["settled"] else "not settled"
-    console.print(
+    out.print(
         f"{end} after {report['seconds']:g} s; "
         f"{totals['nodes_noticed']} nodes had notice, {totals['nodes_cordoned']} were cordoned"
         + _spread(" after", totals["cordon_after_p50"], totals["cordon_after_p99"])
         + _spread("; empty after", totals["empty_after_p50"], totals["empty_after_p99"])
     )
     if totals["cost_vs_all_on_demand"] is not None:
-        console.print(f"the nodes cost {totals['cost_vs_all_on_demand']:.0%} of all on demand")
+        out.print(f"the nodes cost {totals['cost_vs_all_on_demand']:.0%} of all on demand")
     for failure in report["expect"]["failures"]:
-        console.print(Text(f"expectation failed: {failure}", style="bold red"))
+        out.print(Text(f"expectation failed: {failure}", style="bold red"))
     if report["expect"]["held"]:
-        console.print(Text("every expectation held", style="green"))
+        out.print(Text("every expectation held", style="green"))
 
 
 def _spread(what: str, middle: float | None, most: float | None) -> str:
     if middle is None or most is None:
         return ""
     return f"{what} {middle:g} s" if middle == most else f"{what} {middle:g} s (p99 {most:g} s)"
-
-
-def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
-        console.width = WIDTH
-    return console

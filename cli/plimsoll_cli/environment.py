@@ -1,6 +1,6 @@
 """What the commands reach: a deployed stack, or a cluster by kubeconfig.
 
-A command asks for what it needs through `World`; tests give one of their own as click's `obj`.
+A command asks for what it needs through `Environment`; tests give one of their own as click's `obj`.
 Unlike the functions, the command line does not know its tables from the environment: it asks the
 stack for them.
 """
@@ -15,9 +15,7 @@ from typing import Protocol
 import click
 
 from plimsoll.domain.clusters import Cluster
-from plimsoll.domain.doctor.facts import StackFacts
 from plimsoll.domain.metrics import Metric
-from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -28,6 +26,8 @@ from plimsoll.services.ports import (
     Registry,
     Reports,
 )
+from plimsoll_cli.checks.facts import StackFacts
+from plimsoll_cli.checks.reading import Probes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Deployed:
     groups: Callable[[Cluster], NodeGroups]
     facts: StackFacts
     """As CloudFormation describes it."""
-    instruments: Instruments
+    probes: Probes
 
 
 class Environment(Protocol):
@@ -73,7 +73,7 @@ class Said:
         said = ", ".join(f"{key} {value}" for key, value in facts.items())
         warn(f"{message}: {said}" if said else message)
 
-    def count(self, metric: Metric, value: float = 1) -> None:
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
         """Count nothing."""
 
 
@@ -83,7 +83,7 @@ def warn(message: str) -> None:
 
 
 def environment_of(context: click.Context) -> Environment:
-    """Return the world that a command was given, or the real one."""
+    """Return the environment that a command was given, or the real one."""
     given: Environment | None = context.obj
     if given is not None:
         return given

@@ -21,7 +21,7 @@ from plimsoll.domain.notices.about import About
 from plimsoll.domain.notices.envelope import BODY_LIMIT
 from plimsoll.domain.plan import Plan
 from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome
-from plimsoll.services.locator import InstanceLocator, Owner
+from plimsoll.services.locator import InstanceLocator, Locate, Owner
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (
@@ -122,13 +122,11 @@ def _body(file: str) -> bytes:
 
 
 def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]) -> DryRunResult:
+    dry_run = partial(DryRun, clock=environment.clock, workers=SerialWorkers(), telemetry=Said())
     if choice.by_kubeconfig:
         cluster, api = unregistered(environment, choice)
-        dry_run = DryRun(
-            groups=lambda *_: (), clock=environment.clock, workers=SerialWorkers(), telemetry=Said()
-        )
         in_named = partial(_all_in, environment, None, cluster)
-        return dry_run.of(notices, in_named, lambda _: (cluster, api))
+        return dry_run(groups=lambda *_: ()).of(notices, in_named, lambda _: (cluster, api))
     deployed = environment.deployed(choice.stack)
     named = None if choice.cluster is None else registered(deployed, choice.cluster)
 
@@ -136,22 +134,18 @@ def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]
         cluster = deployed.registry.get(name)
         return None if cluster is None else (cluster, deployed.clusters.open(cluster))
 
-    locator = InstanceLocator(
-        registry=deployed.registry,
-        index=deployed.index,
-        instances=deployed.instances,
-        clock=environment.clock,
-        telemetry=Said(),
-    )
-    dry_run = DryRun(
-        groups=lambda cluster, nodes: deployed.groups(cluster).list(nodes),
-        clock=environment.clock,
-        workers=SerialWorkers(),
-        telemetry=Said(),
-    )
-    if named is None:
-        return dry_run.of(notices, locator.of, connect)
-    return dry_run.of(notices, partial(_all_in, environment, deployed, named), connect)
+    if named is not None:
+        locate: Locate = partial(_all_in, environment, deployed, named)
+    else:
+        locate = InstanceLocator(
+            registry=deployed.registry,
+            index=deployed.index,
+            instances=deployed.instances,
+            clock=environment.clock,
+            telemetry=Said(),
+        ).of
+    planner = dry_run(groups=lambda cluster, nodes: deployed.groups(cluster).list(nodes))
+    return planner.of(notices, locate, connect)
 
 
 def _all_in(
@@ -161,22 +155,16 @@ def _all_in(
     notices: Sequence[InstanceNotice],
 ) -> Mapping[str, Owner]:
     """Look for every instance in the cluster that was named; the index only helps."""
-    indexed = _indexed(deployed, cluster, notices)
     nowhere = partial(IndexEntry, cluster=cluster.name, node="", seen=environment.clock.now())
-    return {n.instance: indexed.get(n.instance) or nowhere(instance=n.instance) for n in notices}
-
-
-def _indexed(
-    deployed: Deployed | None, cluster: Cluster, notices: Sequence[InstanceNotice]
-) -> Mapping[str, IndexEntry]:
-    if deployed is None:
-        return {}
-    try:
-        found = deployed.index.find([notice.instance for notice in notices])
-    except PlimsollError as error:
-        Said().warn("node index not read", because=error)
-        return {}
-    return {i: entry for i, entry in found.items() if entry.cluster == cluster.name}
+    owners = {notice.instance: nowhere(instance=notice.instance) for notice in notices}
+    if deployed is not None:
+        try:
+            found = deployed.index.find(list(owners))
+        except PlimsollError as error:
+            Said().warn("node index not read", because=error)
+        else:
+            owners |= {i: entry for i, entry in found.items() if entry.cluster == cluster.name}
+    return owners
 
 
 def _show(out: Console, result: DryRunResult) -> None:
@@ -225,7 +213,7 @@ def _as_json(file: str, result: DryRunResult) -> Mapping[str, Any]:
             {
                 "kind": a.notice.kind,
                 "instance": getattr(a.notice, "instance", None),
-                "time": clock_text(a.notice.time),
+                "time": a.notice.time,
                 "effect": a.effect,
                 "because": a.reason,
                 "cluster": a.cluster,
@@ -252,5 +240,5 @@ def _plan_as_json(cluster: Cluster, plan: Plan) -> Mapping[str, Any]:
             for step in plan.steps
         ],
         "waiting": plan.waiting,
-        "deadlines": {report.node: clock_text(report.deadline) for report in plan.reports},
+        "deadlines": {report.node: report.deadline for report in plan.reports},
     }

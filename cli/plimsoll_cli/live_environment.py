@@ -5,30 +5,30 @@ The counterpart of `plimsoll.bootstrap`, which wires the same adapters for the f
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from plimsoll.adapters import stack as stacks
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.canary_bus import EventBus
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
-from plimsoll.adapters.eks_access import EksAccessEntries
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.adapters.nodegroups import AwsNodeGroups
-from plimsoll.adapters.nodegroups.group_settings import AwsGroupSettings
-from plimsoll.adapters.quotas import AwsQuotas
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.doctor.facts import StackFacts
-from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import ClusterApi
+from plimsoll_cli import stack as stacks
+from plimsoll_cli.checks import account
+from plimsoll_cli.checks.facts import StackFacts
+from plimsoll_cli.checks.probe import probe_of
+from plimsoll_cli.checks.reading import Probes
+from plimsoll_cli.checks.simulation import simulated
 from plimsoll_cli.environment import Deployed, warn
 
 
 class LiveEnvironment:
-    """Implements `plimsoll_cli.environment.World`."""
+    """Implements `plimsoll_cli.environment.Environment`."""
 
     def __init__(self) -> None:
         self.clock = SystemClock()
@@ -38,7 +38,7 @@ class LiveEnvironment:
         """Return the stack of that name, as CloudFormation describes it.
 
         Raises:
-            PlimsollError: see `plimsoll.adapters.stack`.
+            PlimsollError: see `plimsoll_cli.stack`.
         """
         aws = Aws()
         found = stacks.describe(aws, stack)
@@ -66,12 +66,15 @@ class LiveEnvironment:
                 version=found.outputs.get("Version"),
                 parameters=found.parameters,
             ),
-            instruments=Instruments(
-                canaries=EventBus(aws),
-                probe=clusters.probe,
-                marks=lambda cluster: AwsGroupSettings(aws.in_region(cluster.region), self.clock),
-                quotas=lambda cluster: AwsQuotas(aws.in_region(cluster.region)),
-                access=lambda cluster: EksAccessEntries(
+            probes=Probes(
+                send_canary=partial(account.send_canary, aws),
+                cluster=partial(probe_of, clusters, self._workers),
+                group_settings=lambda cluster, groups: account.group_settings(
+                    aws.in_region(cluster.region), self.clock, groups
+                ),
+                simulated=partial(simulated, aws, stack),
+                quota=lambda cluster: account.on_demand_quota(aws.in_region(cluster.region)),
+                unknown_roles=lambda cluster: account.unknown_roles(
                     aws, aws.in_region(cluster.region), stack, cluster.name
                 ),
             ),

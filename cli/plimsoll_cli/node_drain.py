@@ -20,7 +20,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import OwnerKind, Pod
-from plimsoll.domain.replace.release import undo
+from plimsoll.domain.replace.release import releasable, releases, undo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,25 +124,11 @@ def _pending_releases(seen: Observation, request: DrainRequest, now: datetime) -
     from growing.
     """
     for disruption in disruptions_of(seen, InterruptedNodes.of(seen), now):
-        workload = disruption.workload
-        if workload is None:
-            continue
-        able = [
-            one
-            for one in disruption.evictable
-            if one.pod.serving
-            and one.pod.node in request.nodes
-            and one.pod.uid not in disruption.not_releasable
-        ]
-        for one in able if workload.scaler is None else able[:1]:
-            release = Release(
-                pod=one.pod,
-                owner=workload.ref,
-                owner_uid=workload.uid,
-                interruption=one.interruption,
-                reason="no node has headroom for its replacement, which may be Pending",
-            )
-            yield Step(action=release, nodes=frozenset({one.pod.node or ""}))
+        able = [one for one in releasable(disruption) if one.pod.node in request.nodes]
+        scaled = disruption.workload is not None and disruption.workload.scaler is not None
+        reason = "no node has headroom for its replacement, which may be Pending"
+        for release in releases(able[:1] if scaled else able, reason):
+            yield Step(action=release, nodes=frozenset({release.pod.node or ""}))
 
 
 def _unreplaced(seen: Observation, pod: Pod) -> bool:

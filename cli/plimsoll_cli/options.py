@@ -102,11 +102,16 @@ def unregistered(environment: Environment, choice: Choice) -> tuple[Cluster, Clu
     return cluster, api
 
 
-def console() -> Console:
-    """Return where people read the answer. Nothing in it is taken for markup."""
-    found = Console(markup=False, highlight=False, emoji=False)
+def console(*, stderr: bool = False, width: int = WIDTH) -> Console:
+    """Return where people read the answer. Nothing in it is taken for markup.
+
+    Args:
+        stderr: whether it is standard error.
+        width: columns where it is no terminal and nobody says how wide it is.
+    """
+    found = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not found.is_terminal:
-        found.width = WIDTH
+        found.width = width
     return found
 
 
@@ -119,8 +124,12 @@ def table(*columns: str, title: str | None = None) -> Table:
 
 
 def print_json(answer: object) -> None:
-    """Print an answer as JSON."""
-    click.echo(json.dumps(answer, indent=2, default=str))
+    """Print an answer as JSON; times in it are in whole seconds."""
+
+    def plain(value: object) -> str | None:
+        return clock_text(value) if isinstance(value, datetime) else str(value)
+
+    click.echo(json.dumps(answer, indent=2, default=plain))
 
 
 def clock_text(time: datetime | None) -> str | None:

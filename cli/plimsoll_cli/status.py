@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 from rich.console import Console
@@ -53,7 +54,7 @@ def status(  # noqa: PLR0913, PLR0917 - the options of the command
     """Show open interruptions, released pods and zones that traffic leaves.
 
     All registered clusters, or the one that is named. Interruptions are read from the Nodes and
-    changes from the workloads; only notices about zones come out of the stack's reports.
+    releases from the pods; only notices about zones come from the stack's reports.
     """
     environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
@@ -62,9 +63,9 @@ def status(  # noqa: PLR0913, PLR0917 - the options of the command
     if as_json:
         print_json(
             {
-                "at": clock_text(now),
-                "clusters": [_as_json(one) for one in found],
-                "zones": [_zone_as_json(zone) for zone in zones],
+                "at": now,
+                "clusters": [asdict(one) for one in found],
+                "zones": [asdict(zone) for zone in zones],
                 "not_read": failed,
             }
         )
@@ -91,7 +92,8 @@ def _read(
     found, failed = [], {}
     for cluster in wanted:
         try:
-            found.append(status_of(deployed.clusters.open(cluster).observe()))
+            seen = deployed.clusters.open(cluster).observe()
+            found.append(status_of(replace(seen, policy=cluster.policy)))
         except PlimsollError as error:
             failed[cluster.name] = str(error)
     return found, zones_of(deployed.reports.list(ZONES)), failed
@@ -102,8 +104,9 @@ def _show(found: Sequence[Status], zones: Sequence[ZoneNotice], now: datetime) -
     for one in found:
         if one.quiet:
             out.print(f"{one.cluster}: nothing is open")
-            continue
-        _show_cluster(out, one, now)
+        else:
+            _show_cluster(out, one, now)
+        out.print(f"{one.cluster}: {one.policy}")
     for zone in zones:
         out.print(f"zone {zone.zone}, since {clock_text(zone.noticed)}: {zone.reason}")
 
@@ -125,11 +128,11 @@ def _show_cluster(out: Console, one: Status, now: datetime) -> None:
                 i.kind,
                 clock_text(i.noticed) or "not known",
                 _deadline(i.deadline, now),
-                i.phase if i.unreadable is None else f"left alone: {i.unreadable}",
+                i.phase if i.unreadable is None else f"not believed: {i.unreadable}",
                 str(len(i.pods_left)),
             )
         out.print(shown)
-    for pod in one.released:
+    for pod in one.released_pods:
         out.print(
             f"{one.cluster}: {pod} is released, and serves until its replacement is available"
         )
@@ -140,27 +143,3 @@ def _deadline(deadline: datetime | None, now: datetime) -> str:
         return "none"
     left = round((deadline - now).total_seconds())
     return f"{clock_text(deadline)} ({f'in {left} s' if left >= 0 else f'{-left} s ago'})"
-
-
-def _as_json(one: Status) -> Mapping[str, Any]:
-    return {
-        "cluster": one.cluster,
-        "interruptions": [
-            {
-                "node": i.node,
-                "instance": i.instance,
-                "kind": i.kind,
-                "phase": i.phase,
-                "noticed": clock_text(i.noticed),
-                "deadline": clock_text(i.deadline),
-                "pods_left": i.pods_left,
-                "unreadable": i.unreadable,
-            }
-            for i in one.interruptions
-        ],
-        "released_pods": one.released,
-    }
-
-
-def _zone_as_json(zone: ZoneNotice) -> Mapping[str, Any]:
-    return {"zone": zone.zone, "noticed": clock_text(zone.noticed), "reason": zone.reason}

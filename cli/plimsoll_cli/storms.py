@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -16,20 +16,31 @@ from typing import Final
 
 import click
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from plimsoll_testbed.storms import Storm, StormResult, draw_storm, play_storm, shrink, write_storm
+from plimsoll_testbed.storms import (
+    Other,
+    Storm,
+    StormResult,
+    Worse,
+    draw_storm,
+    play_storm,
+    shrink,
+    write_storm,
+)
 
 EXAMPLES: Final = """\b
 Examples:
   plimsoll storms
   plimsoll storms --count 10000 --jobs 4 --keep broken/
   plimsoll storms --seed 4711 --count 1 --twice-every 1
+  plimsoll storms --count 2000 --jobs 2 --against drain --against none
 
 \b
 Exit status:
-  0  every storm kept every rule
-  1  a rule was broken; the seeds are printed
+  0  every storm kept every rule, and no workload was worse off
+  1  a rule was broken, or a workload was worse off; the seeds are printed
   2  an option is wrong
 """
 EVERY: Final = 5.0
@@ -50,26 +61,48 @@ REPORTED: Final = 3
     help="Play every n-th storm again with two executors at once, and compare; 0 for none.",
 )
 @click.option(
+    "--against",
+    type=click.Choice(("drain", "none")),
+    multiple=True,
+    help="Play this responder too, and print the workloads that it serves better.",
+)
+@click.option(
     "--keep",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
     help="Shrink storms that break a rule and keep them there, as drills.",
 )
-def storms(count: int, seed: int, jobs: int, twice_every: int, keep: Path | None) -> None:
+def storms(  # noqa: PLR0913, PLR0917 - the options of the command
+    count: int,
+    seed: int,
+    jobs: int,
+    twice_every: int,
+    against: tuple[Other, ...],
+    keep: Path | None,
+) -> None:
     """Play COUNT random storms, from --seed on, and report every rule that is broken."""
     out = Console(highlight=False)
     err = Console(stderr=True, highlight=False)
     began = progressed = time.monotonic()
     broken: Counter[str] = Counter()
     played = judged = unplayable = 0
-    for result in _played(range(seed, seed + count), jobs, twice_every):
+    worse: list[tuple[int, Worse]] = []
+    play = partial(_play, twice_every=twice_every, against=against)
+    for result in _played(play, range(seed, seed + count), jobs):
         played += 1
         judged += result.judged
         unplayable += not result.playable
+        worse += ((result.seed, each) for each in result.worse)
         for rule in sorted(result.rules):
             broken[rule] += 1
             if broken[rule] <= REPORTED:
-                _report(out, result, rule, keep, twice=_is_twice(result.seed, twice_every))
+                _report(
+                    out,
+                    result,
+                    rule,
+                    keep,
+                    partial(play_storm, twice=_is_twice(result.seed, twice_every), against=against),
+                )
         if time.monotonic() - progressed > EVERY or played == count:
             progressed = time.monotonic()
             rate = played / (progressed - began)
@@ -78,6 +111,10 @@ def storms(count: int, seed: int, jobs: int, twice_every: int, keep: Path | None
         f"{played} storms from seed {seed}: {judged} judged by the oracle, "
         f"{unplayable} that do not fit their cluster"
     )
+    for excused in (False, True):
+        rows = [(seed, each) for seed, each in worse if each.excused == excused]
+        if rows:
+            out.print(_table(rows, excused=excused))
     for rule, times in broken.most_common():
         out.print(Text(f"{rule}: {times} storms", style="bold red"))
     if broken:
@@ -85,8 +122,7 @@ def storms(count: int, seed: int, jobs: int, twice_every: int, keep: Path | None
     out.print(Text("every rule was kept", style="green"))
 
 
-def _played(seeds: range, jobs: int, twice_every: int) -> Iterator[StormResult]:
-    play = partial(_play, twice_every=twice_every)
+def _played(play: Callable[[int], StormResult], seeds: range, jobs: int) -> Iterator[StormResult]:
     if jobs == 1:
         yield from map(play, seeds)
         return
@@ -94,30 +130,53 @@ def _played(seeds: range, jobs: int, twice_every: int) -> Iterator[StormResult]:
         yield from pool.map(play, seeds, chunksize=4)
 
 
-def _play(seed: int, *, twice_every: int) -> StormResult:
-    return play_storm(draw_storm(seed), twice=_is_twice(seed, twice_every))
+def _play(seed: int, *, twice_every: int, against: tuple[Other, ...]) -> StormResult:
+    return play_storm(draw_storm(seed), twice=_is_twice(seed, twice_every), against=against)
 
 
 def _is_twice(seed: int, twice_every: int) -> bool:
     return twice_every > 0 and seed % twice_every == 0
 
 
+def _table(rows: Sequence[tuple[int, Worse]], *, excused: bool) -> Table:
+    title = (
+        "worse off: pods that take longer to stop than is known of them, or have opted out"
+        if excused
+        else "worse off"
+    )
+    table = Table("seed", "workload", "figure", "plimsoll", "other", "is", title=title)
+    for seed, each in rows:
+        figures = (f"{each.ours:g}", f"{each.theirs:g}")
+        table.add_row(str(seed), each.workload, each.figure, *figures, each.than)
+    return table
+
+
 def _report(
-    out: Console, result: StormResult, rule: str, keep: Path | None, *, twice: bool
+    out: Console,
+    result: StormResult,
+    rule: str,
+    keep: Path | None,
+    play: Callable[[Storm], StormResult],
 ) -> None:
     storm = draw_storm(result.seed)
-    first = next(v for v in result.violations if v.rule == rule)
-    said = f"seed {storm.seed} broke {rule} at {first.seconds:g} s: {first.what}"
+    said = f"seed {storm.seed} broke {rule}{_first(result, rule)}"
     out.print(Text(said), soft_wrap=True)
     if keep is None:
         return
 
     def fails(smaller: Storm) -> bool:
-        return rule in play_storm(smaller, twice=twice).rules
+        return rule in play(smaller).rules
 
     folder = keep / f"{storm.name}-{rule.replace(' ', '-')}"
-    comment = (
-        f"Seed {storm.seed} of `plimsoll storms`, shrunk. It broke the rule {rule}:\n{first.what}"
-    )
+    comment = f"Seed {storm.seed} of `plimsoll storms`, shrunk. It broke the rule {rule}{_first(result, rule)}"
     path = write_storm(shrink(storm, fails), folder, comment=comment)
     out.print(Text(f"  kept as {path}"), soft_wrap=True)
+
+
+def _first(result: StormResult, rule: str) -> str:
+    """Return how a rule was broken first."""
+    for violation in result.violations:
+        if violation.rule == rule:
+            return f" at {violation.seconds:g} s: {violation.what}"
+    each = next(w for w in result.worse if w.rule == rule and not w.excused)
+    return f": {each.workload}, {each.figure} {each.ours:g}, not {each.theirs:g}"

@@ -69,7 +69,7 @@ def name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:
         return
     for one in still.interruptions:
         warn(f"left: {one.kind} on node {one.node} (pods left: {len(one.pods_left)})")
-    for pod in still.released:
+    for pod in still.released_pods:
         warn(f"left: {pod} is released from its ReplicaSet")
 
 

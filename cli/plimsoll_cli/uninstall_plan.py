@@ -12,13 +12,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Action, Uncordon
-from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, is_gone
-from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
+from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.replace.disruption import NEAR
 from plimsoll.domain.replace.release import undo
 
 OVERDUE: Final = timedelta(minutes=2)
@@ -46,7 +45,7 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
     interrupted = tuple(_interrupted_soon(seen, now))
     if interrupted:
         return UninstallPlan(interrupted=interrupted)
-    released = {n.name for n in seen.nodes if _outlives_us(seen, n, now)}
+    released = {n.name for n in seen.nodes if _outlives_us(n, now)}
     after = replace(
         seen,
         nodes=[
@@ -80,7 +79,7 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
 def _interrupted_soon(seen: Observation, now: datetime) -> Iterator[str]:
     for node in seen.nodes:
         found = node.interruption
-        if found is None or is_gone(seen, node):
+        if found is None or (found.gone and not node.ready):
             continue
         if _near(found, now):
             yield (
@@ -94,7 +93,7 @@ def _near(found: Interruption, now: datetime) -> bool:
     return deadline is not None and deadline - NEAR < now < deadline + OVERDUE
 
 
-def _outlives_us(seen: Observation, node: Node, now: datetime) -> bool:
+def _outlives_us(node: Node, now: datetime) -> bool:
     """Whether a node bears marks of ours and does not go away with its instance."""
     if node.unreadable is not None:
         return False
@@ -102,7 +101,7 @@ def _outlives_us(seen: Observation, node: Node, now: datetime) -> bool:
     if found is None:
         return any(taint.key == INTERRUPTION for taint in node.taints)
     overdue = found.deadline is not None and found.deadline <= now
-    return not (is_gone(seen, node) or (overdue and not node.ready))
+    return node.ready or not (overdue or found.gone)
 
 
 def _unreadable_nodes(nodes: Sequence[Node]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -69,7 +69,7 @@ class UninstallService:
             Temporary: a reconcile held the Lease all the time, or the cluster cannot be reached.
             MissingRights: there is no right to the Lease.
         """
-        self.registry.update(cluster.with_mode(Mode.OBSERVE))
+        self.registry.update(replace(cluster, mode=Mode.OBSERVE))
         api = self.clusters.open(cluster)
         until = self.clock.now() + timedelta(seconds=seconds)
         lease = Lease(api=api, cluster=cluster.name, holder=holder)

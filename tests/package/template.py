@@ -51,7 +51,7 @@ def statements():
         for policy in resource["Properties"]["Policies"]:
             for part in policy.get("Fn::If", [None, policy])[1:2]:
                 for statement in part["PolicyDocument"]["Statement"]:
-                    yield role, statement
+                    yield role, statement.get("Fn::If", [None, statement])[1]
 
 
 def listed(value):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,109 +17,53 @@ echo "apt-get $*"
 """
 
 
-@dataclass(frozen=True)
-class Machine:
-    bin: Path
-    """All that is on PATH."""
-
-    def has(self, name: str, script: str) -> Path:
-        path = self.bin / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
-        return path
-
-    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [SCRIPT, *arguments],
-            env={"PATH": str(self.bin), **environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+APT = {"apt-get": INSTALLS}
+ROOT, ANYBODY = {"id": "echo 0"}, {"id": "echo 1000"}
+CHROMIUM = {"chromium": RUNS}
+INSTALLED = """\
+==> browser: none on PATH, installing Debian's chromium (once; about 100 MB)
+apt-get update
+apt-get install --yes --no-install-recommends chromium
+==> browser: BIN/chromium (Chromium 4.5.6)
+"""
+FOUND = "==> browser: BIN/chromium (Chromium 1.2.3)\n"
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["chromium", "chromium-browser", "google-chrome"])
-def test_the_browser_on_path_is_named_with_its_version(machine: Machine, name: str):
-    path = machine.has(name, RUNS)
-    done = machine.run()
-    assert (done.returncode, done.stdout) == (0, f"==> browser: {path} (Chromium 1.2.3)\n")
-    assert machine.run("--path").stdout == f"{path}\n"
-
-
-def test_the_one_in_the_environment_goes_first(machine: Machine, tmp_path: Path):
-    machine.has("chromium", RUNS)
-    own = machine.has("own", RUNS)
-    assert machine.run("--path", CHROMIUM=str(own)).stdout == f"{own}\n"
-
-
-@pytest.mark.parametrize("arguments", [[], ["--path"]])
-def test_one_in_the_environment_that_does_not_run_is_named_and_not_replaced(
-    machine: Machine, arguments: list[str]
+@pytest.mark.parametrize(
+    ("programs", "call", "status", "said", "warned"),
+    [
+        (CHROMIUM, "", 0, FOUND, ""),
+        (CHROMIUM, "--path", 0, "BIN/chromium\n", ""),
+        ({"chromium-browser": RUNS}, "--path", 0, "BIN/chromium-browser\n", ""),
+        ({"google-chrome": RUNS}, "--path", 0, "BIN/google-chrome\n", ""),
+        ({**CHROMIUM, "own": RUNS}, "CHROMIUM=BIN/own --path", 0, "BIN/own\n", ""),
+        (CHROMIUM, "CHROMIUM=/nowhere", 1, "", "CHROMIUM=/nowhere does not run: set it"),
+        (CHROMIUM, "CHROMIUM=/nowhere --path", 1, "", "CHROMIUM=/nowhere does not run: set it"),
+        ({"chromium": STUB, "google-chrome": RUNS}, "--path", 0, "BIN/google-chrome\n", ""),
+        (APT | ROOT, "--path", 1, "", "run make browser, or set CHROMIUM="),
+        (APT | ROOT, "", 0, INSTALLED, ""),
+        (APT | ANYBODY, "", 1, "", "  sudo apt-get update && sudo apt-get install --yes"),
+        ({"apt-get": "exit 0", "chromium": STUB} | ROOT, "", 1, ..., "still none runs"),
+        ({"apt-get": "exit 100"} | ROOT, "", 100, ..., ""),
+        ({}, "", 1, "", "Install Chromium or Chrome in the way of this system"),
+    ],
+)
+def test_a_browser_is_found_installed_or_its_cure_told(  # noqa: PLR0913, PLR0917 - one row
+    tmp_path: Path, programs: dict[str, str], call: str, status: int, said: Any, warned: str
 ):
-    machine.has("chromium", RUNS)
-    done = machine.run(*arguments, CHROMIUM="/nowhere/chromium")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("CHROMIUM=/nowhere/chromium does not run: set it")
-
-
-def test_a_stub_is_passed_over(machine: Machine):
-    machine.has("chromium", STUB)
-    path = machine.has("google-chrome", RUNS)
-    assert machine.run("--path").stdout == f"{path}\n"
-
-
-def test_to_look_installs_nothing_and_says_the_cure_in_one_line(machine: Machine):
-    machine.has("apt-get", INSTALLS)
-    machine.has("id", "echo 0")
-    done = machine.run("--path")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert "run make browser, or set CHROMIUM=" in done.stderr
-
-
-def test_root_gets_debians(machine: Machine):
-    machine.has("apt-get", INSTALLS)
-    machine.has("id", "echo 0")
-    done = machine.run()
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:] == [
-        "apt-get update",
-        "apt-get install --yes --no-install-recommends chromium",
-        f"==> browser: {machine.bin / 'chromium'} (Chromium 4.5.6)",
-    ]
-
-
-def test_anybody_else_gets_the_command(machine: Machine):
-    machine.has("apt-get", INSTALLS)
-    machine.has("id", "echo 1000")
-    done = machine.run()
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == (
-        "  sudo apt-get update && sudo apt-get install --yes --no-install-recommends chromium"
+    for name, script in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    words = call.replace("BIN", str(tmp_path)).split()
+    done = subprocess.run(
+        [SCRIPT, *(word for word in words if "=" not in word)],
+        env={"PATH": str(tmp_path), **dict(word.split("=") for word in words if "=" in word)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
-
-
-def test_an_installed_package_that_is_a_stub_is_an_error(machine: Machine):
-    machine.has("apt-get", "exit 0")
-    machine.has("id", "echo 0")
-    machine.has("chromium", STUB)
-    done = machine.run()
-    assert done.returncode == 1
-    assert "still none runs" in done.stderr
-
-
-def test_a_failed_installation_is_an_error(machine: Machine):
-    machine.has("apt-get", "exit 100")
-    machine.has("id", "echo 0")
-    assert machine.run().returncode == 100
-
-
-def test_where_there_is_no_apt_get_the_cure_is_told(machine: Machine):
-    done = machine.run()
-    assert done.returncode == 1
-    assert "Install Chromium or Chrome in the way of this system" in done.stderr
+    assert done.returncode == status, done.stderr
+    assert said is ... or done.stdout == said.replace("BIN", str(tmp_path))
+    assert warned in done.stderr
+    assert "--path" not in words or done.stderr.count("\n") == (status != 0)

@@ -67,7 +67,8 @@ def imported(request, built) -> Any:
 def import_handler(name: str, built: Path, **environment: str) -> Any:
     function = functions()[name]["Properties"]
     layers = template()["Globals"]["Function"]["Layers"]
-    path = [str(built / layer["Ref"] / "python") for layer in layers]
+    ours = [layer["Ref"] for layer in layers if "Ref" in layer]  # not one that a parameter names
+    path = [str(built / name / "python") for name in ours]
     module = function["Handler"].rpartition(".")[0]
     done = subprocess.run(
         [sys.executable, "-S", "-c", IMPORTS.format(module=module)],

@@ -77,7 +77,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plimsoll(installation: Path, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-S", "-c", PLIMSOLL, *words],
-        env={"PYTHONPATH": str(installation), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(cwd)},
+        env={"PYTHONPATH": str(installation), "HOME": str(cwd)},
         cwd=cwd,
         capture_output=True,
         text=True,

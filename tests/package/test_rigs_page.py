@@ -11,7 +11,7 @@ from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.registry import RIGS, rig_of
 from plimsoll_testbed.scenario.capabilities import RIGS as CAPABILITIES
 from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.scenario.scenario import FAULT_FIELDS
+from plimsoll_testbed.scenario.faults import FAULTS
 
 ROOT = Checkout.find().root
 PAGE = (ROOT / "docs" / "rigs.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_every_rig_has_a_column_and_no_other_but_aws():
 @pytest.mark.parametrize("rig", RIGS)
 def test_the_faults_that_a_rig_cannot_play_are_those_its_capabilities_lack(rig):
     said = set(CODE.findall(ROWS["faults it cannot play"][rig]))
-    assert said == set(FAULT_FIELDS) - CAPABILITIES[rig].faults
+    assert said == set(FAULTS) - CAPABILITIES[rig].faults
 
 
 @pytest.mark.parametrize("rig", RIGS)

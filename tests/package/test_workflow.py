@@ -1,7 +1,8 @@
-"""The workflow on GitHub: it does what `.ci/run` does, and runs nothing that can change under it."""
+"""The workflow on GitHub: it runs what a developer can run, and nothing that can change under it."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -31,7 +32,8 @@ def steps() -> list[dict[str, Any]]:
 
 
 def test_it_runs_what_a_developer_runs_and_nothing_else():
-    assert [step["run"] for step in steps() if "run" in step] == [".ci/run"]
+    runs = [step["run"] for step in steps() if "run" in step]
+    assert runs == ["make audit", ".ci/run", "make sbom"]
     assert (ROOT / ".ci/run").stat().st_mode & 0o100, ".ci/run cannot be run"
 
 
@@ -68,3 +70,25 @@ def test_the_files_that_it_names_exist():
         for patterns in re.findall(r"hashFiles\((.*?)\)", str(step)):
             for pattern in re.findall(r"'([^']+)'", patterns):
                 assert list(ROOT.glob(pattern)), pattern
+
+
+def test_everything_that_is_locked_is_kept_up_to_date_and_looked_up():
+    """The bot finds the locks by patterns, the audit by those of make; LocalStack's is held back."""
+    held_back = {"infra/local/localstack/localstack.lock", "infra/local/controlplane/go.lock"}
+    locks = {
+        str(path.relative_to(ROOT))
+        for pattern in ("requirements.lock", "layers/*/requirements.txt", "infra/local/**/*.lock")
+        for path in ROOT.glob(pattern)
+    }
+    bot = json.loads((ROOT / "renovate.json").read_text(encoding="utf-8"))
+    patterns = [p.strip("/") for p in bot["pip-compile"]["managerFilePatterns"]]
+    assert {lock for lock in locks if any(re.search(p, lock) for p in patterns)} == locks
+    listed = re.search(r"^LOCKS +:= (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert listed
+    names = re.sub(r"\$\(wildcard (.*?)\)", r"\1", listed[1]).split()
+    audited = {str(path.relative_to(ROOT)) for name in names for path in ROOT.glob(name)}
+    assert audited == locks - held_back
+    for lock in locks - held_back:
+        head = (ROOT / lock).read_text(encoding="utf-8")[:400]
+        assert f"-o {lock}" in head, "the bot makes a lock anew by the command in its head"
+        assert "--generate-hashes" in head

@@ -1,0 +1,61 @@
+"""How a cluster's policy is given on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, Literal, override
+
+import click
+
+from plimsoll.domain.interruptions import URGENCY
+from plimsoll.domain.policy import Policy, Response
+
+
+class _Hourly(click.ParamType[int | Literal["default"]]):
+    """A number of nodes, or the word default."""
+
+    name = "number"
+
+    @override
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | Literal["default"]:
+        if value == "default":
+            return "default"
+        if not (value.isascii() and value.isdecimal() and len(value) <= 6):  # noqa: PLR2004 - enough
+            self.fail(f"{value!r} is neither a whole number nor default", param, ctx)
+        return int(value)
+
+
+HOURLY: Final = _Hourly()
+
+
+def listed(words: Iterable[str]) -> str:
+    """Return words with commas between them."""
+    return ", ".join(words)
+
+
+def changed(
+    policy: Policy, responses: Sequence[str], nodes_per_hour: int | Literal["default"] | None
+) -> Policy:
+    """Return a policy with what was given.
+
+    Raises:
+        UsageError: a kind or a response is not known.
+    """
+    on = dict(policy.on)
+    for given in responses:
+        kind, _, response = given.partition("=")
+        if kind not in URGENCY or response not in list(Response):
+            raise click.UsageError(
+                f"--on {given}: write KIND=RESPONSE, with one of {listed(URGENCY)}, "
+                f"and one of {listed(Response)}"
+            )
+        on[kind] = Response(response)
+    hourly = policy.nodes_per_hour if nodes_per_hour is None else nodes_per_hour
+    return replace(
+        policy,
+        on=tuple(sorted((k, r) for k, r in on.items() if r is not Response.MOVE)),
+        nodes_per_hour=None if hourly == "default" else hourly,
+    )

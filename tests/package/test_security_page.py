@@ -1,0 +1,28 @@
+"""`docs/security.md` maps rights to tests; each test that it names is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (?!right \||who writes \|)(.+) \|$", PAGE, re.MULTILINE)
+
+
+def test_every_row_names_a_test_that_exists():
+    assert len(ROWS) > 15
+    for row in ROWS:
+        cells = row.split(" | ")
+        assert len(cells) == 4, row
+        named = re.fullmatch(r"`(tests/.+\.py)::(test_\w+)`", cells[3])
+        assert named is not None, row
+        tree = ast.parse((ROOT / named[1]).read_text(encoding="utf-8"))
+        functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert named[2] in functions, f"{named[1]} has no {named[2]}"
+
+
+def test_every_right_to_write_has_a_row():
+    rights = {verb for row in ROWS for verb in re.findall(r"^`(\w+)`", row)}
+    assert {"patch", "create", "delete", "update"} <= rights
