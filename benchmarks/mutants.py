@@ -2,8 +2,10 @@
 
 `make mutants COUNT=200 SEED=1` draws places in the domain, the services and the adapters, and at
 each place one of the changes that cosmic-ray knows for it: a condition turned round, a comparison,
-an operator or a number replaced, a loop that never runs, an `except` that catches nothing. Each
-mutant meets the tests that execute its line, the most specific first, up to a minute of them.
+an operator or a number replaced, a loop that never runs, an `except` that catches nothing. First
+all tests run in a copy of the checkout, without a change: only those that pass there take part, and
+coverage says what each executes. Then each mutant meets the tests of its line, the most specific
+first, up to a minute of them.
 
 cosmic-ray is chosen over mutmut 3, which maps functions to tests by itself and is faster, but
 turns no condition round and changes nothing in a decorated function, so in no property.
@@ -22,7 +24,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -35,8 +37,8 @@ from coverage import CoverageData
 
 PRODUCT = Path("layers/core/plimsoll")
 MUTATED = [PRODUCT / "domain", PRODUCT / "services", PRODUCT / "adapters"]
-REPORTS = Path("reports/mutants")
-"""Where `make mutants` writes which test executes which line, and how long each test takes."""
+TESTS = ("unit", "functions", "contract", "storms", "e2e/test_examples.py")
+SLOW = "cluster or long or localstack or emulator"
 CORES = 2
 TEST_SECONDS = 60.0
 """A mutant that outlives this much of the tests on its line has survived."""
@@ -135,12 +137,19 @@ def sample(modules: Sequence[Path], count: int, *, seed: int) -> list[Mutant]:
 
 
 def seconds_by_test(junit: Path) -> dict[str, float]:
+    """Return how long each test took that passed."""
     return {
-        f"{case.attrib['classname'].replace('.', '/')}.py::{case.attrib['name']}": float(
-            case.attrib["time"]
-        )
+        _test_id(case.attrib["classname"], case.attrib["name"]): float(case.attrib["time"])
         for case in ET.parse(junit).iter("testcase")
+        if not len(case)
     }
+
+
+def _test_id(classname: str, name: str) -> str:
+    """Return pytest's name of a test, whose class stands behind the module in JUnit's."""
+    module, _, inner = classname.partition(".Test")
+    path = f"{module.replace('.', '/')}.py"
+    return "::".join([path, *([f"Test{inner}"] if inner else []), name])
 
 
 class Selection:
@@ -164,14 +173,16 @@ class Selection:
         """The tests that execute the mutant's line, those that execute little else first.
 
         A line that only an import executes, such as a default or a constant, is tested by every
-        test of its module.
+        test of its module; where nothing else stands there, by those of the modules that import it.
         """
         by_line = self._data.contexts_by_lineno(self._files[str(mutant.module)])
         executed = max((line for line in by_line if line <= mutant.position[0]), default=0)
-        contexts = set(by_line.get(executed, ())) - {""}
-        contexts = contexts or {test for tests in by_line.values() for test in tests if test}
         tests = sorted(
-            {context.split("|")[0] for context in contexts} & self._seconds.keys(),
+            (
+                self._known(by_line.get(executed, ()))
+                or self._of(mutant.module)
+                or {test for module in self._importers(mutant.module) for test in self._of(module)}
+            ),
             key=lambda test: (self._lines_by_test[test], test),
         )
         chosen, spent = list[str](), 0.0
@@ -180,6 +191,17 @@ class Selection:
                 chosen.append(test)
                 spent += self._seconds[test]
         return chosen or tests[:1]
+
+    def _known(self, contexts: Iterable[str]) -> set[str]:
+        return {context.split("|")[0] for context in contexts} & self._seconds.keys()
+
+    def _of(self, module: Path) -> set[str]:
+        by_line = self._data.contexts_by_lineno(self._files[str(module)])
+        return self._known(context for contexts in by_line.values() for context in contexts)
+
+    def _importers(self, module: Path) -> list[Path]:
+        name = ".".join(module.relative_to(PRODUCT.parent).with_suffix("").parts)
+        return [Path(f) for f in self._files if f"from {name} import" in Path(f).read_text()]
 
 
 class Workspace:
@@ -199,40 +221,48 @@ class Workspace:
             if Path(built).exists():
                 (directory / built).symlink_to(Path(built).resolve())
 
+    def select(self) -> Selection:
+        """Return which tests pass here without a mutant, and what they execute."""
+        self._pytest(
+            *(f"tests/{folder}" for folder in TESTS),
+            *("-n", str(CORES), "--dist", "worksteal", "-m", f"not ({SLOW})"),
+            *("--cov=plimsoll", "--cov-report=", "--cov-context=test", "--junitxml=junit.xml"),
+        )
+        seconds = seconds_by_test(self._directory / "junit.xml")
+        return Selection(self._directory / ".coverage", seconds)
+
     def kills(self, mutant: Mutant, tests: Sequence[str]) -> bool:
         """Whether a test fails, or never ends, with the mutant in place."""
         module, selection = self._directory / mutant.module, self._directory / "selection.txt"
         module.write_text(mutant.code())
         selection.write_text("\n".join(tests))
-        sources = [self._directory / root for root in ("layers/core", "cli", "testbed", ".")]
         try:
-            run = subprocess.run(
-                [
-                    *(Path(".venv/bin/python").absolute(), "-m", "pytest", "-qx", "--tb=no"),
-                    *("-p", "no:xdist", "--hypothesis-seed=0", f"@{selection}"),
-                ],
-                cwd=self._directory,
-                env={
-                    **os.environ,  # noqa: TID251
-                    "PYTHONPATH": os.pathsep.join(map(str, sources)),
-                    "PYTHONDONTWRITEBYTECODE": "1",
-                },
-                capture_output=True,
-                timeout=HANGING_SECONDS,
-                check=False,
-            )
+            return self._pytest("-x", f"@{selection}", timeout=HANGING_SECONDS) != 0
         except subprocess.TimeoutExpired:
             return True
         finally:
             shutil.copy(mutant.module, module)
-        return run.returncode != 0
+
+    def _pytest(self, *arguments: str, timeout: float | None = None) -> int:
+        sources = [self._directory / root for root in ("layers/core", "cli", "testbed", ".")]
+        python = Path(".venv/bin/python").absolute()
+        return subprocess.run(
+            [python, "-m", "pytest", "-q", "--tb=no", "--hypothesis-seed=0", *arguments],
+            cwd=self._directory,
+            env={
+                **os.environ,  # noqa: TID251
+                "PYTHONPATH": os.pathsep.join(map(str, sources)),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        ).returncode
 
 
 def main() -> int:
     """Print what survives; the exit status says whether fewer than `--goal` percent are killed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--coverage", type=Path, default=REPORTS / "coverage")
-    parser.add_argument("--junit", type=Path, default=REPORTS / "junit.xml")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--goal", type=float, default=90, help="percent (default: 90)")
@@ -240,12 +270,13 @@ def main() -> int:
     options = parser.parse_args()
     modules = sorted(module for folder in options.under for module in folder.rglob("*.py"))
     mutants = sample(modules, options.count, seed=options.seed)
-    selection = Selection(options.coverage, seconds_by_test(options.junit))
-    selected = {mutant: selection.tests(mutant) for mutant in mutants}
     with tempfile.TemporaryDirectory() as scratch:
+        workspaces = [Workspace(Path(scratch) / str(core)) for core in range(CORES)]
+        selection = workspaces[0].select()
+        selected = {mutant: selection.tests(mutant) for mutant in mutants}
         free = queue.SimpleQueue[Workspace]()
-        for core in range(CORES):
-            free.put(Workspace(Path(scratch) / str(core)))
+        for workspace in workspaces:
+            free.put(workspace)
 
         def survives(mutant: Mutant) -> bool:
             workspace = free.get()

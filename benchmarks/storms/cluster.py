@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, override
 
@@ -22,9 +22,7 @@ from plimsoll_testbed.measure.node_metrics import NodeMetrics
 from plimsoll_testbed.measure.snapshot import Snapshot
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.cluster.rig_cluster import ControlPlaneRigCluster
-from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.rig import Emulation
-from plimsoll_testbed.rigs.simulated.timeline import Timeline
 from plimsoll_testbed.scenario.drill import Drill
 
 TELL_SECONDS: Final = 5.0
@@ -80,7 +78,7 @@ class Counting:
 class Storm(Emulation):
     """A drill that ends as soon as every node is empty, and judges nothing."""
 
-    def __init__(self, drill: Drill, *, size: str, exits: ExitStack) -> None:
+    def __init__(self, drill: Drill, *, size: str) -> None:
         telling = Telling()
         super().__init__(
             drill,
@@ -90,28 +88,24 @@ class Storm(Emulation):
             responder="plimsoll",
             seed=0,
             listener=telling,
-            exits=exits,
         )
         self._telling = telling
         self._counting = Counting()
 
     def measure(self, log: Path | None) -> Outcome:
         """Play it to its end; `log` is where the functions' log is kept, if anywhere."""
-        with self._step("made the cluster ready"):
-            self._clusters.make_ready()
-        stack, bus = self._set_up()
-        rig_cluster = self._clusters.rig_clusters[CLUSTER]
+        self.prepare()
+        stack, rig_cluster = self._stack, self.rig_clusters[CLUSTER]
         assert isinstance(rig_cluster, ControlPlaneRigCluster)
         open_headroom(rig_cluster)
         watch = self._exits.enter_context(watch_of(rig_cluster))
         memory = self._exits.enter_context(Memory(stack.log.parent))
         self._telling.storming = True
-        with self._time.lock:
-            timeline = self._begin(bus)
-        self._watch(timeline, bus, stack)
+        self.begin()
+        self.watch()
         time.sleep(LAST_CHANGES)
         seen = watch.end()
-        stack.hand_in([CLUSTER], self._measurement)
+        stack.hand_in([CLUSTER], self.measurement)
         assert self._zero is not None
         self._clusters.count_calls(self._zero)
         time.sleep(LAST_LINES)
@@ -119,7 +113,7 @@ class Storm(Emulation):
         if log is not None:
             log.write_text(text)
         with self._time.lock:
-            nodes = list(self._measurement.nodes.values())
+            nodes = list(self.measurement.nodes.values())
         noticed = {node.name: node.noticed for node in nodes if node.noticed is not None}
         done, undone = actions(text)
         return Outcome(
@@ -127,8 +121,8 @@ class Storm(Emulation):
             emptied=emptied(noticed, seen),
             left=left(noticed, seen),
             seen=seen,
-            calls=self._measurement.kubernetes_calls,
-            aws_calls=self._measurement.aws_calls,
+            calls=self.measurement.kubernetes_calls,
+            aws_calls=self.measurement.aws_calls,
             done=done,
             undone=undone,
             memory=memory.peaks(),
@@ -136,14 +130,14 @@ class Storm(Emulation):
         )
 
     @override
-    def _settled(self, timeline: Timeline, bus: Bus) -> bool:
-        return self._counting.done(list(self._measurement.nodes.values()))
+    def _settled(self) -> bool:
+        return self._counting.done(list(self.measurement.nodes.values()))
 
 
 def storm(drill: Drill, *, size: str, log: Path | None) -> Outcome:
     """Return how Plimsoll does."""
-    with ExitStack() as exits:
-        return Storm(drill, size=size, exits=exits).measure(log)
+    with Storm(drill, size=size) as run:
+        return run.measure(log)
 
 
 def watch_of(rig_cluster: ControlPlaneRigCluster) -> AbstractContextManager[Watch]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from datetime import datetime, timedelta
 from typing import override
 
@@ -15,18 +14,14 @@ from benchmarks.storms.functionlog import started
 from benchmarks.storms.scenario import PODS, cordon_drill
 from benchmarks.storms.times import HEADINGS, Times, row, rows
 from plimsoll.adapters.clock import SystemClock
-from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.model.hollow.store import Change
 from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.rig import Emulation
-from plimsoll_testbed.rigs.emulated.stack import Stack
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
-from plimsoll_testbed.rigs.simulated.timeline import Timeline
 from plimsoll_testbed.rigs.warmup import warm_up
 from plimsoll_testbed.scenario.drill import Drill
 
@@ -42,15 +37,15 @@ class Storm(Emulation):
         return self._zero + timedelta(seconds=seconds)
 
     @override
-    def _settled(self, timeline: Timeline, bus: Bus) -> bool:
-        nodes = self._measurement.nodes.values()
+    def _settled(self) -> bool:
+        nodes = self.measurement.nodes.values()
         return bool(nodes) and all(node.cordoned is not None for node in nodes)
 
     @override
-    def _report(self, stack: Stack) -> Report:
+    def report(self, *, settled: bool) -> Report:
         time.sleep(1)  # a function's lines reach the log when it has ended
-        self.log = stack.log.read_text(errors="replace")
-        return super()._report(stack)
+        self.log = self._stack.log.read_text(errors="replace")
+        return super().report(settled=settled)
 
 
 def measure(nodes: int, runs: int) -> Table:
@@ -70,8 +65,7 @@ def measure(nodes: int, runs: int) -> Table:
 
 
 def _storm(drill: Drill) -> Times:
-    with ExitStack() as exits:
-        rig = Storm(drill, responder="plimsoll", seed=0, listener=Quiet(), exits=exits)
+    with Storm(drill, responder="plimsoll", seed=0) as rig:
         report = rig.run()
     return Times.split(
         {row["name"]: rig.moment(row["noticed"]) for row in report["nodes"]},

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from benchmarks.storms.scenario import NOTICE_SECONDS
+from benchmarks.storms.scenario import NOTICE_SECONDS, PODS
 from benchmarks.storms.times import Times
 from benchmarks.storms.watch import Seen
 from benchmarks.storms.workers import Peak
@@ -32,6 +32,12 @@ class Outcome:
     memory: Mapping[str, Peak] = field(default_factory=dict)
     complaints: Sequence[str] = ()
     """What went wrong. It is not judged here, but has to be known."""
+
+    @property
+    def calls_per_pod(self) -> float:
+        """Requests to the Kubernetes API for each pod that left its node; 0 where none left."""
+        moved = self.times.nodes * PODS - self.left
+        return self.calls.total() / moved if moved else 0.0
 
     @property
     def in_time(self) -> Sequence[float]:

@@ -78,6 +78,8 @@ def _cost(runs: Runs) -> Table:
     for method in methods:
         counted = [_spread(c, lambda run: run.calls[method], "{:,.0f}") for c in columns]  # noqa: B023 - used at once
         table.add_row(f"calls to the Kubernetes API: {method}", *counted)
+    per_pod = [_spread(column, lambda run: run.calls_per_pod, "{:.1f}") for column in columns]
+    table.add_row("calls to the Kubernetes API for each pod that left", *per_pod)
     for operation in sorted({name for run in runs.plimsoll for name in run.aws_calls}):
         counted = [_spread(runs.plimsoll, lambda run: run.aws_calls[operation], "{:,.0f}")]  # noqa: B023 - used at once
         table.add_row(f"calls to AWS: {operation}", *counted, "", "")
