@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Self
 
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.transport import Response
+from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
 from plimsoll_testbed.model.hollow.manifests import path_of
 from plimsoll_testbed.model.hollow.state import PodStopped
@@ -97,13 +98,28 @@ class Ground(AbstractContextManager["Ground"]):
         answer = self.call("PATCH", f"/api/v1/nodes/{node}", spec, MERGE)
         assert answer.status == 200, answer.body
 
+    def lose(self, node: str) -> None:
+        """Let the instance of a node be gone, and its Node be not Ready."""
+        path = f"/api/v1/nodes/{node}"
+        down = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        self.plane.vanish(node)
+
+        def stays_down() -> bool:
+            self.call("PATCH", f"{path}/status", down, MERGE)
+            time.sleep(0.5)  # KWOK may be about to say that it is Ready
+            return not is_ready(self.get(path))
+
+        self.until(stays_down)
+
     def until[T](self, look: Callable[[], T], seconds: float = PATIENCE) -> T:
-        """Wait until something is so, and return it."""
+        """Wait until something is so, and return it; an API server that is late is asked again."""
         end = time.monotonic() + seconds
-        while not (found := look()):
+        while True:
+            with suppress(Temporary):
+                if found := look():
+                    return found
             assert time.monotonic() < end, f"not so after {seconds:.0f} s: {self.pods()}"
             time.sleep(0.05)
-        return found
 
     def _stopped(self, stopped: PodStopped) -> None:
         if stopped.pod["metadata"]["namespace"] == self.name:

@@ -17,7 +17,8 @@ PATIENCE = 30.0
 
 def install(plane: ControlPlane) -> None:
     """Apply everything, in its order, and return when it holds."""
-    installation.install(plane.transport(), CLUSTER)
+    for folder in (CLUSTER, CLUSTER / "deletions"):
+        installation.install(plane.transport(), folder)
     until(lambda: "'plimsoll-lease'" in message_of(a_lease(plane, "somebody-elses")))
 
 

@@ -85,7 +85,7 @@ class TestBehindATerminal:
     @pytest.fixture(autouse=True)
     def cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         """A cache of its own, so that nobody's running control plane is met."""
-        programs = binaries.find(NEWEST).kwok.parent
+        programs = binaries.find(NEWEST)["kwok"].parent
         monkeypatch.setenv("PLIMSOLL_CONTROL_PLANE", str(programs))
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         yield tmp_path

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +22,11 @@ import pytest
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
-from plimsoll.adapters.kubernetes.probe import KubernetesProbe
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Conflict, Temporary
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll_cli.checks.probe import KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import install, until
@@ -49,16 +49,8 @@ class Queues:
     inner: Transport
     used: set[tuple[str, str]] = field(default_factory=set)
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
-        answer = self.inner.call(method, path, query=query, body=body, content_type=content_type)
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        answer = self.inner.call(method, path, **request)
         schema, level = (
             answer.headers[f"x-kubernetes-pf-{what}-uid"]
             for what in ("flowschema", "prioritylevel")

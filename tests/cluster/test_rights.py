@@ -15,13 +15,13 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.kubernetes.client import PLAYED, ClientTransport
-from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.doctor.facts import Queue, TrialResult
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RELEASED
+from plimsoll.domain.names import DELETION_COST, IGNORE, INTERRUPTION, RELEASED
+from plimsoll_cli.checks.facts import Queue, TrialResult
+from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, message_of, until
@@ -91,21 +91,9 @@ def ours(
     return guarded.transport("plimsoll") if "own" in request.param else all_rights
 
 
-class Fixed:
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def get(self) -> str:
-        return self._token
-
-    def forget(self) -> None:
-        pass
-
-
 def as_member(plane: ControlPlane, user: str = "admin") -> ClientTransport:
     """Somebody, an administrator or not, who comes as one of our group."""
-    token = Fixed(plane.token(user))
-    return ClientTransport(plane.url, ca=plane.ca, token=token, as_group=GROUP)
+    return plane.access(user).transport(as_group=GROUP)
 
 
 WORKLOADS = {"deployments": "web", "statefulsets": "db", "replicasets": "alone"}
@@ -147,6 +135,13 @@ def marks(kind: str, **pairs: str | None) -> Json:
 # Nodes
 
 
+OUT_OF_SERVICE = {
+    "key": "node.kubernetes.io/out-of-service",
+    "value": "nodeshutdown",
+    "effect": "NoExecute",
+}
+
+
 def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: str) -> Json:
     return {"key": key, "value": value, "effect": effect, **more}
 
@@ -166,6 +161,19 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
             "the taint theirs",
             {"spec": {"taints": [taint("theirs", timeAdded="2026-01-01T00:00:00Z")]}},
         ),
+        (
+            "the taint plimsoll.dev/interruption to NoExecute",
+            {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION, effect="NoExecute")]}},
+        ),
+        (
+            "the taint plimsoll.dev/x to PreferNoSchedule",
+            {"spec": {"taints": [taint("theirs"), taint("plimsoll.dev/x")]}},
+        ),
+        (
+            "the taint node.kubernetes.io/out-of-service to NoExecute on a Node that is Ready",
+            {"spec": {"taints": [taint("theirs"), OUT_OF_SERVICE]}},
+        ),
+        ("metadata.managedFields", {"metadata": {"managedFields": [{}]}}),
         ("the label theirs", marks("labels", theirs="2")),
         (
             "the label kubernetes.io/hostname",
@@ -183,6 +191,10 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
         "new taint",
         "taint that only ends like ours",
         "taint made older",
+        "our taint that evicts",
+        "our taint that only advises",
+        "out of service though Ready",
+        "managed fields emptied",
         "label",
         "well-known label",
         "label that only ends like ours",
@@ -205,23 +217,27 @@ def test_of_a_node_what_is_not_ours_is_refused(
     [
         {"spec": {"unschedulable": True}},
         {"spec": {"taints": [taint("theirs"), taint(INTERRUPTION, effect="NoSchedule")]}},
-        {
-            "spec": {
-                "taints": [
-                    taint("node.kubernetes.io/out-of-service", "nodeshutdown", "NoExecute"),
-                    taint("theirs"),
-                ]
-            }
-        },
         {"metadata": {"annotations": {INTERRUPTION: "{}"}}},
         {"metadata": {"labels": {"spread.plimsoll.dev/2": "spot-1"}}},
         {"metadata": {"labels": {"plimsoll.dev/x": "1"}}},
     ],
-    ids=["cordon", "our taint", "out of service", "record", "spread group", "our label"],
+    ids=["cordon", "our taint", "record", "spread group", "our label"],
 )
 def test_of_a_node_our_fields_pass(shop: Ground, ours: Transport, body: Json):
     answer = patch(ours, node_of(shop), body, dryRun="All")
     assert answer.status == 200, answer.body
+
+
+def test_a_node_that_is_not_ready_may_be_taken_out_of_service(shop: Ground, ours: Transport):
+    (dead,) = shop.nodes("dead")
+    path = f"/api/v1/nodes/{dead}"
+    shop.lose(dead)
+    for effect, status in (("NoExecute", 200), ("NoSchedule", 403)):
+        there = shop.get(path)["spec"].get("taints", [])
+        taints = {"spec": {"taints": [*there, OUT_OF_SERVICE | {"effect": effect}]}}
+        answer = patch(ours, path, taints, dryRun="All")
+        assert answer.status == status, message_of(answer)
+    shop.api.call("DELETE", path)
 
 
 # Pods
@@ -237,6 +253,7 @@ def test_of_a_node_our_fields_pass(shop: Ground, ours: Transport, body: Json):
         ("metadata.ownerReferences", {"metadata": {"ownerReferences": None}}),
         ("the annotation theirs", marks("annotations", theirs="2")),
         ("metadata.finalizers", {"metadata": {"finalizers": ["a.b/c"]}}),
+        ("metadata.managedFields", {"metadata": {"managedFields": [{}]}}),
     ],
     ids=[
         "deadline",
@@ -246,6 +263,7 @@ def test_of_a_node_our_fields_pass(shop: Ground, ours: Transport, body: Json):
         "no owner",
         "annotation",
         "finalizer",
+        "managed fields emptied",
     ],
 )
 def test_of_a_pod_what_is_not_ours_is_refused(
@@ -311,6 +329,36 @@ def test_a_released_pod_gets_no_other_owner(shop: Ground, ours: Transport, chang
     assert answer.status in {403, 422}, answer.body
     if answer.status == 403:
         assert "metadata.ownerReferences" in message_of(answer)
+
+
+def test_no_pod_of_an_excluded_namespace_is_changed(shop: Ground, ours: Transport):
+    namespace = f"/api/v1/namespaces/{shop.name}"
+    assert patch(shop.api, namespace, marks("labels", **{IGNORE: "true"})).status == 200
+    try:
+        until(lambda: patch(ours, pod_of(shop), release_of(shop), dryRun="All").status == 403)
+        answer = patch(ours, pod_of(shop), release_of(shop), dryRun="All")
+        assert "the namespace bears plimsoll.dev/ignore" in message_of(answer)
+    finally:
+        assert patch(shop.api, namespace, marks("labels", **{IGNORE: None})).status == 200
+    until(lambda: patch(ours, pod_of(shop), release_of(shop), dryRun="All").status == 200)
+
+
+def test_without_the_overlay_pods_are_evicted_and_not_deleted(shop: Ground, guarded: ControlPlane):
+    api = guarded.transport("plimsoll")
+    path = pod_of(shop)
+    uid = shop.get(path)["metadata"]["uid"]
+    options = {"preconditions": {"uid": uid}, "dryRun": ["All"]}
+    eviction = {"metadata": {"name": path.rpartition("/")[2]}, "deleteOptions": options}
+    overlay = f"{BINDINGS}/plimsoll-deletions"
+    assert guarded.transport().call("DELETE", overlay).status == 200
+    try:
+        until(lambda: api.call("DELETE", path, body=options).status == 403)
+        assert "cannot delete resource" in message_of(api.call("DELETE", path, body=options))
+        assert api.call("POST", f"{path}/eviction", body=eviction).status == 201
+        assert patch(api, path, release_of(shop), dryRun="All").status == 200
+    finally:
+        install(guarded)
+    until(lambda: api.call("DELETE", path, body=options).status == 200)
 
 
 @pytest.mark.parametrize("key", [DELETION_COST, "plimsoll.dev/x"])

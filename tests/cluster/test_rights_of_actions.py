@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import pytest
@@ -24,16 +24,20 @@ from plimsoll.domain.actions import (
     Evict,
     ForceDelete,
     Grow,
+    Heartbeat,
+    LabelNode,
     OutOfService,
     Record,
     Release,
+    SetDeletionCost,
     TerminateInstance,
     Uncordon,
     UndoRelease,
 )
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SPREAD_PREFIX
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
@@ -86,19 +90,8 @@ class Situation:
     def named(self, name: str) -> Pod:
         return next(p for p in self.observed().pods if p.name == name)
 
-    def interruption(self, *hooks: str) -> Interruption:
+    def interruption(self) -> Interruption:
         notices = [NoticeRecord(kind="spot-interruption", time=datetime.now(UTC), id="event")]
-        notices += [
-            NoticeRecord(
-                kind="lifecycle-terminate",
-                time=datetime.now(UTC),
-                id=hook,
-                group="base",
-                hook=hook,
-                token="token",
-            )
-            for hook in hooks
-        ]
         return Interruption(
             instance=self.node.instance or "",
             launched=None,
@@ -113,7 +106,7 @@ class Situation:
 
         def attempt() -> Outcome | None:
             plan = Plan(steps=(Step(action=action(), nodes=frozenset()),))
-            (outcome,) = executor.carry_out(plan, between=lambda: None)
+            (outcome,) = executor.carry_out(plan)
             return None if isinstance(outcome.error, Conflict) else outcome
 
         outcome = self.ground.until(attempt)
@@ -168,6 +161,26 @@ def uncordon(scene: Situation) -> tuple[Make, Look]:
     return action, lambda: not scene.node.unschedulable and scene.node.interruption is None
 
 
+def label(scene: Situation) -> tuple[Make, Look]:
+    def action() -> Action:
+        return LabelNode(node=scene.node, labels={f"{SPREAD_PREFIX}1": "spot-1"}, reason=WHY)
+
+    return (
+        action,
+        lambda: scene.stored_node()["metadata"]["labels"].get(f"{SPREAD_PREFIX}1") == "spot-1",
+    )
+
+
+def set_deletion_cost(scene: Situation) -> tuple[Make, Look]:
+    scene.run_web()
+    name = scene.pod.name
+
+    def action() -> Action:
+        return SetDeletionCost(pod=scene.named(name), cost="1000", reason=WHY)
+
+    return action, lambda: scene.named(name).annotations.get(DELETION_COST) == "1000"
+
+
 def record(scene: Situation) -> tuple[Make, Look]:
     def action() -> Action:
         return Record(node=scene.node, interruption=scene.interruption(), reason=WHY)
@@ -176,17 +189,35 @@ def record(scene: Situation) -> tuple[Make, Look]:
 
 
 def out_of_service(scene: Situation) -> tuple[Make, Look]:
+    scene.ground.lose(scene.node.name)
+
     def action() -> Action:
         return OutOfService(node=scene.node, reason=WHY)
 
     return action, lambda: OUT_OF_SERVICE in scene.node.taints
 
 
-def complete(scene: Situation) -> tuple[Make, Look]:
-    interrupted = scene.interruption("hook")
+HOOK = LifecycleHook(
+    group="base", name="hook", timeout=timedelta(minutes=5), longest=timedelta(hours=8), ours=True
+)
+
+
+def heartbeat(scene: Situation) -> tuple[Make, Look]:
+    interrupted = scene.interruption()
 
     def action() -> Action:
-        return CompleteLifecycle(node=scene.node, interruption=interrupted, reason=WHY)
+        return Heartbeat(node=scene.node, interruption=interrupted, hooks=(HOOK,), reason=WHY)
+
+    return action, lambda: bool(scene.aws.beaten) and scene.node.interruption == interrupted
+
+
+def complete(scene: Situation) -> tuple[Make, Look]:
+    interrupted = scene.interruption()
+
+    def action() -> Action:
+        return CompleteLifecycle(
+            node=scene.node, interruption=interrupted, hooks=(HOOK,), reason=WHY
+        )
 
     return action, lambda: bool(scene.aws.completed) and scene.node.interruption == interrupted
 
@@ -214,11 +245,9 @@ def release(scene: Situation) -> tuple[Make, Look]:
     before = scene.pod
 
     def action() -> Action:
-        web = scene.workload()
         return Release(
             pod=scene.named(before.name),
-            owner=web.ref,
-            owner_uid=web.uid,
+            replica_set=scene.observed().current[scene.workload().ref],
             interruption="i-1@noon",
             reason=WHY,
         )
@@ -266,8 +295,11 @@ def force_delete(scene: Situation) -> tuple[Make, Look]:
 SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     Cordon: cordon,
     Uncordon: uncordon,
+    LabelNode: label,
+    SetDeletionCost: set_deletion_cost,
     Record: record,
     OutOfService: out_of_service,
+    Heartbeat: heartbeat,
     CompleteLifecycle: complete,
     TerminateInstance: terminate,
     Grow: grow,

@@ -15,12 +15,12 @@ from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
-from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 
@@ -143,23 +143,15 @@ class Recorder:
     at: dict[str, Response] = field(default_factory=dict)
     """What to answer at a path, always."""
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
-        self.asked.append((method, path, dict(query or {}), body))
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        self.asked.append((method, path, dict(request.get("query") or {}), request.get("body")))
         answer = self.instead.pop(0) if self.instead else self.at.get(path)
         if answer is not None:
             return answer
         refused = self.rights.refuse(method, path)
         if refused is not None:
             return refused
-        return self.inner.call(method, path, query=query, body=body, content_type=content_type)
+        return self.inner.call(method, path, **request)
 
 
 @dataclass
@@ -220,19 +212,6 @@ def hollow() -> HollowCluster:
     return HollowCluster(now=T0)
 
 
-class FixedToken:
-    """The one token that a hollow server takes."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def get(self) -> str:
-        return self._token
-
-    def forget(self) -> None:
-        pass
-
-
 @pytest.fixture(params=["in process", "over HTTP"])
 def rig(
     request: pytest.FixtureRequest, hollow: HollowCluster, workers: ThreadWorkers
@@ -249,7 +228,7 @@ def rig(
                 return clock.now()
 
             server = opened.enter_context(HollowServer(hollow, now=now))
-            transport = ClientTransport(server.url, token=FixedToken(server.token))
+            transport = Access(url=server.url, token=server.token).transport()
         wire = Recorder(transport)
         api = KubernetesCluster(wire, "shop", clock, workers=workers, warn=warnings.append)
         yield ContractRig(api, hollow, wire, clock, warnings)

@@ -86,7 +86,7 @@ def grants() -> list[Grant]:
             document["metadata"].get("namespace"),
             frozenset(rule.get("resourceNames", ())),
         )
-        for document in documents()
+        for document in documents("**/rbac.yaml")
         if document["kind"] in {"ClusterRole", "Role"}
         for rule in document["rules"]
         for group in rule["apiGroups"]

@@ -13,15 +13,18 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.canary_bus import EventBus
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.eks_access import EksAccessEntries
-from plimsoll.adapters.nodegroups.group_settings import AwsGroupSettings
-from plimsoll.adapters.quotas import CODE, AwsQuotas
-from plimsoll.adapters.stack import describe, roles
-from plimsoll.domain.doctor.facts import Quota
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
+from plimsoll_cli.checks.account import (
+    CODE,
+    group_settings,
+    on_demand_quota,
+    send_canary,
+    unknown_roles,
+)
+from plimsoll_cli.checks.facts import Quota
+from plimsoll_cli.stack import describe, roles
 from tests.support.builders import a_group
 
 ACCOUNT = "123456789012"
@@ -57,7 +60,7 @@ def test_a_canary_on_the_bus_is_one_that_we_can_read(aws: Aws):
     events.put_targets(
         Rule="canaries", Targets=[{"Id": "notices", "Arn": arn["Attributes"]["QueueArn"]}]
     )
-    EventBus(aws).send("ask-1")
+    send_canary(aws, "ask-1")
     (message,) = sqs.receive_message(QueueUrl=queue)["Messages"]
     event = {
         "account": ACCOUNT,
@@ -74,10 +77,10 @@ def test_a_canary_that_the_bus_does_not_take_is_refused(aws: Aws):
     with Stubber(aws.events) as stub:
         stub.add_response("put_events", answer)
         with pytest.raises(Refused, match="NotToday: no"):
-            EventBus(aws).send("ask-1")
+            send_canary(aws, "ask-1")
 
 
-def test_the_marks_of_auto_scaling_groups_are_their_tags_and_suspended_processes(aws: Aws):
+def test_of_auto_scaling_groups_it_is_read_which_processes_are_suspended(aws: Aws):
     client = boto3.client("autoscaling")
     client.create_launch_configuration(
         LaunchConfigurationName="it", ImageId="ami-12c6146b", InstanceType="m5.large"
@@ -88,13 +91,11 @@ def test_the_marks_of_auto_scaling_groups_are_their_tags_and_suspended_processes
         MinSize=0,
         MaxSize=1,
         AvailabilityZones=["us-east-1a"],
-        Tags=[{"Key": "team", "Value": "web", "PropagateAtLaunch": False}],
     )
     client.suspend_processes(AutoScalingGroupName="base", ScalingProcesses=["Launch"])
     groups = [a_group("base"), a_group("managed", kind="eks-nodegroup"), a_group("gone")]
-    found = AwsGroupSettings(aws, SystemClock()).read(groups)
+    found = group_settings(aws, SystemClock(), groups)
     assert set(found) == {"base"}
-    assert found["base"].tags["team"] == "web"
     assert found["base"].suspended == {"Launch"}
 
 
@@ -120,14 +121,14 @@ def test_the_quota_counts_vcpus_of_on_demand_instances_of_the_standard_families(
             {"ServiceCode": "ec2", "QuotaCode": CODE},
         )
         ec2.add_response("describe_instances", {"Reservations": [{"Instances": running}]})
-        assert AwsQuotas(aws).on_demand() == Quota(limit=64, used=2 + 4 + 2)
+        assert on_demand_quota(aws) == Quota(limit=64, used=2 + 4 + 2)
 
 
 def test_a_quota_that_may_not_be_read_is_refused_by_name(aws: Aws):
     with Stubber(aws.servicequotas) as quotas:
         quotas.add_client_error("get_service_quota", "AccessDeniedException", "no")
         with pytest.raises(Refused, match="GetServiceQuota"):
-            AwsQuotas(aws).on_demand()
+            on_demand_quota(aws)
 
 
 def test_the_roles_of_a_stack_are_those_of_its_functions(aws: Aws):
@@ -142,7 +143,7 @@ def test_the_roles_of_a_stack_are_those_of_its_functions(aws: Aws):
         known = {"accessEntry": {"kubernetesGroups": ["plimsoll"]}}
         eks.add_response("describe_access_entry", known)
         eks.add_client_error("describe_access_entry", "ResourceNotFoundException", "none")
-        found = EksAccessEntries(aws, aws, "plimsoll", "harbor").strangers()
+        found = unknown_roles(aws, aws, "plimsoll", "harbor")
     assert found == [f"{prefix}/the-SweepRole"]
 
 
@@ -155,12 +156,12 @@ def test_a_role_in_another_group_is_a_stranger(aws: Aws):
         for _ in range(2):
             entry = {"accessEntry": {"kubernetesGroups": ["viewers"]}}
             eks.add_response("describe_access_entry", entry)
-        assert len(EksAccessEntries(aws, aws, "plimsoll", "harbor").strangers()) == 2
+        assert len(unknown_roles(aws, aws, "plimsoll", "harbor")) == 2
 
 
 def test_a_cluster_that_is_not_there_is_not_a_cluster_of_strangers(aws: Aws):
     with pytest.raises(NotFound, match="nowhere"):
-        EksAccessEntries(aws, aws, "plimsoll", "nowhere").strangers()
+        unknown_roles(aws, aws, "plimsoll", "nowhere")
 
 
 def test_a_cluster_without_access_entries_is_sent_to_its_config_map(aws: Aws):
@@ -168,7 +169,7 @@ def test_a_cluster_without_access_entries_is_sent_to_its_config_map(aws: Aws):
     with Stubber(aws.eks) as eks:
         eks.add_response("describe_cluster", {"cluster": config})
         with pytest.raises(Refused, match="aws-auth"):
-            EksAccessEntries(aws, aws, "plimsoll", "harbor").strangers()
+            unknown_roles(aws, aws, "plimsoll", "harbor")
 
 
 def test_a_stack_that_is_not_there_has_no_roles(aws: Aws):

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.ec2 import Ec2Instances
-from plimsoll.domain.errors import Refused, Throttled
+from plimsoll.domain.errors import NotFound, Refused, Throttled
 from plimsoll.domain.notices import HealthScheduledChange, SpotInterruption, StateChange
 
 from .conftest import REGION, Answers, FakeClock, refused
@@ -227,11 +227,16 @@ def test_a_scheduled_event_that_is_over_says_so_under_its_name(
 
 @pytest.mark.parametrize(
     ("code", "error"),
-    [("RequestLimitExceeded", Throttled), ("UnauthorizedOperation", Refused)],
+    [
+        ("RequestLimitExceeded", Throttled),
+        ("UnauthorizedOperation", Refused),
+        ("InvalidInstanceID.NotFound", NotFound),  # and names none of those asked for
+    ],
 )
 def test_a_refusal_is_named_for_what_comes_next(
     moto_aws: Aws, ec2: Ec2Instances, code: str, error: type[Exception]
 ) -> None:
-    Answers(moto_aws, "ec2", "DescribeInstances", refused(code))
+    named = "i-0123456789abcdef1" if "Invalid" in code else UNKNOWN
+    Answers(moto_aws, "ec2", "DescribeInstances", refused(code, f"no {named}"))
     with pytest.raises(error, match="describe instances"):
         ec2.describe([UNKNOWN])

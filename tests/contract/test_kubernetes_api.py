@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -308,7 +309,7 @@ def test_a_node_that_changed_since_it_was_read_is_a_conflict(
 
 def test_release_takes_off_what_cordon_put_on(shop: ContractRig) -> None:
     before = node(shop)
-    shop.api.cordon(before, INTERRUPTION)
+    shop.api.cordon(before, replace(INTERRUPTION, cordoned=T0))
     shop.wait(5)
     shop.api.uncordon(node(shop))
     shop.wait(5)
@@ -344,9 +345,8 @@ def test_a_node_that_is_gone_is_not_found(shop: ContractRig) -> None:
 
 def release_one(shop: ContractRig) -> Pod:
     """Release a pod of web and return it as it was before."""
-    web = shop.api.observe().workload[WEB]
     pod = pods(shop)[0]
-    shop.api.release(pod, WEB, web.uid, "i-1@noon")
+    shop.api.release(pod, shop.api.observe().current[WEB], "i-1@noon")
     return pod
 
 
@@ -375,10 +375,29 @@ def test_an_undone_release_leaves_the_pods_there_were(shop: ContractRig) -> None
     assert not any(names.RELEASED in p.annotations for p in found)
 
 
+def test_where_owners_may_not_be_changed_the_label_alone_is_taken_off_and_put_back(
+    shop: ContractRig,
+) -> None:
+    message = (
+        'pods "web" is forbidden: cannot set an ownerRef on a resource you can\'t delete: , <nil>'
+    )
+    pod, made = pods(shop)[0], shop.api.observe().current[WEB]
+    shop.wire.instead = [Response(status=403, body={"message": message})]
+    shop.api.release(pod, made, "i-1@noon")
+    (released,) = (p for p in shop.api.observe().of_workload[WEB] if p.released)
+    assert (released.uid, released.serving) == (pod.uid, True)
+    shop.api.undo_release(replace(released, owner=None), made)
+
+    patches = [body for verb, _, _, body in shop.wire.asked if verb == "PATCH"]
+    assert ["ownerReferences" in str(body) for body in patches] == [True, False, False]
+    (back,) = (p for p in pods(shop) if p.uid == pod.uid)
+    assert (back.labels, back.annotations) == (pod.labels, pod.annotations)
+
+
 def test_a_pod_that_changed_since_it_was_read_is_not_released(shop: ContractRig) -> None:
     old = release_one(shop)
     with pytest.raises(Conflict):
-        shop.api.release(old, WEB, "uid", "i-1@noon")
+        shop.api.release(old, shop.api.observe().current[WEB], "i-1@noon")
 
 
 def test_a_pod_of_the_same_name_is_not_touched_for_another(shop: ContractRig) -> None:
@@ -390,7 +409,7 @@ def test_a_pod_of_the_same_name_is_not_touched_for_another(shop: ContractRig) ->
     (new,) = pods(shop, "db")
     assert new.name == old.name
     with pytest.raises((Conflict, NotFound)):
-        shop.api.release(old, WEB, "uid", "i-1@noon")
+        shop.api.release(old, shop.api.observe().current[WEB], "i-1@noon")
     for verb in (shop.api.evict, shop.api.delete):
         with pytest.raises(Conflict):
             verb(old)

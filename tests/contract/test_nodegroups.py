@@ -13,14 +13,17 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
 from plimsoll.adapters.nodegroups.account import KEPT, Account
+from plimsoll.adapters.nodegroups.asg import hooks_of
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.quantities import Resources
 
 from .conftest import REGION, T0, Answers, FakeClock, refused
 
 OWNED = "kubernetes.io/cluster/shop"
+OPTED_IN = {OWNED: "owned", "plimsoll.dev/grow": "true"}
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 GIB = 2**30
 
@@ -62,7 +65,7 @@ def asg(aws: Aws, name: str = "web", tags: Mapping[str, str] | None = None, **mo
         "AvailabilityZones": [f"{REGION}a", f"{REGION}b"],
         "Tags": [
             {"Key": key, "Value": value, "PropagateAtLaunch": True}
-            for key, value in ({OWNED: "owned"} if tags is None else tags).items()
+            for key, value in (OPTED_IN if tags is None else tags).items()
         ],
     } | more
     if not {"LaunchTemplate", "MixedInstancesPolicy"} & set(more):
@@ -370,8 +373,8 @@ def test_what_was_launched_is_promised_and_no_more(moto_aws: Aws, groups: AwsNod
         (launched(), Refused),
         (refused("Throttling"), Throttled),
         (refused("LimitExceeded"), Refused),
-        (refused("IdempotentParameterMismatch"), Refused),
         (refused("ResourceContention", status=409), Conflict),
+        (refused("IdempotentCallInProgress", status=409), Conflict),
         (refused("InternalFailure", status=500), Temporary),
     ],
 )
@@ -395,25 +398,29 @@ def test_an_endpoint_that_knows_no_launches_is_asked_once(
     assert (desired(moto_aws), asked.calls) == (2, 1)
 
 
-def test_a_group_that_cannot_launch_this_way_is_raised(
-    moto_aws: Aws, groups: AwsNodeGroups
+@pytest.mark.parametrize("code", ["ValidationError", "IdempotentParameterMismatch"])
+def test_a_group_that_cannot_launch_this_way_or_not_with_this_token_is_raised(
+    moto_aws: Aws, groups: AwsNodeGroups, code: str
 ) -> None:
     asg(moto_aws)
-    asked = Answers(moto_aws, "autoscaling", "LaunchInstances", refused("ValidationError"))
+    asked = Answers(moto_aws, "autoscaling", "LaunchInstances", refused(code))
     for token in ("one", "two"):
         groups.grow(the_group(groups), 1, None, token)
     assert (desired(moto_aws), asked.calls) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    "answer", [refused("AccessDenied"), launched(errors=("UnauthorizedOperation",))]
+)
 def test_a_missing_right_to_launch_costs_no_capacity_and_is_told(
-    moto_aws: Aws, groups: AwsNodeGroups, warnings: list[str]
+    moto_aws: Aws, groups: AwsNodeGroups, warnings: list[str], answer: dict[str, Any]
 ) -> None:
     asg(moto_aws)
-    Answers(moto_aws, "autoscaling", "LaunchInstances", refused("AccessDenied"))
+    Answers(moto_aws, "autoscaling", "LaunchInstances", answer)
     assert groups.grow(the_group(groups), 2, None, "token") == 2
     assert desired(moto_aws) == 2
     assert len(warnings) == 1
-    assert "LaunchInstances" in warnings[0]
+    assert "The desired capacity is raised instead" in warnings[0]
 
 
 def raised(moto_aws: Aws, groups: AwsNodeGroups, **more: Any) -> NodeGroup:
@@ -576,39 +583,113 @@ def test_what_eks_refuses_is_named_for_what_comes_next(
 # Lifecycle actions
 
 
-@pytest.mark.parametrize("token", ["71514b9d-6a40-4b26-8523-05e7ee35fa40", None])
-def test_a_lifecycle_action_is_completed_by_token_or_by_instance(
-    moto_aws: Aws, groups: AwsNodeGroups, token: str | None
+def running(aws: Aws, tags: Mapping[str, str] | None = None) -> str:
+    """Make a group with one instance, whose id is returned."""
+    asg(aws, tags=tags, DesiredCapacity=1)
+    (instance,) = aws.autoscaling.describe_auto_scaling_instances()["AutoScalingInstances"]
+    return instance["InstanceId"]
+
+
+HOOK = LifecycleHook(
+    group="web",
+    name="drain",
+    timeout=timedelta(seconds=300),
+    longest=timedelta(hours=48),
+    ours=False,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "ours"),
+    [
+        ("plimsoll-terminate", "", True),
+        ("drain", '{"plimsoll.dev/complete": true}', True),
+        ("drain", "cluster=shop", False),
+    ],
+)
+def test_hooks_are_read_while_an_instance_waits_for_them(
+    moto_aws: Aws, warnings: list[str], name: str, metadata: str, *, ours: bool
 ) -> None:
-    asked = Answers(moto_aws, "autoscaling", "CompleteLifecycleAction", {})
-    groups.complete_lifecycle("web", "drain", token, "i-1")
-    expected = {
-        "AutoScalingGroupName": "web",
-        "LifecycleHookName": "drain",
-        "InstanceId": "i-1",
-        "LifecycleActionResult": "CONTINUE",
-    }
-    assert asked.asked == [expected | ({"LifecycleActionToken": token} if token else {})]
+    said = [
+        {
+            "LifecycleHookName": hook,
+            "AutoScalingGroupName": "web",
+            "LifecycleTransition": f"autoscaling:EC2_INSTANCE_{transition}",
+            "HeartbeatTimeout": 300,
+            "GlobalTimeout": 172_800,
+            "NotificationMetadata": metadata,
+        }
+        for hook, transition in ((name, "TERMINATING"), ("start", "LAUNCHING"))
+    ]
+    Answers(moto_aws, "autoscaling", "DescribeLifecycleHooks", {"LifecycleHooks": said})
+
+    def read(*nodes: Node, state: str = "Terminating:Wait") -> object:
+        instances = [{"InstanceId": "i-1", "LifecycleState": state}]
+        group = {"AutoScalingGroupName": "web", "Instances": instances}
+        return hooks_of(Account(moto_aws, FakeClock(T0)), [group], nodes, warnings.append)
+
+    mine = node("a", "i-1")
+    assert read(mine) == ({"i-1"}, (replace(HOOK, name=name, ours=ours),))
+    assert read(mine, state="InService") == read(node("b", "i-2")) == (frozenset(), ())
+
+    Answers(moto_aws, "autoscaling", "DescribeLifecycleHooks", refused("AccessDenied"))
+    assert read(mine) == ({"i-1"}, ())
+    assert "describe the lifecycle hooks of web" in warnings[0]
 
 
-def test_a_lifecycle_action_that_is_over_is_not_found(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+@pytest.mark.parametrize(
+    ("operation", "tell", "more"),
+    [
+        ("CompleteLifecycleAction", "complete_lifecycle", {"LifecycleActionResult": "CONTINUE"}),
+        ("RecordLifecycleActionHeartbeat", "heartbeat", {}),
+    ],
+)
+def test_a_hook_is_told_by_instance_and_an_action_that_is_over_is_not_found(
+    moto_aws: Aws, groups: AwsNodeGroups, operation: str, tell: str, more: dict[str, str]
+) -> None:
+    instance = running(moto_aws)
+    asked = Answers(moto_aws, "autoscaling", operation, {})
+    getattr(groups, tell)(HOOK, instance)
+    wanted = {"AutoScalingGroupName": "web", "LifecycleHookName": "drain", "InstanceId": instance}
+    assert asked.asked == [wanted | more]
+
     said = "No active Lifecycle Action found with instance ID i-1"
-    Answers(moto_aws, "autoscaling", "CompleteLifecycleAction", refused("ValidationError", said))
+    Answers(moto_aws, "autoscaling", operation, refused("ValidationError", said))
     with pytest.raises(NotFound, match="No active Lifecycle Action"):
-        groups.complete_lifecycle("web", "drain", None, "i-1")
+        getattr(groups, tell)(HOOK, instance)
+
+
+@pytest.mark.parametrize("act", ["complete_lifecycle", "heartbeat", "terminate"])
+def test_an_instance_whose_tags_name_another_cluster_is_not_touched(
+    moto_aws: Aws, groups: AwsNodeGroups, act: str
+) -> None:
+    instance = running(moto_aws, tags={"kubernetes.io/cluster/other": "owned"})
+    never = Answers(moto_aws, "autoscaling", "CompleteLifecycleAction", {})
+    with pytest.raises(Refused, match=f"the tags of {instance} name cluster other"):
+        getattr(groups, act)(*([] if act == "terminate" else [HOOK]), instance)
+    assert never.calls == 0
+    assert desired(moto_aws) == 1
 
 
 # Renewing
 
 
 @pytest.mark.parametrize(("said", "may"), [("true", True), ("false", False), (None, False)])
-def test_only_the_owners_tag_lets_a_group_be_renewed(
+def test_only_the_owners_tags_let_a_group_grow_and_be_renewed_where_iam_reads_them(
     moto_aws: Aws, groups: AwsNodeGroups, said: str | None, *, may: bool
 ) -> None:
-    tag = {"plimsoll.dev/renew": said} if said else {}
-    asg(moto_aws, tags={OWNED: "owned"} | tag)
-    managed(moto_aws, tags=tag)
-    assert [(g.kind, g.renew) for g in groups.list([])] == [("asg", may), ("eks-nodegroup", may)]
+    grow = {"plimsoll.dev/grow": said} if said else {}
+    renew = {"plimsoll.dev/renew": said} if said else {}
+    asg(moto_aws, tags={OWNED: "owned"} | grow | renew)
+    managed(moto_aws, tags=grow | {"plimsoll.dev/renew": "true"})
+    own, pool = groups.list([])
+    assert (own.may_grow, own.renew, own.headroom > 0) == (may, may, may)
+    assert (pool.may_grow, pool.renew, pool.headroom > 0) == (may, False, may)
+    described = moto_aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")
+    (behind,) = described["nodegroup"]["resources"]["autoScalingGroups"]
+    asg(moto_aws, behind["name"], {"eks:nodegroup-name": "pool"} | renew)
+    _, pool = groups.list([])
+    assert (pool.may_grow, pool.renew) == (may, may)
 
 
 def test_a_renewed_instance_is_replaced_by_its_group(moto_aws: Aws, groups: AwsNodeGroups) -> None:
@@ -624,8 +705,11 @@ def test_a_renewed_instance_is_replaced_by_its_group(moto_aws: Aws, groups: AwsN
 
 
 def test_an_instance_of_no_group_cannot_be_renewed(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+    instance = running(moto_aws)
     unknown = refused("ValidationError", "Instance Id not found - No managed instance found")
     Answers(moto_aws, "autoscaling", "TerminateInstanceInAutoScalingGroup", unknown)
 
     with pytest.raises(NotFound, match="No managed instance"):
+        groups.terminate(instance)
+    with pytest.raises(NotFound, match="EC2 does not know"):
         groups.terminate("i-0123456789abcdef0")

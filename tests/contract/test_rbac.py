@@ -13,11 +13,11 @@ import yaml
 
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
 from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA
-from plimsoll.adapters.kubernetes.probe import KubernetesProbe
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain import names
 from plimsoll.domain.errors import Refused
+from plimsoll_cli.checks.probe import KubernetesProbe
 
 from .conftest import ContractRig, machine
 from .rights import CLUSTER, documents, everything, grants, resources
@@ -50,13 +50,23 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     assert api.acquire("one", 20)
     api.release_lease("one")
     assert api.node("a") is not None
+    assert api.namespace_floors() == {}
     api.cordon(node(rig), INTERRUPTION)
     rig.wait(1)
     api.record(node(rig), INTERRUPTION)
     api.out_of_service(node(rig))
     rig.wait(1)
+    rollout = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Rollout",
+        "name": "canary",
+        "uid": "1",
+    }
+    owned = workload("ReplicaSet", "canary-1", 0)
+    owned["metadata"]["ownerReferences"] = [{**rollout, "controller": True}]
+    rig.apply(owned)
     first, second, *_ = pods(rig)
-    api.release(first, WEB, api.observe().workload[WEB].uid, "i-1@noon")
+    api.release(first, api.observe().current[WEB], "i-1@noon")
     api.evict(first)
     api.delete(second)
     api.uncordon(node(rig))
@@ -69,21 +79,33 @@ def test_a_missing_right_is_named_with_its_cure(rig: ContractRig) -> None:
     rig.apply(workload("Deployment", "web"))
     rig.wait(5)
     (pod, *_) = pods(rig)
+    made = rig.api.observe().current[WEB]
     rig.rights.granted = [g for g in rig.rights.granted if g.verb != "patch"]
     with pytest.raises(Refused, match=r"patch pods in cluster shop.*infra/cluster"):
-        rig.api.release(pod, WEB, "uid", "i-1@noon")
+        rig.api.release(pod, made, "i-1@noon")
+
+
+def test_only_the_overlay_grants_the_right_to_delete_pods() -> None:
+    deleting = [
+        document["metadata"]["name"]
+        for document in documents("**/rbac.yaml")
+        for rule in document.get("rules", ())
+        if {"delete", "deletecollection"} & set(rule["verbs"])
+    ]
+    assert deleting == ["plimsoll-deletions"]
 
 
 def test_roles_are_bound_to_the_group_and_to_nobody_else() -> None:
-    bindings = [d for d in documents() if d["kind"].endswith("Binding")]
-    assert len(bindings) == 2
+    bindings = [d for d in documents("**/rbac.yaml") if d["kind"].endswith("Binding")]
+    assert len(bindings) == 3
     for binding in bindings:
         assert [(s["kind"], s["name"]) for s in binding["subjects"]] == [("Group", "plimsoll")]
 
 
 def test_one_command_applies_every_file_beside_it() -> None:
     there = {str(f.relative_to(CLUSTER)) for f in CLUSTER.rglob("*.yaml")}
-    assert set(resources()) == there - {"kustomization.yaml"}
+    overlay = {f"deletions/{file}" for file in ("kustomization.yaml", "rbac.yaml")}
+    assert set(resources()) == there - {"kustomization.yaml"} - overlay
     (namespace,) = yaml.safe_load_all((CLUSTER / "namespace.yaml").read_text())
     assert namespace["metadata"]["name"] == names.NAMESPACE
 

@@ -11,9 +11,9 @@ from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.schema import TABLES
-from plimsoll.adapters.stack import describe
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll_cli import main
+from plimsoll_cli.stack import describe
 
 TEMPLATE = json.dumps(
     {

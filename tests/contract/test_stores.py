@@ -19,6 +19,8 @@ from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
+from plimsoll.domain.policy import Policy, Response
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
 from plimsoll.services.ports import NodeIndex, Registry, Reports, WakeUps
 from plimsoll_testbed.model.stores import (
@@ -32,7 +34,13 @@ from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT
 from .conftest import Answers
 
 T0 = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
-SHOP = Cluster(name="shop", kind=ClusterKind.EKS, region="eu-west-1", added=T0)
+SHOP = Cluster(
+    name="shop",
+    kind=ClusterKind.EKS,
+    region="eu-west-1",
+    added=T0,
+    policy=Policy(on=(("rebalance-recommendation", Response.CORDON),), nodes_per_hour=3),
+)
 BARE = Cluster(
     name="bare",
     kind=ClusterKind.ENDPOINT,
@@ -147,8 +155,8 @@ def test_an_update_replaces_and_needs_the_cluster(stores: Stores) -> None:
     with pytest.raises(NotFound, match="shop"):
         stores.registry.update(SHOP)
     stores.registry.add(SHOP)
-    stores.registry.update(SHOP.with_mode(Mode.ACT))
-    assert stores.registry.get("shop") == SHOP.with_mode(Mode.ACT)
+    stores.registry.update(replace(SHOP, mode=Mode.ACT))
+    assert stores.registry.get("shop") == replace(SHOP, mode=Mode.ACT)
 
 
 def test_a_removed_cluster_is_gone_and_cannot_be_removed_again(stores: Stores) -> None:
@@ -167,6 +175,7 @@ def entry(instance: str, *, seen: datetime = T0, node: str = "ip-10-0-0-1") -> I
         launched=T0 - timedelta(hours=1),
         zone="eu-west-1a",
         instance_type="m5.large",
+        requests=Resources(cpu=1500, memory=2**31, pods=3, extended=(("nvidia.com/gpu", 1),)),
         seen=seen,
     )
 
@@ -241,6 +250,16 @@ def test_a_report_survives_a_newer_version_that_added_a_field() -> None:
     item: Any = report_to_item(REPORT, 1)
     item["report"] = {"S": item["report"]["S"].replace("{", '{"mood":"calm",', 1)}
     assert item_to_report(item) == REPORT
+
+
+def test_what_is_merged_or_acted_on_is_read_as_it_was_written_last(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    reads = [Answers(moto_aws, "dynamodb", name, None) for name in ("GetItem", "Scan")]
+    stores.reports.merge(REPORT)
+    stores.registry.get("shop")
+    stores.registry.list()
+    asked = [each for read in reads for each in read.asked]
+    assert [each["ConsistentRead"] for each in asked] == [True] * 3
 
 
 def test_what_dynamodb_leaves_unprocessed_is_sent_again(moto_aws: Aws) -> None:

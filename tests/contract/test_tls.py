@@ -27,6 +27,7 @@ from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused, Temporary
+from plimsoll_cli.checks.probe import probe_of
 
 PEM = serialization.Encoding.PEM
 
@@ -144,7 +145,8 @@ def test_in_eks_the_doctor_asks_as_himself_and_tries_as_one_of_our_group(
         region="eu-west-1",
         added=datetime.now(UTC),
     )
-    probe = OpenClusters(moto_aws, SystemClock(), SerialWorkers()).probe(cluster)
+    clusters = OpenClusters(moto_aws, SystemClock(), SerialWorkers())
+    probe = probe_of(clusters, SerialWorkers(), cluster)
     with Stubber(moto_aws.eks) as eks:
         for _ in range(2):
             eks.add_response("describe_cluster", {"cluster": found}, {"name": "harbor"})

@@ -9,7 +9,7 @@ import pytest
 from plimsoll_testbed.rigs.controlplane import ControlPlane as RealControlPlane
 from tests.differential.scenario import Scenario
 from tests.differential.trials import Score, Trials
-from tests.differential.watched import ControlPlane, Endpoint
+from tests.differential.watched import ControlPlane
 
 _SCORE = pytest.StashKey[Score]()
 
@@ -24,7 +24,7 @@ def score(request: pytest.FixtureRequest) -> Score:
 def trials(request: pytest.FixtureRequest) -> Iterator[Trials]:
     """All selected scenarios, at play."""
     with RealControlPlane() as real:
-        plane = ControlPlane(Endpoint(url=real.url, token=real.token("admin"), ca=real.ca))
+        plane = ControlPlane(real.access("admin"))
         chosen = [
             scenario
             for item in request.session.items

@@ -8,32 +8,22 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 import urllib3
 
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL, Resource
+from plimsoll_testbed.rigs.access import Access
 from tests.differential.scenario import JSON, Json, Request
 from tests.differential.sides import OF, SEEN, USER, Response, Seen
 
 _HANGING = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """Where the API server is, and how to be let in."""
-
-    url: str
-    token: str
-    ca: str
-    """The certificates that sign the server's, as PEM."""
-
-
 class ControlPlane:
     """Requests to one API server, and a cache of its objects that watches keep up to date."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Access) -> None:
         self._url = endpoint.url
         self._token = {
             "Authorization": f"Bearer {endpoint.token}",

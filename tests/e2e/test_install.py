@@ -20,7 +20,7 @@ from typing import Any, Final
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.stack import CLUSTER_ROLES
+from plimsoll_cli.stack import CLUSTER_ROLES
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet

@@ -90,7 +90,7 @@ def context():
 @pytest.fixture
 def service(monkeypatch):
     service = FakeService()
-    for name in ("notices", "drains", "resync"):
+    for name in ("notices", "drains", "placement", "resync"):
         monkeypatch.setattr(bootstrap, name, lambda: service)
     return service
 

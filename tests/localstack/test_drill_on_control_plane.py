@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll_testbed.measure.report import exit_status
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
-from plimsoll_testbed.rigs.emulated.rig import play
+from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.localstack.localstack import LocalStack
 from plimsoll_testbed.scenario.drill import read_drill
 
@@ -18,14 +18,15 @@ DRILL = Path(__file__).parents[1] / "cluster" / "rig" / "two-nodes.yaml"
 
 
 def test_it_carries_a_real_kubernetes_through_an_interruption():
-    report = play(
+    with Emulation(
         read_drill(DRILL),
         clusters=ControlPlanes,
         emulators=LocalStack,
         rig="localstack",
         responder="plimsoll",
         seed=0,
-    )
+    ) as run:
+        report = run.run()
     assert report["totals"]["pods_killed"] == 0
     assert report["nodes"], "nothing was interrupted"
     assert all(node["cordoned"] < node["empty"] < node["gone"] for node in report["nodes"])

@@ -13,13 +13,14 @@ from typing import Any
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.objects import (
+    parse_any_replica_set,
     parse_budget,
     parse_claim,
     parse_deployment,
     parse_node,
     parse_pod,
-    parse_replica_set,
     parse_stateful_set,
+    parse_volume,
 )
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources
@@ -232,7 +233,9 @@ def replica_set_json(name: str = "web-abc", **how: Any) -> Json:
 
 def a_replica_set(name: str = "web-abc", **how: Any) -> Workload:
     """Return a ReplicaSet; takes what `replica_set_json` takes."""
-    return parse_replica_set(replica_set_json(name, **how))
+    read = parse_any_replica_set(replica_set_json(name, **how))
+    assert isinstance(read, Workload)
+    return read
 
 
 def stateful_set_json(name: str = "db", **how: Any) -> Json:
@@ -300,10 +303,9 @@ def volume_json(name: str = "pv-1", *, zone: str = ZONE_A) -> Json:
 
 def a_claim(name: str = "data", *, namespace: str = "default", zone: str | None = None) -> Claim:
     """Return a claim, bound to a volume in a zone when one is named."""
-    if zone is None:
-        return parse_claim(claim_json(name, namespace=namespace), None)
-    bound = claim_json(name, namespace=namespace, volume="pv-1")
-    return parse_claim(bound, volume_json(zone=zone))
+    volume = None if zone is None else parse_volume(volume_json(zone=zone))
+    bound = claim_json(name, namespace=namespace, volume=None if volume is None else volume.name)
+    return parse_claim(bound).on(volume)
 
 
 def mounting(*claims: str) -> list[Json]:

@@ -1,4 +1,4 @@
-"""The world of the command line in memory: stores, and a hollow cluster behind the real client code."""
+"""What the command line reaches, in memory: stores, and a hollow cluster behind the real client code."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
-from plimsoll.adapters.kubernetes.probe import GROUP, KubernetesProbe
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.canaries import echo_of
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Instance, Mode
-from plimsoll.domain.doctor.facts import GroupSettings, Quota, StackFacts
 from plimsoll.domain.errors import BadInput, PlimsollError, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Canary, InstanceNotice
-from plimsoll.services.doctor import Instruments
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
+from plimsoll_cli.checks.facts import GroupSettings, Quota, Simulated, StackFacts
+from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
+from plimsoll_cli.checks.reading import Probes
 from plimsoll_cli.environment import Deployed
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
@@ -65,18 +66,10 @@ class Counting:
         self._transport = transport
         self.writes: list[str] = []
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
-        if method != "GET" and "dryRun" not in (query or {}):
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        if method != "GET" and "dryRun" not in (request.get("query") or {}):
             self.writes.append(f"{method} {path}")
-        return self._transport.call(method, path, query=query, body=body, content_type=content_type)
+        return self._transport.call(method, path, **request)
 
 
 class FixedGroups:
@@ -91,7 +84,10 @@ class FixedGroups:
     def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
         raise AssertionError("a command asked for capacity")
 
-    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+    def heartbeat(self, hook: LifecycleHook, instance: str) -> None:
+        raise AssertionError("a command sent a heartbeat")
+
+    def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
         raise AssertionError("a command completed a lifecycle action")
 
     def terminate(self, instance: str) -> None:
@@ -110,7 +106,7 @@ class NoInstances:
 
 @dataclass
 class MemoryEnvironment:
-    """Implements `plimsoll_cli.environment.World`, with what tests look at."""
+    """Implements `plimsoll_cli.environment.Environment`, with what tests look at."""
 
     clock: StillClock = field(default_factory=StillClock)
     registry: MemoryRegistry = field(default_factory=MemoryRegistry)
@@ -124,9 +120,10 @@ class MemoryEnvironment:
     parameters: dict[str, str] = field(default_factory=dict)
     canary_seconds: float | None = 2.0
     """From the bus to the function; None: it never arrives."""
-    marks: dict[str, GroupSettings] = field(default_factory=dict)
+    group_settings: dict[str, GroupSettings] = field(default_factory=dict)
     quota: Quota | PlimsollError = field(default_factory=lambda: Quota(limit=64, used=8))
-    strangers: Sequence[str] = ()
+    simulated: Sequence[Simulated] = ()
+    unknown_roles: Sequence[str] = ()
     transports: dict[str, Transport] = field(default_factory=dict)
     """By the name of the cluster."""
 
@@ -150,12 +147,17 @@ class MemoryEnvironment:
                 version=self.stack_version,
                 parameters=self.parameters,
             ),
-            instruments=Instruments(
-                canaries=ShortWay(self),
-                probe=self._probe,
-                marks=lambda _: FixedGroupSettings(self.marks),
-                quotas=lambda _: FixedQuota(self.quota),
-                access=lambda _: FixedAccess(self.strangers),
+            probes=Probes(
+                send_canary=self._send_canary,
+                cluster=self._probe,
+                group_settings=lambda _, groups: {
+                    g.name: self.group_settings[g.name]
+                    for g in groups
+                    if g.name in self.group_settings
+                },
+                simulated=lambda: self.simulated,
+                quota=lambda _: self._quota(),
+                unknown_roles=lambda _: self.unknown_roles,
             ),
         )
 
@@ -177,58 +179,25 @@ class MemoryEnvironment:
         group = GROUP if cluster.kind is ClusterKind.EKS else None
         return KubernetesProbe(transport, cluster.name, SerialWorkers(), group=group)
 
-    def _groups(self, cluster: Cluster) -> NodeGroups:
-        return FixedGroups(self.groups)
-
-
-@dataclass
-class ShortWay:
-    """A bus that ends at the table: the function's part is played when somebody waits."""
-
-    environment: MemoryEnvironment
-
-    def send(self, word: str) -> None:
-        if self.environment.canary_seconds is None:
+    def _send_canary(self, word: str) -> None:
+        """Play the function's part at once, with the time that it would have taken."""
+        if self.canary_seconds is None:
             return
-        sent = self.environment.clock.now()
+        sent = self.clock.now()
         echo = echo_of(
             Canary(id="event", time=sent, word=word),
-            seen=sent + timedelta(seconds=self.environment.canary_seconds),
+            seen=sent + timedelta(seconds=self.canary_seconds),
         )
         assert echo is not None
-        self.environment.reports.merge(echo)
+        self.reports.merge(echo)
 
-
-@dataclass
-class FixedGroupSettings:
-    """Auto Scaling groups that are marked as they are."""
-
-    marks: Mapping[str, GroupSettings]
-
-    def read(self, groups: Sequence[NodeGroup]) -> Mapping[str, GroupSettings]:
-        return {g.name: self.marks[g.name] for g in groups if g.name in self.marks}
-
-
-@dataclass
-class FixedQuota:
-    """A quota, or what keeps it from being read."""
-
-    quota: Quota | PlimsollError
-
-    def on_demand(self) -> Quota:
+    def _quota(self) -> Quota:
         if isinstance(self.quota, PlimsollError):
             raise self.quota
         return self.quota
 
-
-@dataclass
-class FixedAccess:
-    """Roles that the cluster does not know."""
-
-    found: Sequence[str]
-
-    def strangers(self) -> Sequence[str]:
-        return self.found
+    def _groups(self, cluster: Cluster) -> NodeGroups:
+        return FixedGroups(self.groups)
 
 
 def run(environment: MemoryEnvironment, *args: str, input: str | None = None) -> Result:  # noqa: A002 - click's word
@@ -272,7 +241,7 @@ def shop(clock: StillClock, *, cpu: str = "500m") -> HollowCluster:
 def an_environment(
     *, registered: bool = True, mode: Mode = Mode.OBSERVE, cpu: str = "500m"
 ) -> tuple[MemoryEnvironment, Counting]:
-    """Return a world with the shop as the cluster harbor, and the count of writes to it."""
+    """Return an environment with the shop as the cluster harbor, and the count of writes to it."""
     environment = MemoryEnvironment()
     counting = Counting(HollowTransport(shop(environment.clock, cpu=cpu), environment.clock))
     environment.transports["harbor"] = counting

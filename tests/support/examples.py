@@ -10,7 +10,7 @@ FOLDER: Final = Path(__file__).parents[2] / "examples"
 
 VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {
     "all-spot-at-once": (),
-    "api-server-away": ("secondsAtZero", "shop/legacy"),
+    "api-server-away": (),
     "jobs": (),
     "late-and-doubled-notices": (),
     "lost-notices": (),

@@ -1,10 +1,11 @@
-"""Looks at a cluster with nodes that are going, and questions to ask of a plan."""
+"""Observations of a cluster with interrupted nodes, and questions to ask of a plan."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from plimsoll.domain.clusters import Instance
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
 from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED
 from plimsoll.domain.nodes import Node
@@ -12,18 +13,10 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.workloads import ReplicaSet, Workload
-from tests.support.builders import (
-    NOON,
-    a_node,
-    a_pod,
-)
+from tests.support.builders import NOON, a_node, a_pod
 
 WEB = Ref("Deployment", "default", "web")
-
-
 DB = Ref("StatefulSet", "default", "db")
-
-
 STARTED = "2026-01-02T12:01:00Z"
 
 
@@ -47,7 +40,7 @@ def interrupted(
 def looked(
     nodes: list[Node], pods: list[Pod], workloads: list[Workload] | None = None, **how
 ) -> Observation:
-    """Return a look at the cluster `harbor`; the ReplicaSet `x-abc` belongs to Deployment `x`."""
+    """Return an observation of the cluster `harbor`; the ReplicaSet `x-abc` belongs to Deployment `x`."""
     replica_sets = {
         p.owner: ReplicaSet(
             ref=p.owner,
@@ -70,15 +63,16 @@ def looked(
     )
 
 
-def at(seconds: float) -> datetime:
+def noon(seconds: float) -> datetime:
+    """Return the time so many seconds after noon."""
     return NOON + timedelta(seconds=seconds)
 
 
-def of[A](plan: Plan, kind: type[A]) -> list[A]:
+def actions[A](plan: Plan, kind: type[A]) -> list[A]:
     return [action for action in plan.actions if isinstance(action, kind)]
 
 
-def only[A](plan: Plan, kind: type[A]) -> A:
+def sole_action[A](plan: Plan, kind: type[A]) -> A:
     """Return the one action of the plan, which is of this kind."""
     (action,) = plan.actions
     assert isinstance(action, kind)
@@ -100,6 +94,12 @@ def sets_of(name: str, nodes: list[str | None], **how) -> list[Pod]:
 
 
 def died(node: Node) -> Node:
-    """Return a node whose record says that its instance is gone."""
+    """Return a node, not Ready any more, whose record says that its instance is gone."""
     assert node.interruption is not None
-    return replace(node, interruption=marked(node.interruption, gone=at(30)))
+    return replace(node, interruption=marked(node.interruption, gone=noon(30)), ready=False)
+
+
+def ec2(*nodes: Node, state: str = "terminated", launched: datetime = NOON) -> dict[str, Instance]:
+    """Return what EC2 says of the instances of nodes."""
+    ids = [node.instance or "" for node in nodes]
+    return {i: Instance(id=i, state=state, launched=launched) for i in ids}

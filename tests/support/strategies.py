@@ -47,16 +47,13 @@ _hook = {
     "hook": st.sampled_from(["plimsoll-terminate", "logs"]),
     "token": st.sampled_from(["2284b6b4-e931-4540-8abd-7b68f93f28db", None]),
 }
-_destinations = st.sampled_from(["EC2", "AutoScalingGroup", None])
+_destinations = st.sampled_from(["EC2", "AutoScalingGroup", "WarmPool", None])
 
 spot_interruptions = st.builds(
     SpotInterruption, **_about, action=st.sampled_from(["terminate", "stop", "hibernate"])
 )
 rebalance_recommendations = st.builds(RebalanceRecommendation, **_about)
 lifecycle_terminates = st.builds(LifecycleTerminate, **_about, **_hook, destination=_destinations)
-returns_to_warm_pool = st.builds(
-    LifecycleTerminate, **_about, **_hook, destination=st.just("WarmPool")
-)
 lifecycle_launches = st.builds(LifecycleLaunch, **_about, **_hook)
 health_changes = st.builds(
     HealthScheduledChange,
@@ -91,7 +88,7 @@ interruption_notices: st.SearchStrategy[InstanceNotice] = st.one_of(
 """Notices of one instance, each of which opens or changes an interruption."""
 
 instance_notices: st.SearchStrategy[InstanceNotice] = st.one_of(
-    interruption_notices, lifecycle_launches, returns_to_warm_pool, other_states
+    interruption_notices, lifecycle_launches, other_states
 )
 
 

@@ -16,6 +16,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Instance, Mode
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
@@ -25,6 +26,7 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.model.stores import (
+    MemoryAnnouncer,
     MemoryNodeIndex,
     MemoryRegistry,
     MemoryReports,
@@ -42,6 +44,7 @@ class Telemetry:
     said: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
     metrics: Counter[str] = field(default_factory=Counter)
+    of_clusters: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def log(self, message: str, **facts: object) -> None:
         self.said.append((message, facts))
@@ -49,7 +52,10 @@ class Telemetry:
     def warn(self, message: str, **facts: object) -> None:
         self.warned.append(message)
 
-    def count(self, metric: Metric, value: float = 1) -> None:
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
+        if cluster is not None:
+            self.of_clusters[metric, cluster] += value  # type: ignore[assignment]  # as below
+            return
         self.metrics[metric] += value  # type: ignore[assignment]  # Counter adds floats as well
 
 
@@ -63,6 +69,7 @@ class Aws:
     """What `interrupted` finds."""
     asked: list[tuple[str, int]] = field(default_factory=list)
     completed: list[str] = field(default_factory=list)
+    beaten: list[str] = field(default_factory=list)
     renewed: list[str] = field(default_factory=list)
     described: list[str] = field(default_factory=list)
     fails: Exception | None = None
@@ -79,7 +86,10 @@ class Aws:
         ]
         return add
 
-    def complete_lifecycle(self, group: str, hook: str, token: str | None, instance: str) -> None:
+    def heartbeat(self, hook: LifecycleHook, instance: str) -> None:
+        self.beaten.append(instance)
+
+    def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
         self.completed.append(instance)
 
     def terminate(self, instance: str) -> None:
@@ -120,6 +130,7 @@ class WiredServices:
         self.index = MemoryNodeIndex()
         self.reports = MemoryReports()
         self.wake_ups = MemoryWakeUps()
+        self.announcer = MemoryAnnouncer()
         self.workers = SerialWorkers()
         self.api = KubernetesCluster(
             HollowTransport(self.hollow, self), "harbor", self, workers=self.workers
@@ -131,6 +142,7 @@ class WiredServices:
             clusters=self,
             groups=self.node_groups,
             reports=self.reports,
+            announcer=self.announcer,
             wake_ups=self.wake_ups,
             clock=self,
             workers=self.workers,
@@ -140,6 +152,7 @@ class WiredServices:
         self.services = wire(ports, kill_switch=kill_switch)
         self.notices = self.services.notices
         self.drains = self.services.drains
+        self.placement = self.services.placement
         self.resync = self.services.resync
 
     # The ports `Clock`, `Clusters` and the factory of node groups.

@@ -25,7 +25,7 @@ class Telemetry:
     def warn(self, message: str, **facts: object) -> None:
         self.warnings.append(message)
 
-    def count(self, metric: Metric, value: float = 1) -> None: ...
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None: ...
 
 
 class Flaky(MemoryRegistry):

@@ -282,30 +282,30 @@ class TestUpcoming:
         assert asked(plan) == {("other", ZONE_A): 1}
 
 
-def again(world: Shortage, plan: GrowthPlan, *, zones_known: bool) -> GrowthPlan:
+def again(shortage: Shortage, plan: GrowthPlan, *, zones_known: bool) -> GrowthPlan:
     """Look a second time, when what was asked for is on its way."""
     more, upcoming = Counter[str](), Counter[tuple[str, str | None]]()
     for growth in plan.growths:
         more[growth.group] += growth.add
         upcoming[growth.group, growth.zone if zones_known else None] += growth.add
-    groups = [replace(g, desired=g.desired + more[g.name]) for g in world.groups]
-    return grow(world.snapshot(), world.unschedulable, *groups, upcoming=upcoming)
+    groups = [replace(g, desired=g.desired + more[g.name]) for g in shortage.groups]
+    return grow(shortage.snapshot(), shortage.unschedulable, *groups, upcoming=upcoming)
 
 
 @given(shortages())
-def test_every_pod_is_placed_or_refused_and_no_group_outgrows_its_room(world):
-    plan = grow(world.snapshot(), world.unschedulable, *world.groups)
-    assert plan.placed.keys() | plan.unplaceable.keys() == {p.uid for p in world.unschedulable}
+def test_every_pod_is_placed_or_refused_and_no_group_outgrows_its_maximum(shortage):
+    plan = grow(shortage.snapshot(), shortage.unschedulable, *shortage.groups)
+    assert plan.placed.keys() | plan.unplaceable.keys() == {p.uid for p in shortage.unschedulable}
     assert not plan.placed.keys() & plan.unplaceable.keys()
-    for group in world.groups:
+    for group in shortage.groups:
         assert sum(g.add for g in plan.growths if g.group == group.name) <= group.headroom
     assert all(g.add > 0 for g in plan.growths)
 
 
 @given(shortages())
-def test_every_placed_pod_fits_when_its_turn_comes(world):
-    plan = grow(world.snapshot(), world.unschedulable, *world.groups)
-    snapshot, pods = world.snapshot(), {p.uid: p for p in world.unschedulable}
+def test_every_placed_pod_fits_when_its_turn_comes(shortage):
+    plan = grow(shortage.snapshot(), shortage.unschedulable, *shortage.groups)
+    snapshot, pods = shortage.snapshot(), {p.uid: p for p in shortage.unschedulable}
     coming = list(plan.awaited.values())
     for uid, name in plan.placed.items():
         while name not in snapshot.nodes:
@@ -316,9 +316,9 @@ def test_every_placed_pod_fits_when_its_turn_comes(world):
 
 
 @given(shortages(), st.booleans())
-def test_a_second_look_asks_for_nothing_more(world, zones_known):
-    plan = grow(world.snapshot(), world.unschedulable, *world.groups)
-    second = again(world, plan, zones_known=zones_known)
+def test_a_second_observation_asks_for_nothing_more(shortage, zones_known):
+    plan = grow(shortage.snapshot(), shortage.unschedulable, *shortage.groups)
+    second = again(shortage, plan, zones_known=zones_known)
     assert not second.growths
     assert second.placed.keys() == plan.placed.keys()
 
@@ -330,11 +330,11 @@ def test_a_second_look_asks_for_nothing_more(world, zones_known):
     st.sampled_from([{}, spread_over(HOST), spread_over(ZONE)]),
 )
 def test_more_pods_of_a_kind_never_get_fewer_places_nor_fewer_nodes_of_a_group(
-    world, count, cpu, rules
+    shortage, count, cpu, rules
 ):
     pods = pods_of("new", count + 1, cpu=cpu, labels={"app": "web"}, **rules)
-    for groups in (world.groups, world.groups[:1]):
-        less = grow(world.snapshot(), pods[:-1], *groups)
-        more = grow(world.snapshot(), pods, *groups)
+    for groups in (shortage.groups, shortage.groups[:1]):
+        less = grow(shortage.snapshot(), pods[:-1], *groups)
+        more = grow(shortage.snapshot(), pods, *groups)
         assert len(less.placed) <= len(more.placed)
         assert len(groups) > 1 or total(less) <= total(more)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plimsoll.domain.clusters import ClusterKind, Mode
+from plimsoll.domain.policy import Policy, Response
 from tests.support.cli_environment import (
     MemoryEnvironment,
     a_cluster,
@@ -131,6 +133,44 @@ def test_yes_is_given_beforehand_and_observing_needs_none():
     assert environment.registry.get("harbor") == a_cluster()
 
 
+ADVICE = "rebalance-recommendation"
+
+
+@pytest.mark.parametrize(
+    ("args", "policy"),
+    [
+        (("--on", f"{ADVICE}=cordon"), Policy(on=((ADVICE, Response.CORDON),))),
+        (("--on", f"{ADVICE}=ignore", "--on", f"{ADVICE}=move"), Policy()),
+        (("--nodes-per-hour", "0"), Policy(nodes_per_hour=0)),
+        (("--nodes-per-hour", "2", "--nodes-per-hour", "default"), Policy()),
+    ],
+)
+def test_the_policy_is_set_shown_and_kept_in_whatever_mode(args, policy):
+    environment, _ = an_environment()
+    result = run(environment, "clusters", "set", "harbor", *args)
+    assert result.exit_code == 0, result.stderr
+    assert str(policy) in result.stdout
+    assert environment.registry.get("harbor") == replace(a_cluster(), policy=policy)
+    assert f"harbor: {policy}" in run(environment, "status").stdout
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("--on", "spot=move"),
+        ("--on", ADVICE),
+        ("--on", f"{ADVICE}=stop"),
+        ("--nodes-per-hour", "-1"),
+        ("--nodes-per-hour", "many"),
+    ],
+)
+def test_a_policy_that_means_nothing_is_refused(args):
+    environment, _ = an_environment()
+    assert run(environment, "clusters", "set", "harbor", *args).exit_code == 2
+    assert environment.registry.get("harbor") == a_cluster()
+
+
 def test_an_unknown_cluster_is_refused_with_those_that_are_known():
     environment, _ = an_environment()
     result = run(environment, "clusters", "set", "habror", "--mode", "act", "--yes")
@@ -160,7 +200,7 @@ def advise_and_release(environment: MemoryEnvironment) -> None:
     api = environment.open(a_cluster())
     seen = api.observe()
     [web] = seen.workloads
-    api.release(seen.of_workload[web.ref][0], web.ref, web.uid, "i-1@noon")
+    api.release(seen.of_workload[web.ref][0], seen.current[web.ref], "i-1@noon")
 
 
 def changes(environment: MemoryEnvironment) -> tuple[bool, bool, int]:

@@ -34,9 +34,12 @@ from tests.support.cli_environment import (
     interrupt,
     run,
 )
-from tests.support.observations import at, looked, of, released
+from tests.support.observations import actions, looked, noon, released
 
 type Json = dict[str, Any]
+
+BOUND = timedelta(hours=1)
+"""Longer than any drain here takes: one that waits for ever is an error, not a test without end."""
 
 
 class Watched(StillClock):
@@ -52,6 +55,7 @@ class Watched(StillClock):
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
+        assert self.now() - NOON < BOUND, "the drain does not end"
         assert self.cluster is not None
         self.cluster.step(self.time)
         if self.deployed is not None:
@@ -99,6 +103,8 @@ class Harbor:
 
     def drain(self, *args: str) -> tuple[int, str]:
         answer = run(self.environment, "drain", *args)
+        if isinstance(answer.exception, AssertionError):
+            raise answer.exception
         return answer.exit_code, answer.output
 
     def drain_for_json(self, *args: str) -> Json:
@@ -129,7 +135,7 @@ class Harbor:
             workers=SerialWorkers(),
             telemetry=Said(),
         )
-        executor.carry_out(plan_drain(api.observe(), self.clock.now()), between=lambda: None)
+        executor.carry_out(plan_drain(api.observe(), self.clock.now()))
 
     def interrupt_after(self, seconds: int, then: Callable[[], object]) -> None:
         self.clock.interrupt_after, self.clock.then = seconds, then
@@ -487,7 +493,7 @@ def test_a_deployed_plimsoll_leaves_released_pods_to_their_drain_while_the_cordo
         [standing, template],
         [a_deployment(replicas=1)],
     )
-    plan = plan_drain(seen, at(20))
+    plan = plan_drain(seen, noon(20))
 
-    assert len(of(plan, UndoRelease)) == undone
+    assert len(actions(plan, UndoRelease)) == undone
     assert plan.busy is bool(undone)

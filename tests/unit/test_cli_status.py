@@ -23,7 +23,7 @@ def release_a_pod(api: ClusterApi) -> str:
     seen = api.observe()
     [web] = seen.workloads
     pod = seen.of_workload[web.ref][0]
-    api.release(pod, web.ref, web.uid, "i-1@noon")
+    api.release(pod, seen.current[web.ref], "i-1@noon")
     return str(pod)
 
 
@@ -69,7 +69,7 @@ def test_a_record_that_cannot_be_read_is_shown_as_such():
         body={"metadata": {"annotations": {INTERRUPTION: "{"}}},
         content_type="application/merge-patch+json",
     )
-    assert "left alone" in run(environment, "status").stdout
+    assert "not believed" in run(environment, "status").stdout
 
 
 def test_shows_zones_that_traffic_leaves_until_it_returns():

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from plimsoll_cli import main
 from plimsoll_cli import storms as command
 from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.storms import Storm, StormResult, Violation
+from plimsoll_testbed.storms import Storm, StormResult, Violation, Worse
 
 
 def run(*args: str):
@@ -28,7 +28,7 @@ def test_storms_that_keep_every_rule_end_well():
 def test_a_broken_rule_is_told_with_its_seed_and_kept_as_a_small_drill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def broken(storm: Storm, *, twice: bool) -> StormResult:
+    def broken(storm: Storm, **_: object) -> StormResult:
         found = Violation(rule="no-headroom", seconds=1.0, what="a pod has no place")
         return StormResult(seed=storm.seed, violations=(found,) if storm.seed == 8 else ())
 
@@ -39,6 +39,24 @@ def test_a_broken_rule_is_told_with_its_seed_and_kept_as_a_small_drill(
     assert "no-headroom: 1 storms" in result.stdout
     kept = read_drill(tmp_path / "storm-8-no-headroom" / "drill.yaml")
     assert len(kept.scenario.cluster("harbor").node_groups) == 1
+
+
+def test_workloads_that_another_responder_serves_better_are_a_table(monkeypatch):
+    def worse(storm: Storm, *, against: tuple[str, ...], **_: object) -> StormResult:
+        names = {"workload": "Deployment default/web", "figure": "seconds at zero"}
+        found = [
+            Worse(than="drain", ours=60.5, theirs=2, excused=excused, **names)
+            for excused in (False, True)
+            if "drain" in against
+        ]
+        return StormResult(seed=storm.seed, worse=tuple(found))
+
+    monkeypatch.setattr(command, "play_storm", worse)
+    result = run("--seed", "7", "--count", "1", "--against", "drain")
+    assert result.exit_code == 1
+    assert "worse-than-drain: Deployment default/web, seconds at zero 60.5, not 2" in result.stdout
+    assert result.stdout.count("│ 7 ") == 2
+    assert run("--seed", "7", "--count", "1", "--against", "none").exit_code == 0
 
 
 def test_a_count_that_is_none_is_refused():

@@ -262,13 +262,21 @@ def test_calls_are_counted_by_method_from_time_0_on(tmp_path):
     audit = Audit(["plimsoll"], tmp_path)
     zero = datetime(2026, 1, 1, 12, tzinfo=UTC)
     assert audit.calls(zero) == {}  # nobody asked anything yet, so there is no log
+    parts = [{}, {}, {}, {}, {"subresource": "eviction"}, {}]
     asked = [("list", -1), ("list", 0), ("watch", 1), ("patch", 2), ("create", 3), ("patch", 4)]
     lines = [
-        json.dumps({"verb": verb, "requestReceivedTimestamp": f"{zero + timedelta(seconds=at)}"})
-        for verb, at in asked
+        json.dumps(
+            {
+                "verb": verb,
+                "requestReceivedTimestamp": f"{zero + timedelta(seconds=at)}",
+                "objectRef": {"resource": "pods", **part},
+            }
+        )
+        for (verb, at), part in zip(asked, parts, strict=True)
     ]
     (tmp_path / "logs" / "audit.log").write_text("\n".join(lines) + "\n")
     assert audit.calls(zero) == {"GET": 2, "PATCH": 2, "POST": 1}
+    assert audit.written() == {"pods", "pods/eviction"}
 
 
 def test_only_the_users_named_are_audited(tmp_path):

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.errors import BadInput, Refused
-from plimsoll_testbed.rigs.controlplane.binaries import NAMES, find, ready
+from plimsoll_testbed.rigs.controlplane.binaries import NAMES, find, kubectl, ready
 from plimsoll_testbed.rigs.controlplane.modules import (
+    KUBECTL,
     NEWEST,
     PROGRAMS,
     Module,
@@ -49,7 +50,7 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.modules = root / "modules"
-        a_module(self.modules, NEWEST, NAMES)
+        a_module(self.modules, NEWEST, (*NAMES, KUBECTL))
         a_module(self.modules, OLDER, OWN, "v1.34.4")
         self.said: list[str] = []
         self.go()
@@ -77,13 +78,7 @@ class Machine:
             modules=self.modules,
             say=self.said.append,
         )
-        return {
-            found.etcd,
-            found.api_server,
-            found.controller_manager,
-            found.scheduler,
-            found.kwok,
-        }
+        return set(found.values())
 
     def bench(self, **more: Path) -> Workbench:
         env = {"XDG_CACHE_HOME": str(self.root / "cache")} | {k: str(v) for k, v in more.items()}
@@ -148,6 +143,18 @@ def test_an_older_kubernetes_takes_etcd_and_kwok_from_the_newest(machine: Machin
     assert all(found[name].startswith("kubernetes-v1.34.4-") for name in OWN)
     assert all(found[name].startswith("kubernetes-v1.36.3-") for name in ("etcd", "kwok"))
     assert len(machine.built) == len(NAMES)
+
+
+def test_kubectl_is_built_for_who_asks_for_it_and_for_nobody_else(machine: Machine, tmp_path: Path):
+    def asked(**more: Path) -> Path:
+        bench = machine.bench(**more)
+        return kubectl(bench=bench, modules=machine.modules, say=machine.said.append)
+
+    machine.find()
+    assert asked() == asked()
+    assert machine.built[len(NAMES) :] == [".kubectl.half"]
+    own = a_folder(tmp_path / "ready", (*NAMES, KUBECTL))
+    assert asked(PLIMSOLL_CONTROL_PLANE=own) == own / KUBECTL
 
 
 def test_it_is_told_whether_anything_would_have_to_be_built(machine: Machine):
@@ -221,7 +228,7 @@ def test_envtests_api_server_of_another_minor_is_left_alone(machine: Machine, tm
 
 class TestThePinnedModules:
     def test_the_newest_builds_everything(self):
-        assert set(Module.of(NEWEST).programs) == set(NAMES)
+        assert set(Module.of(NEWEST).programs) == set(PROGRAMS)
 
     @pytest.mark.parametrize("version", versions())
     def test_each_pins_the_minor_that_it_is_named_for(self, version: str):

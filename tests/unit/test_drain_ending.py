@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,6 +12,7 @@ from plimsoll.domain.actions import (
     Evict,
     ForceDelete,
     Grow,
+    Heartbeat,
     OutOfService,
     Record,
     TerminateInstance,
@@ -18,7 +20,8 @@ from plimsoll.domain.actions import (
 )
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
-from plimsoll.domain.names import IGNORE
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.names import IGNORE, STOP_SECONDS
 from plimsoll.domain.plan import Plan
 from tests.support.builders import (
     NOON,
@@ -30,7 +33,18 @@ from tests.support.builders import (
     a_stateful_set,
     pods_of,
 )
-from tests.support.observations import STARTED, at, died, interrupted, looked, of, released, sets_of
+from tests.support.observations import (
+    STARTED,
+    actions,
+    died,
+    ec2,
+    interrupted,
+    looked,
+    noon,
+    released,
+    sets_of,
+    sole_action,
+)
 
 
 def test_nothing_is_planned_for_a_cluster_in_which_no_node_is_going():
@@ -43,9 +57,9 @@ def test_at_the_latest_safe_start_a_pod_goes_even_without_a_replacement():
     pods = pods_of("web", 1, node="spot", grace_seconds=30)
     seen = looked([interrupted("spot")], pods, [a_deployment(replicas=1)])
 
-    assert of(plan_drain(seen, at(87)), Evict) == []
-    assert plan_drain(seen, at(87)).next_call == at(88)
-    (last,) = of(plan_drain(seen, at(88)), Evict)
+    assert actions(plan_drain(seen, noon(87)), Evict) == []
+    assert plan_drain(seen, noon(87)).next_call == noon(88)
+    (last,) = actions(plan_drain(seen, noon(88)), Evict)
     assert last.overrule
     assert last.grace_seconds is None
 
@@ -55,9 +69,11 @@ def test_a_grace_period_that_does_not_fit_is_clamped_but_never_to_zero():
     pods = pods_of("web", 1, node="spot", grace_seconds=600, annotations=needs)
     seen = looked([interrupted("spot")], pods, [a_deployment(replicas=1)])
 
-    (first,) = of(plan_drain(seen, at(1)), Evict)
+    (first,) = actions(plan_drain(seen, noon(1)), Evict)
     assert first.grace_seconds == 117
-    (late,) = of(plan_drain(seen, at(300)), Evict)
+    (begun,) = actions(plan_drain(seen, noon(1.2)), Evict)
+    assert begun.grace_seconds == 117  # the margin is longer than the second that has begun
+    (late,) = actions(plan_drain(seen, noon(300)), Evict)
     assert late.grace_seconds == 1
 
 
@@ -68,8 +84,8 @@ def test_a_bare_pod_and_a_job_are_told_as_late_as_is_safe():
     ]
     seen = looked([interrupted("spot"), a_node("od")], pods)
 
-    assert of(plan_drain(seen, at(100)), Evict) == []
-    assert len(of(plan_drain(seen, at(109)), Evict)) == 2
+    assert actions(plan_drain(seen, noon(100)), Evict) == []
+    assert len(actions(plan_drain(seen, noon(109)), Evict)) == 2
 
 
 def test_daemons_and_mirrors_are_left():
@@ -77,18 +93,19 @@ def test_daemons_and_mirrors_are_left():
         a_pod("log", node="spot", owner=("DaemonSet", "log")),
         a_pod("static", node="spot", owner=("Node", "spot")),
     ]
-    plan = plan_drain(looked([interrupted("spot")], pods), at(119))
+    plan = plan_drain(looked([interrupted("spot")], pods), noon(119))
 
-    assert of(plan, Evict) == []
-    (record,) = of(plan, Record)
-    assert record.interruption.emptied == at(119)
+    assert actions(plan, Evict) == []
+    (record,) = actions(plan, Record)
+    assert record.interruption.emptied == noon(119)
+    assert record.reason == "no pod is left on it that must leave"
 
 
 @pytest.mark.parametrize("kind", ["spot-interruption", "rebalance-recommendation"])
 def test_a_node_with_a_pod_whose_owner_opted_out_is_never_empty(kind):
     node = interrupted("spot", kind=kind, ends=None if kind.startswith("rebalance") else 120)
     mine = a_pod("mine", node="spot", owner=None, labels={IGNORE: "true"})
-    plan = plan_drain(looked([node], [mine]), at(119))
+    plan = plan_drain(looked([node], [mine]), noon(119))
 
     assert plan.actions == ()
     assert "opted-out" in plan.waiting["spot"][0]
@@ -97,7 +114,7 @@ def test_a_node_with_a_pod_whose_owner_opted_out_is_never_empty(kind):
 def test_a_node_emptied_after_a_rebalance_closes_its_interruption():
     seen = looked([interrupted("spot", kind="rebalance-recommendation", ends=None)], [])
 
-    (record,) = of(plan_drain(seen, at(60)), Record)
+    (record,) = actions(plan_drain(seen, noon(60)), Record)
     assert record.interruption.phase == "closed"
 
 
@@ -110,9 +127,9 @@ def test_capacity_is_asked_for_in_the_first_plan_and_never_for_the_groups_that_a
         ),
     ]
     pods = pods_of("web", 3, node="spot", cpu="4")
-    plan = plan_drain(looked([node], pods, [a_deployment(replicas=3)], groups=groups), at(1))
+    plan = plan_drain(looked([node], pods, [a_deployment(replicas=3)], groups=groups), noon(1))
 
-    grown = of(plan, Grow)
+    grown = actions(plan, Grow)
     assert {g.group.name for g in grown} == {"base"}
     assert sum(g.add for g in grown) == 1  # one is on its way already, and each takes two
     assert plan.actions[0] == grown[0]
@@ -124,8 +141,8 @@ def test_the_same_look_asks_for_the_same_capacity_under_the_same_token():
         [interrupted("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
     )
 
-    tokens = {g.token for when in (1, 2) for g in of(plan_drain(seen, at(when)), Grow)}
-    assert len(tokens) == len(of(plan_drain(seen, at(1)), Grow))
+    tokens = {g.token for when in (1, 2) for g in actions(plan_drain(seen, noon(when)), Grow)}
+    assert len(tokens) == len(actions(plan_drain(seen, noon(1)), Grow))
 
 
 def test_capacity_on_its_way_is_not_asked_for_again():
@@ -134,53 +151,184 @@ def test_capacity_on_its_way_is_not_asked_for_again():
         [interrupted("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=2)]
     )
 
-    assert of(plan_drain(seen, at(1)), Grow) == []
+    assert actions(plan_drain(seen, noon(1)), Grow) == []
 
 
 def test_what_a_group_replaces_by_itself_is_not_asked_for_beside_it():
     drained = interrupted("drained")
     assert drained.interruption is not None
-    drained = replace(drained, interruption=marked(drained.interruption, closed=at(50)))
+    drained = replace(drained, interruption=marked(drained.interruption, closed=noon(50)))
     group = a_group("base", desired=1, instances=[drained.instance or ""])
     pods = pods_of("web", 1, node="spot", cpu="4")
     nodes = [interrupted("spot"), drained]
     seen = looked(nodes, pods, [a_deployment(replicas=1)], groups=[group])
 
-    assert of(plan_drain(seen, at(60)), Grow) == []
+    assert actions(plan_drain(seen, noon(60)), Grow) == []
 
 
-def test_a_lifecycle_action_is_completed_when_the_node_is_empty():
+OURS = LifecycleHook(
+    group="g", name="h", timeout=timedelta(seconds=300), longest=timedelta(hours=8), ours=True
+)
+THEIRS = replace(OURS, name="logs", ours=False)
+
+
+def waiting(*hooks, beaten=None, pods=(), **how):
+    """Return a look at a node whose instance waits for hooks since noon; each told of itself."""
     node = a_node("spot", unschedulable=True)
-    notice = NoticeRecord(
-        kind="lifecycle-terminate", time=NOON, id="t", ends=at(300), group="g", hook="h", token="t"
+    notices = tuple(
+        NoticeRecord(
+            kind="lifecycle-terminate",
+            time=NOON,
+            id=hook.name,
+            ends=noon(300) if beaten is None else NOON + hook.longest,
+            about=hook.name,
+            guessed=beaten is None,
+            heartbeat=beaten,
+        )
+        for hook in hooks
     )
     interruption = Interruption(
-        instance=node.instance or "", launched=NOON, node="spot", notices=(notice,)
+        instance=node.instance or "", launched=NOON, node="spot", notices=notices, cordoned=NOON
     )
-    seen = looked([replace(node, interruption=interruption)], [])
-
-    (done,) = of(plan_drain(seen, at(60)), CompleteLifecycle)
-    assert done.interruption.closed == at(60)
-    assert done.interruption.emptied == at(60)
+    group = replace(a_group("g"), waiting=frozenset({node.instance or ""}), hooks=hooks)
+    return looked([replace(node, interruption=interruption)], list(pods), groups=[group], **how)
 
 
-def test_volumes_are_freed_only_from_an_instance_that_ec2_says_is_gone():
+@pytest.mark.parametrize(
+    ("hooks", "completed"), [((OURS,), ["h"]), ((THEIRS,), []), ((OURS, THEIRS), ["h"])]
+)
+def test_only_our_own_hooks_are_completed_when_the_node_is_empty(hooks, completed):
+    plan = plan_drain(waiting(*hooks), noon(60))
+
+    done = actions(plan, CompleteLifecycle)
+    assert [hook.name for action in done for hook in action.hooks] == completed
+    for action in done:
+        assert (action.interruption.closed, action.interruption.emptied) == (noon(60), noon(60))
+
+
+@pytest.mark.parametrize(
+    ("hooks", "beaten", "now", "beats", "deadline"),
+    [
+        ((OURS,), None, 1, False, 300),  # read, and no longer a guess
+        ((OURS,), None, 151, True, 8 * 3600),
+        ((OURS,), noon(151), 300, False, None),
+        ((OURS,), noon(151), 302, True, 8 * 3600),
+        ((THEIRS,), None, 151, False, 300),
+        ((OURS, THEIRS), None, 151, True, 300),
+    ],
+)
+def test_our_own_hooks_get_heartbeats_while_pods_are_on_the_node(
+    hooks, beaten, now, beats, deadline
+):
+    pods = [a_pod("sum", node="spot", owner=("Job", "sum"))]
+    plan = plan_drain(waiting(*hooks, beaten=beaten, pods=pods), noon(now))
+
+    assert bool(actions(plan, Heartbeat)) is beats
+    written = [a.interruption for a in actions(plan, Heartbeat)]
+    written += [a.interruption for a in actions(plan, Record)]
+    expected = [] if deadline is None else [(noon(deadline - 2), False)]
+    assert [(i.deadline, i.guessed) for i in written] == expected
+    assert actions(plan, CompleteLifecycle) == []
+
+
+@pytest.mark.parametrize("guessed", [True, False])
+def test_a_guessed_deadline_overrules_no_budget_and_cuts_nobody_short(guessed):
+    pods = pods_of("web", 1, node="spot", grace_seconds=40, annotations={STOP_SECONDS: "40"})
+    hooks = (OURS,) if guessed else ()
+    seen = waiting(*hooks, pods=pods) if guessed else looked([interrupted("spot", ends=300)], pods)
+
+    (last,) = actions(plan_drain(seen, noon(280)), Evict)
+
+    assert (last.overrule, last.grace_seconds) == ((False, None) if guessed else (True, 18))
+
+
+def test_a_pod_of_an_instance_that_its_owner_ends_is_not_cut_short():
+    node = interrupted("spot", kind="state-change", ends=0)
+    said = {i: replace(s, ended_by_owner=True) for i, s in ec2(node, state="shutting-down").items()}
+    seen = looked([node], pods_of("web", 1, node="spot"), [a_deployment()], instances=said)
+
+    (last,) = actions(plan_drain(seen, noon(1)), Evict)
+    assert (last.overrule, last.grace_seconds) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("ready", "said", "forced"),
+    [
+        (False, None, False),  # whatever an event told: the record says that it is gone
+        (False, "running", False),
+        (False, "stopping", False),
+        (False, "stopped", True),
+        (False, "terminated", True),
+        (True, "terminated", False),
+    ],
+)
+def test_pods_and_volumes_are_freed_while_ec2_says_that_the_instance_is_off_and_no_sooner(
+    ready, said, forced
+):
+    node = replace(died(interrupted("spot")), ready=ready)
+    instances = {} if said is None else ec2(node, state=said)
+    attached = {"spot": frozenset({"pv-1"})}
+    seen = looked(
+        [node],
+        sets_of("db", ["spot"]),
+        [a_stateful_set(replicas=1)],
+        attached=attached,
+        instances=instances,
+    )
+
+    plan = plan_drain(seen, noon(130))
+    assert len(actions(plan, ForceDelete)) == len(actions(plan, OutOfService)) == forced
+    if ready:
+        (asked,) = actions(plan, Evict)
+        assert asked.overrule
+        assert asked.grace_seconds is None
+
+
+REBORN = "its instance was launched again"
+RUNS_ON = "its deadline is long past"
+
+
+@pytest.mark.parametrize(
+    ("state", "launched", "now", "closed", "because"),
+    [
+        ("running", noon(300), 310, False, REBORN),
+        ("pending", noon(300), 310, False, REBORN),
+        ("running", noon(300), 310, True, REBORN),  # such as one that comes back from a warm pool
+        ("stopped", noon(300), 310, False, None),
+        ("running", NOON, 310, False, None),
+        ("running", NOON, 119 + 600, False, RUNS_ON),
+        (None, NOON, 119 + 600, False, None),  # EC2 does not answer
+    ],
+)
+def test_a_node_that_runs_again_is_given_back_and_its_pods_are_left(
+    state, launched, now, closed, because
+):
     node = interrupted("spot")
-    seen = looked([node], [], attached={"spot": frozenset({"pv-1"})})
+    assert node.interruption is not None
+    if closed:
+        node = replace(node, interruption=marked(node.interruption, closed=noon(119)))
+    seen = looked(
+        [node],
+        pods_of("web", 1, node="spot"),
+        [a_deployment(replicas=1)],
+        instances=ec2(node, state=state, launched=launched) if state else {},
+    )
 
-    assert of(plan_drain(seen, at(130)), OutOfService) == []
-    gone = seen.among(groups=(), gone=frozenset({node.instance or ""}))
-    assert len(of(plan_drain(gone, at(130)), OutOfService)) == 1
+    plan = plan_drain(seen, noon(now))
+    if because is None:
+        assert actions(plan, Uncordon) == []
+        assert state or plan.actions == ()
+    else:
+        assert because in sole_action(plan, Uncordon).reason
 
 
 def test_pods_still_there_when_the_instance_is_gone_are_reported_as_killed():
     node = interrupted("spot")
     seen = looked([node], pods_of("web", 1, node="spot"), [a_deployment(replicas=1)])
-    gone = seen.among(groups=(), gone=frozenset({node.instance or ""}))
+    gone = seen.among(instances=ec2(node))
 
-    plan = plan_drain(gone, at(130))
+    plan = plan_drain(gone, noon(130))
     assert plan.reports[0].killed == ("default/web-0",)
-    assert of(plan, Evict) == []
 
 
 def test_what_was_called_off_gives_the_node_back():
@@ -188,7 +336,7 @@ def test_what_was_called_off_gives_the_node_back():
     notices = (
         NoticeRecord(kind="health-scheduled-change", time=NOON, id="a", about="arn"),
         NoticeRecord(
-            kind="health-scheduled-change", time=at(9), id="b", about="arn", state="closed"
+            kind="health-scheduled-change", time=noon(9), id="b", about="arn", state="closed"
         ),
     )
     interruption = Interruption(
@@ -196,16 +344,16 @@ def test_what_was_called_off_gives_the_node_back():
     )
     seen = looked([replace(node, interruption=interruption)], pods_of("web", 1, node="spot"))
 
-    plan = plan_drain(seen, at(60))
+    plan = plan_drain(seen, noon(60))
     assert [type(a) for a in plan.actions] == [Uncordon]
 
 
 def test_a_closed_interruption_is_over():
     node = interrupted("spot", kind="rebalance-recommendation", ends=None)
     assert node.interruption is not None
-    closed = replace(node, interruption=marked(node.interruption, closed=at(50)))
+    closed = replace(node, interruption=marked(node.interruption, closed=noon(50)))
 
-    assert plan_drain(looked([closed], []), at(60)) == Plan()
+    assert plan_drain(looked([closed], []), noon(60)) == Plan()
 
 
 def test_a_budget_that_allows_nothing_now_is_waited_for_without_asking():
@@ -217,8 +365,8 @@ def test_a_budget_that_allows_nothing_now_is_waited_for_without_asking():
         budgets=[a_budget("web", minAvailable=1, allowed=0)],
     )
 
-    plan = plan_drain(seen, at(1))
-    assert of(plan, Evict) == []
+    plan = plan_drain(seen, noon(1))
+    assert actions(plan, Evict) == []
     assert "PodDisruptionBudget web allows no disruption now" in plan.waiting["spot"][0]
 
 
@@ -230,11 +378,13 @@ def test_an_empty_node_is_renewed_where_its_owner_lets_us():
         renew=True,
     )
 
-    assert of(plan_drain(looked([node], []), at(60)), TerminateInstance) == []
-    (renewed,) = of(plan_drain(looked([node], [], groups=[group]), at(60)), TerminateInstance)
+    assert actions(plan_drain(looked([node], []), noon(60)), TerminateInstance) == []
+    (renewed,) = actions(
+        plan_drain(looked([node], [], groups=[group]), noon(60)), TerminateInstance
+    )
     assert renewed.interruption.phase == "closed"
     with_pod = looked([node], pods_of("web", 1, node="spot"), groups=[group])
-    assert of(plan_drain(with_pod, at(60)), TerminateInstance) == []
+    assert actions(plan_drain(with_pod, noon(60)), TerminateInstance) == []
 
 
 def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
@@ -243,7 +393,7 @@ def test_who_cannot_be_saved_is_given_up_in_words_by_priority():
         *pods_of("high", 1, node="spot", cpu="9", priority=9),
     ]
     workloads = [a_deployment("low", replicas=1), a_deployment("high", replicas=1)]
-    plan = plan_drain(looked([interrupted("spot"), a_node("od")], pods, workloads), at(1))
+    plan = plan_drain(looked([interrupted("spot"), a_node("od")], pods, workloads), noon(1))
 
     given_up = [words for words in plan.waiting["spot"] if words.startswith("no headroom for")]
     assert [words.split(" (")[0] for words in given_up] == [
@@ -256,18 +406,18 @@ def test_the_report_says_when_capacity_was_asked_for_and_when_all_was_replaced()
     pods = pods_of("web", 1, node="spot", cpu="4")
     asked = plan_drain(
         looked([interrupted("spot")], pods, [a_deployment(replicas=1)], groups=[a_group("base")]),
-        at(1),
+        noon(1),
     )
-    assert asked.reports[0].capacity_asked == at(1)
+    assert asked.reports[0].capacity_asked == noon(1)
     assert asked.reports[0].replaced is None
 
     new = a_pod("web-9", node="od")
     done = plan_drain(
         looked([interrupted("spot"), a_node("od")], [*pods, new], [a_deployment(replicas=1)]),
-        at(50),
+        noon(50),
     )
-    assert done.reports[0].replaced == at(50)
-    assert asked.reports[0].merged(done.reports[0]).capacity_asked == at(1)
+    assert done.reports[0].replaced == noon(50)
+    assert asked.reports[0].merged(done.reports[0]).capacity_asked == noon(1)
 
 
 def test_a_rollout_spends_what_may_be_missing_so_nothing_is_evicted_beside_it():
@@ -277,12 +427,13 @@ def test_a_rollout_spends_what_may_be_missing_so_nothing_is_evicted_beside_it():
     surplus = [*evictable, a_pod("web-9", node="od")]  # the rollout may take one in this instant
 
     for pods in (evictable, surplus):
-        assert of(plan_drain(looked(nodes, pods, [rolling]), at(1)), Evict) == []
-        assert len(of(plan_drain(looked(nodes, pods, [rolling]), at(90)), Evict)) == 4
+        assert actions(plan_drain(looked(nodes, pods, [rolling]), noon(1)), Evict) == []
+        assert len(actions(plan_drain(looked(nodes, pods, [rolling]), noon(90)), Evict)) == 4
 
 
 def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():
-    nodes = [died(interrupted("gone")), interrupted("spot"), a_node("od", cpu="2")]
+    gone = died(interrupted("gone"))
+    nodes = [gone, interrupted("spot"), a_node("od", cpu="2")]
     pods = [
         *sets_of("db", ["gone"], cpu="2"),
         a_pod(
@@ -290,12 +441,17 @@ def test_successors_of_the_dead_have_their_room_before_anybody_else_moves():
         ),
     ]
     plan = plan_drain(
-        looked(nodes, pods, [a_stateful_set(replicas=1), a_stateful_set("cache", replicas=1)]),
-        at(40),
+        looked(
+            nodes,
+            pods,
+            [a_stateful_set(replicas=1), a_stateful_set("cache", replicas=1)],
+            instances=ec2(gone),
+        ),
+        noon(40),
     )
 
-    assert [a.pod.name for a in of(plan, ForceDelete)] == ["db-0"]
-    assert of(plan, Evict) == []
+    assert [a.pod.name for a in actions(plan, ForceDelete)] == ["db-0"]
+    assert actions(plan, Evict) == []
 
 
 def test_an_ask_that_was_refused_has_another_name_a_minute_later():
@@ -304,7 +460,7 @@ def test_an_ask_that_was_refused_has_another_name_a_minute_later():
         [interrupted("spot")], pods, [a_deployment(replicas=3)], groups=[a_group("base", desired=0)]
     )
 
-    first, second = (of(plan_drain(seen, at(when)), Grow)[0].token for when in (1, 61))
+    first, second = (actions(plan_drain(seen, noon(when)), Grow)[0].token for when in (1, 61))
     assert first != second
 
 
@@ -312,19 +468,19 @@ def test_a_pod_that_came_although_its_node_was_cordoned_is_left_there():
     tolerant = [{"operator": "Exists"}]
     came = a_pod("web-1", node="spot", tolerations=tolerant, created=STARTED)
     seen = looked([interrupted("spot"), a_node("od")], [came], [a_deployment(replicas=1)])
-    assert of(plan_drain(seen, at(119)), Evict) == []
+    assert actions(plan_drain(seen, noon(119)), Evict) == []
 
     before = a_pod("web-1", node="spot", tolerations=tolerant)
     seen = looked([interrupted("spot"), a_node("od")], [before], [a_deployment(replicas=1)])
-    assert len(of(plan_drain(seen, at(119)), Evict)) == 1
+    assert len(actions(plan_drain(seen, noon(119)), Evict)) == 1
 
 
 def test_a_node_that_is_going_is_no_place_even_for_who_tolerates_it():
     pods = sets_of("db", ["spot"], tolerations=[{"operator": "Exists"}])
     nodes = [interrupted("spot"), interrupted("other")]
 
-    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), at(1))
-    assert of(plan, Evict) == []
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1)]), noon(1))
+    assert actions(plan, Evict) == []
 
 
 FORTNIGHT = 14 * 24 * 3600
@@ -333,7 +489,7 @@ FORTNIGHT = 14 * 24 * 3600
 @pytest.mark.parametrize(("ends", "busy"), [(None, False), (FORTNIGHT, False), (500, True)])
 def test_a_plan_that_only_waits_is_busy_while_its_deadline_is_near(ends, busy):
     node = interrupted("spot", kind="health-scheduled-change", ends=ends)
-    plan = plan_drain(looked([node], [a_pod("sum", node="spot", owner=("Job", "sum"))]), at(1))
+    plan = plan_drain(looked([node], [a_pod("sum", node="spot", owner=("Job", "sum"))]), noon(1))
 
     assert plan.actions == ()
     assert plan.waiting["spot"]
@@ -343,10 +499,10 @@ def test_a_plan_that_only_waits_is_busy_while_its_deadline_is_near(ends, busy):
 def test_a_plan_without_a_deadline_is_busy_while_a_replacement_starts_and_no_longer_than_that():
     pods = [
         released(a_pod("web-0", node="spot")),
-        replace(a_pod("web-8", node="od", ready=False), created=at(0)),
+        replace(a_pod("web-8", node="od", ready=False), created=noon(0)),
     ]
     node = interrupted("spot", kind="rebalance-recommendation", ends=None)
     seen = looked([node, a_node("od")], pods, [a_deployment(replicas=1)])
 
-    assert plan_drain(seen, at(20)).busy
-    assert not plan_drain(seen, at(400)).busy
+    assert plan_drain(seen, noon(20)).busy
+    assert not plan_drain(seen, noon(400)).busy

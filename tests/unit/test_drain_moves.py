@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plimsoll.domain.actions import Evict, Release
+import pytest
+
+from plimsoll.domain.actions import Cordon, Evict, Release
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.pods import Ref
+from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import (
     ZONE_B,
     a_budget,
@@ -17,45 +21,47 @@ from tests.support.builders import (
     mounting,
     pods_of,
 )
-from tests.support.observations import WEB, at, interrupted, looked, of, released, sets_of
+from tests.support.observations import WEB, actions, interrupted, looked, noon, released, sets_of
 
 
 def test_eviction_waits_for_room():
     workload = replace(a_deployment(replicas=4), max_surge=0)
     pods = pods_of("web", 4, node="spot", cpu="4")
-    plan = plan_drain(looked([interrupted("spot"), a_node("od", cpu="2")], pods, [workload]), at(1))
+    plan = plan_drain(
+        looked([interrupted("spot"), a_node("od", cpu="2")], pods, [workload]), noon(1)
+    )
 
-    assert of(plan, Evict) == []
+    assert actions(plan, Evict) == []
     assert "room" in plan.waiting["spot"][0]
 
 
 def test_a_stateful_set_moves_one_pod_at_a_time_from_the_highest_ordinal():
     pods = sets_of("db", ["spot", "spot", "spot"])
     plan = plan_drain(
-        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
+        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), noon(1)
     )
 
-    assert [a.pod.name for a in of(plan, Evict)] == ["db-2"]
+    assert [a.pod.name for a in actions(plan, Evict)] == ["db-2"]
 
 
 def test_a_stateful_set_waits_while_one_of_its_pods_is_not_ready():
     pods = sets_of("db", ["spot", "spot", "od"])
     pods[2] = replace(pods[2], ready=False)
     plan = plan_drain(
-        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
+        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), noon(1)
     )
 
-    assert of(plan, Evict) == []
+    assert actions(plan, Evict) == []
 
 
 def test_a_stateful_set_moves_its_pod_that_is_not_ready_first():
     pods = sets_of("db", ["spot", "spot", "spot"])
     pods[1] = replace(pods[1], ready=False)
     plan = plan_drain(
-        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), at(1)
+        looked([interrupted("spot"), a_node("od")], pods, [a_stateful_set(replicas=3)]), noon(1)
     )
 
-    assert [a.pod.name for a in of(plan, Evict)] == ["db-1"]
+    assert [a.pod.name for a in actions(plan, Evict)] == ["db-1"]
 
 
 def test_a_stateful_set_does_not_move_to_where_its_volume_is_not():
@@ -67,7 +73,7 @@ def test_a_stateful_set_does_not_move_to_where_its_volume_is_not():
         claims={("default", "data"): a_claim(zone="us-east-1a")},
     )
 
-    assert of(plan_drain(seen, at(1)), Evict) == []
+    assert actions(plan_drain(seen, noon(1)), Evict) == []
 
 
 def test_a_single_stateful_replica_goes_as_soon_as_its_place_is_ready():
@@ -77,21 +83,21 @@ def test_a_single_stateful_replica_goes_as_soon_as_its_place_is_ready():
             sets_of("db", ["spot"]),
             [a_stateful_set(replicas=1)],
         ),
-        at(1),
+        noon(1),
     )
 
-    assert [a.pod.name for a in of(plan, Evict)] == ["db-0"]
+    assert [a.pod.name for a in actions(plan, Evict)] == ["db-0"]
 
 
 def test_a_rebalance_moves_pods_but_never_gives_up_a_replica():
     pods = pods_of("web", 2, node="spot", cpu="6")
     node = interrupted("spot", kind="rebalance-recommendation", ends=None)
     alone = looked([node], pods, [a_deployment(replicas=2)])
-    assert plan_drain(alone, at(100_000)).actions == ()
+    assert plan_drain(alone, noon(100_000)).actions == ()
 
     with_room = looked([node, a_node("od")], pods, [a_deployment(replicas=2)])
     assert (
-        len(of(plan_drain(with_room, at(100_000)), Release)) == 1
+        len(actions(plan_drain(with_room, noon(100_000)), Release)) == 1
     )  # the second would be Pending for nobody knows how long
 
 
@@ -108,7 +114,7 @@ def test_who_is_nearest_to_the_ready_floor_is_served_first():
     ]
     seen = looked([interrupted("spot"), a_node("od", cpu="2500m")], pods, [web, api])
 
-    assert [a.pod.name for a in of(plan_drain(seen, at(1)), Evict)] == ["api-0"]
+    assert [a.pod.name for a in actions(plan_drain(seen, noon(1)), Evict)] == ["api-0"]
 
 
 def test_a_budget_raises_the_floor_of_what_is_evicted():
@@ -120,8 +126,8 @@ def test_a_budget_raises_the_floor_of_what_is_evicted():
         budgets=[a_budget("web", maxUnavailable=0)],
     )
 
-    assert of(plan_drain(seen, at(1)), Evict) == []
-    assert len(of(plan_drain(seen, at(90)), Evict)) == 2
+    assert actions(plan_drain(seen, noon(1)), Evict) == []
+    assert len(actions(plan_drain(seen, noon(90)), Evict)) == 2
 
 
 def test_a_pod_of_a_node_object_that_is_no_more_serves_nobody():
@@ -132,11 +138,11 @@ def test_a_pod_of_a_node_object_that_is_no_more_serves_nobody():
             pods,
             [replace(a_deployment(replicas=2), max_surge=0)],
         ),
-        at(1),
+        noon(1),
     )
 
     assert plan.reports[0].lowest_ready == {"Deployment default/web": 1}
-    assert of(plan, Evict) == []
+    assert actions(plan, Evict) == []
 
 
 def test_two_budgets_over_a_pod_are_named():
@@ -147,20 +153,20 @@ def test_two_budgets_over_a_pod_are_named():
         budgets=[a_budget(n, selector={}, minAvailable=1, allowed=1) for n in ("one", "two")],
     )
 
-    plan = plan_drain(seen, at(1))
-    assert of(plan, Evict) == []
+    plan = plan_drain(seen, noon(1))
+    assert actions(plan, Evict) == []
     assert "several budgets cover: one, two" in plan.waiting["spot"][0]
 
 
 def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
     nodes = [interrupted("spot"), a_node("od", cpu="2")]
-    leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
+    leaving = sets_of("db", ["spot"], cpu="2", deleting=noon(30))
     pods = [*leaving, *pods_of("web", 1, node="spot", cpu="2")]
     plan = plan_drain(
-        looked(nodes, pods, [a_stateful_set(replicas=1), a_deployment(replicas=1)]), at(1)
+        looked(nodes, pods, [a_stateful_set(replicas=1), a_deployment(replicas=1)]), noon(1)
     )
 
-    assert of(plan, Release) == []
+    assert actions(plan, Release) == []
 
 
 def test_who_would_be_at_zero_has_the_last_room_before_who_would_not():
@@ -173,18 +179,18 @@ def test_who_would_be_at_zero_has_the_last_room_before_who_would_not():
             "half-9", node="full", labels={"app": "half"}, owner=("ReplicaSet", "half-abc"), cpu="2"
         ),
     ]
-    plan = plan_drain(looked(nodes, pods, [half, a_deployment(replicas=1)]), at(1))
+    plan = plan_drain(looked(nodes, pods, [half, a_deployment(replicas=1)]), noon(1))
 
-    assert [a.owner for a in of(plan, Release)] == [WEB]
-    assert of(plan, Evict) == []
+    assert [a.replica_set.controller for a in actions(plan, Release)] == [WEB]
+    assert actions(plan, Evict) == []
 
 
 def test_a_rollout_of_a_stateful_set_is_let_finish_first():
     rolling = replace(a_stateful_set(replicas=2), rolling_out=True)
     seen = looked([interrupted("spot"), a_node("od")], sets_of("db", ["spot", "spot"]), [rolling])
 
-    assert of(plan_drain(seen, at(1)), Evict) == []
-    assert len(of(plan_drain(seen, at(90)), Evict)) == 2
+    assert actions(plan_drain(seen, noon(1)), Evict) == []
+    assert len(actions(plan_drain(seen, noon(90)), Evict)) == 2
 
 
 def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_take():
@@ -201,66 +207,94 @@ def test_no_pod_leaves_for_a_place_that_a_replacement_made_in_the_same_plan_may_
         a_pod("old-9", node="full", labels={"app": "old"}, owner=("ReplicaSet", "old-abc")),
         a_pod("fills-it", node="full", memory="31Gi", owner=None),
     ]
-    plan = plan_drain(looked(nodes, pods, [old, a_deployment(replicas=1)]), at(1))
+    plan = plan_drain(looked(nodes, pods, [old, a_deployment(replicas=1)]), noon(1))
 
-    assert [a.owner for a in of(plan, Release)] == [WEB]
-    assert of(plan, Evict) == []  # the replacement of `web` may come to stand on `wide`
+    assert [a.replica_set.controller for a in actions(plan, Release)] == [WEB]
+    assert actions(plan, Evict) == []  # the replacement of `web` may come to stand on `wide`
     assert any("take its headroom first" in words for words in plan.waiting["spot"])
 
     placed = replace(a_pod("web-9", node="small", memory="2Gi"), ready=False)
     later = looked(nodes, [released(pods[0]), *pods[1:], placed], [old, a_deployment(replicas=1)])
-    assert [a.pod.name for a in of(plan_drain(later, at(2)), Evict)] == ["old-0"]
+    assert [a.pod.name for a in actions(plan_drain(later, noon(2)), Evict)] == ["old-0"]
 
 
 def test_no_more_replacements_are_made_than_leave_a_place_to_those_who_were_promised_one():
     nodes = [interrupted("spot"), *(a_node(f"od-{n}", cpu="2") for n in range(3))]
-    leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
+    leaving = sets_of("db", ["spot"], cpu="2", deleting=noon(30))
     pods = [*leaving, *pods_of("web", 4, node="spot", cpu="1")]
     plan = plan_drain(
-        looked(nodes, pods, [a_stateful_set(replicas=1), a_deployment(replicas=4)]), at(1)
+        looked(nodes, pods, [a_stateful_set(replicas=1), a_deployment(replicas=4)]), noon(1)
     )
 
-    assert len(of(plan, Release)) == 2  # a third could spoil the last node
+    assert len(actions(plan, Release)) == 2  # a third could spoil the last node
     assert plan.waiting["spot"]
 
 
 def test_replacements_that_fit_nowhere_now_take_nobodys_place():
     nodes = [interrupted("spot"), a_node("od", cpu="2")]
-    leaving = sets_of("db", ["spot"], cpu="2", deleting=at(30))
+    leaving = sets_of("db", ["spot"], cpu="2", deleting=noon(30))
     waiting = a_pod("big-0", cpu="6", owner=("ReplicaSet", "big-abc"))
     cache = a_pod(
         "cache-0", node="spot", labels={"app": "cache"}, owner=("StatefulSet", "cache"), cpu="1"
     )
     workloads = [a_stateful_set(replicas=1), a_stateful_set("cache", replicas=1)]
     crowded = looked(nodes, [*leaving, waiting, cache], workloads)
-    assert of(plan_drain(crowded, at(1)), Evict) == []  # there is one place, and it is promised
+    assert (
+        actions(plan_drain(crowded, noon(1)), Evict) == []
+    )  # there is one place, and it is promised
 
     roomy = looked([*nodes, a_node("more", cpu="2")], [*leaving, waiting, cache], workloads)
-    assert [a.pod.name for a in of(plan_drain(roomy, at(1)), Evict)] == ["cache-0"]
+    assert [a.pod.name for a in actions(plan_drain(roomy, noon(1)), Evict)] == ["cache-0"]
 
 
 def test_a_pod_that_stops_has_its_place_before_anybody_else_however_near_to_the_floor():
     nodes = [interrupted("spot"), a_node("od", cpu="2"), a_node("full", cpu="1")]
     sets = sets_of("db", ["full", "full"])
-    sets.append(sets_of("db", ["spot"] * 3, cpu="2", deleting=at(30))[2])
+    sets.append(sets_of("db", ["spot"] * 3, cpu="2", deleting=noon(30))[2])
     others = pods_of("api", 4, node="full")
     others[0] = replace(others[0], node="spot", scheduling=sets[2].scheduling)
     api = replace(a_deployment("api", replicas=4), max_surge=0)
-    plan = plan_drain(looked(nodes, [*sets, *others], [a_stateful_set(replicas=3), api]), at(1))
+    plan = plan_drain(looked(nodes, [*sets, *others], [a_stateful_set(replicas=3), api]), noon(1))
 
-    assert of(plan, Evict) == []
+    assert actions(plan, Evict) == []
     assert any("waits for headroom" in words for words in plan.waiting["spot"])
 
 
-def test_a_rollout_may_take_any_place_at_any_moment():
-    nodes = [interrupted("spot"), a_node("od", cpu="2")]
-    rolling = replace(a_deployment("new", replicas=4), rolling_out=True)
-    pods = [*sets_of("db", ["spot"], cpu="2"), *pods_of("new", 4, node="full", cpu="1")]
-    full = a_node("full", cpu="4")
-    calm = looked(
-        [*nodes, full], pods, [a_stateful_set(replicas=1), a_deployment("new", replicas=4)]
-    )
-    assert [a.pod.name for a in of(plan_drain(calm, at(1)), Evict)] == ["db-0"]
+@pytest.mark.parametrize("replicas", [4, 3], ids=["a surge of 1", "a surge of 0.75"])
+@pytest.mark.parametrize(("rolling_out", "leaves"), [(False, ["db-0"]), (True, [])])
+def test_a_rollout_may_take_any_place_at_any_moment(rolling_out, leaves, replicas):
+    nodes = [interrupted("spot"), a_node("od", cpu="2"), a_node("full", cpu=str(replicas))]
+    new = replace(a_deployment("new", replicas=replicas), rolling_out=rolling_out)
+    pods = [*sets_of("db", ["spot"], cpu="2"), *pods_of("new", replicas, node="full", cpu="1")]
+    plan = plan_drain(looked(nodes, pods, [a_stateful_set(replicas=1), new]), noon(1))
 
-    busy = looked([*nodes, full], pods, [a_stateful_set(replicas=1), rolling])
-    assert of(plan_drain(busy, at(1)), Evict) == []
+    assert [a.pod.name for a in actions(plan, Evict)] == leaves
+
+
+def test_a_pod_of_an_unknown_controller_waits_until_the_one_before_it_is_made_anew():
+    owner = Ref("Database", "default", "db")
+    pods = [
+        a_pod(f"db-{n}", node="spot", owner=(owner.kind, owner.name), labels={"app": "db"})
+        for n in range(3)
+    ]
+    memory = ReconcileMemory()
+    evicted = []
+    for left in (pods, pods[:2]):
+        seen = looked([interrupted("spot"), a_node("od")], left)
+        memory.count(seen)
+        plan = plan_drain(seen.among(counts=memory.counts), noon(1))
+        evicted.append(len(actions(plan, Evict)))
+    assert evicted == [1, 0]
+
+
+def test_nothing_moves_to_a_node_whose_turn_comes_in_the_same_plan():
+    advised = interrupted("advised", kind="rebalance-recommendation", ends=None)
+    assert advised.interruption is not None
+    waits = replace(advised.interruption, cordoned=None)
+    nodes = [interrupted("spot"), replace(advised, interruption=waits, unschedulable=False)]
+    seen = looked(nodes, sets_of("db", ["spot", "spot"]), [a_stateful_set(replicas=2)])
+    plan = plan_drain(seen, noon(1))
+    assert [action.node.name for action in actions(plan, Cordon)] == ["advised"]
+    assert actions(plan, Evict) == []
+    later = plan_drain(replace(seen, moved_lately=None), noon(1))  # its turn does not come
+    assert len(actions(later, Evict)) == 1

@@ -21,10 +21,20 @@ from tests.support.builders import (
     a_deployment,
     a_node,
     a_pod,
+    a_stateful_set,
     mounting,
     pods_of,
 )
-from tests.support.observations import WEB, at, interrupted, looked, of, only, released
+from tests.support.observations import (
+    WEB,
+    actions,
+    interrupted,
+    looked,
+    noon,
+    released,
+    sets_of,
+    sole_action,
+)
 
 
 def seen_with(*pods: Pod, workload: Workload | None = None, **how: object) -> Observation:
@@ -37,19 +47,19 @@ def seen_with(*pods: Pod, workload: Workload | None = None, **how: object) -> Ob
 
 def test_every_ready_pod_on_an_interrupted_node_is_released_at_once():
     pods = pods_of("web", 2, node="spot")
-    plan = plan_drain(seen_with(*pods), at(1))
+    plan = plan_drain(seen_with(*pods), noon(1))
 
-    releases = of(plan, Release)
+    releases = actions(plan, Release)
     assert [a.pod.name for a in releases] == ["web-0", "web-1"]
-    assert releases[0].owner == WEB
-    assert releases[0].owner_uid == "deployment-default-web"
+    assert releases[0].replica_set.controller == WEB
+    assert releases[0].replica_set.controller_uid == "deployment-default-web"
     assert plan.busy
 
 
 def test_a_released_pod_stays_while_its_replacement_is_not_available():
     old = released(a_pod("web-0", node="spot"))
     new = a_pod("web-8", node="od", ready=False)
-    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), at(20))
+    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), noon(20))
 
     assert plan.actions == ()
     assert "0 of 1" in plan.waiting["spot"][0]
@@ -58,49 +68,62 @@ def test_a_released_pod_stays_while_its_replacement_is_not_available():
 def test_a_released_pod_is_evicted_at_the_first_observation_of_its_available_replacement():
     old = released(a_pod("web-0", node="spot"))
     new = a_pod("web-8", node="od")
-    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), at(20))
+    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), noon(20))
 
-    assert only(plan, Evict).pod == old
+    assert sole_action(plan, Evict).pod == old
 
 
 def test_a_replacement_is_available_only_after_the_min_ready_seconds():
     old = released(a_pod("web-0", node="spot"))
-    new = replace(a_pod("web-8", node="od"), ready_since=at(15))
+    new = replace(a_pod("web-8", node="od"), ready_since=noon(15))
     workload = a_deployment(replicas=1, minReadySeconds=10)
 
-    assert plan_drain(seen_with(old, new, workload=workload), at(20)).actions == ()
-    assert only(plan_drain(seen_with(old, new, workload=workload), at(25)), Evict).pod == old
+    assert plan_drain(seen_with(old, new, workload=workload), noon(20)).actions == ()
+    assert (
+        sole_action(plan_drain(seen_with(old, new, workload=workload), noon(25)), Evict).pod == old
+    )
 
 
 def test_as_many_released_pods_stay_as_replacements_are_missing():
     old = [released(pod) for pod in pods_of("web", 3, node="spot")]
     new = [a_pod("web-7", node="od"), a_pod("web-8", node="od", ready=False)]
-    plan = plan_drain(seen_with(*old, *new, workload=a_deployment(replicas=3)), at(20))
+    plan = plan_drain(seen_with(*old, *new, workload=a_deployment(replicas=3)), noon(20))
 
-    assert [a.pod.name for a in of(plan, Evict)] == ["web-0"]
+    assert [a.pod.name for a in actions(plan, Evict)] == ["web-0"]
 
 
 def test_a_budget_that_allows_one_disruption_lets_one_released_pod_leave():
     old = [released(pod) for pod in pods_of("web", 2, node="spot")]
     new = [a_pod(f"web-{n}", node="od") for n in (7, 8)]
     budgets = [a_budget("web", allowed=1, maxUnavailable=0)]
-    plan = plan_drain(seen_with(*old, *new, budgets=budgets), at(20))
+    plan = plan_drain(seen_with(*old, *new, budgets=budgets), noon(20))
 
-    assert len(of(plan, Evict)) == 1
+    assert len(actions(plan, Evict)) == 1
 
 
 def test_a_pod_that_is_not_ready_is_not_released():
-    plan = plan_drain(seen_with(a_pod("web-0", node="spot", ready=False)), at(1))
-    assert of(plan, Release) == []
+    plan = plan_drain(seen_with(a_pod("web-0", node="spot", ready=False)), noon(1))
+    assert actions(plan, Release) == []
+
+
+@pytest.mark.parametrize(("cpu", "kinds"), [("1", []), ("500m", [Release])])
+def test_a_replacement_may_be_pending_unless_it_could_take_a_reserved_place(cpu, kinds):
+    """A pod that cannot run twice holds the place that it needs; where there is none, nobody does."""
+    web = a_pod("web-0", node="spot", cpu="1")
+    [db] = sets_of("db", ["spot"], cpu="1")
+    workloads = [a_deployment(replicas=1), a_stateful_set("db", replicas=1)]
+    seen = looked([interrupted("spot"), a_node("od", cpu=cpu)], [web, db], workloads)
+
+    assert [type(a) for a in plan_drain(seen, noon(1)).actions if isinstance(a, Release)] == kinds
 
 
 def test_a_replacement_on_a_node_that_is_interrupted_next_is_released_in_its_turn():
     old = released(a_pod("web-0", node="spot"))
     new = a_pod("web-8", node="spot")
-    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), at(20))
+    plan = plan_drain(seen_with(old, new, workload=a_deployment(replicas=1)), noon(20))
 
-    assert [a.pod for a in of(plan, Evict)] == [old]
-    assert [a.pod for a in of(plan, Release)] == [new]
+    assert [a.pod for a in actions(plan, Evict)] == [old]
+    assert [a.pod for a in actions(plan, Release)] == [new]
 
 
 SERVICE = LabelSelection(
@@ -125,17 +148,19 @@ OWN_ZONE = PodTerm(
 )
 def test_a_pod_that_a_release_would_harm_moves_within_the_ready_floor(workload, how, why):
     pods = pods_of("web", 2, node="spot")
-    plan = plan_drain(seen_with(*pods, workload=a_deployment(replicas=2, **workload), **how), at(1))
+    plan = plan_drain(
+        seen_with(*pods, workload=a_deployment(replicas=2, **workload), **how), noon(1)
+    )
 
-    assert of(plan, Release) == []
-    told = [*plan.waiting.get("spot", ()), *(a.reason for a in of(plan, Evict))]
+    assert actions(plan, Release) == []
+    told = [*plan.waiting.get("spot", ()), *(a.reason for a in actions(plan, Evict))]
     assert any(why in words for words in told)
 
 
 def test_a_pod_whose_replica_set_names_an_earlier_deployment_is_not_released():
     workload = replace(a_deployment(replicas=1), uid="made-anew")
-    plan = plan_drain(seen_with(a_pod("web-0", node="spot"), workload=workload), at(1))
-    assert of(plan, Release) == []
+    plan = plan_drain(seen_with(a_pod("web-0", node="spot"), workload=workload), noon(1))
+    assert actions(plan, Release) == []
 
 
 def test_a_pod_with_a_volume_of_one_node_is_not_released():
@@ -143,7 +168,7 @@ def test_a_pod_with_a_volume_of_one_node_is_not_released():
     seen = seen_with(
         pod, workload=a_deployment(replicas=1), claims={("default", "data"): a_claim(zone=None)}
     )
-    assert of(plan_drain(seen, at(1)), Release) == []
+    assert actions(plan_drain(seen, noon(1)), Release) == []
 
 
 def test_anti_affinity_by_zone_forbids_a_release_and_by_hostname_does_not():
@@ -153,32 +178,32 @@ def test_anti_affinity_by_zone_forbids_a_release_and_by_hostname_does_not():
     beside = replace(pod, scheduling=replace(pod.scheduling, anti_affinity=(by_host,)))
     one = a_deployment(replicas=1)
 
-    assert of(plan_drain(seen_with(apart, workload=one), at(1)), Release) == []
-    assert len(of(plan_drain(seen_with(beside, workload=one), at(1)), Release)) == 1
+    assert actions(plan_drain(seen_with(apart, workload=one), noon(1)), Release) == []
+    assert len(actions(plan_drain(seen_with(beside, workload=one), noon(1)), Release)) == 1
 
 
 def test_where_no_replacement_can_be_made_one_released_pod_leaves_at_once():
     old = [released(pod) for pod in pods_of("web", 2, node="spot")]
     workload = replace(a_deployment(replicas=2), replica_failure="exceeded quota: pods")
-    plan = plan_drain(seen_with(*old, workload=workload), at(5))
+    plan = plan_drain(seen_with(*old, workload=workload), noon(5))
 
-    assert "exceeded quota" in only(plan, Evict).reason
+    assert "exceeded quota" in sole_action(plan, Evict).reason
 
 
 def test_where_no_replacement_can_be_made_the_next_pod_waits_until_the_first_was_replaced():
-    first = replace(released(a_pod("web-0", node="spot")), deleting=at(35))
+    first = replace(released(a_pod("web-0", node="spot")), deleting=noon(35))
     second = released(a_pod("web-1", node="spot"))
     starting = a_pod("web-8", node="od", ready=False)
     workload = replace(a_deployment(replicas=2), replica_failure="exceeded quota: pods")
 
-    assert plan_drain(seen_with(first, second, workload=workload), at(6)).actions == ()
-    assert plan_drain(seen_with(second, starting, workload=workload), at(8)).actions == ()
+    assert plan_drain(seen_with(first, second, workload=workload), noon(6)).actions == ()
+    assert plan_drain(seen_with(second, starting, workload=workload), noon(8)).actions == ()
 
 
 def test_a_workload_whose_replica_set_cannot_make_pods_is_not_released():
     workload = replace(a_deployment(replicas=2), replica_failure="denied by a webhook")
-    plan = plan_drain(seen_with(*pods_of("web", 2, node="spot"), workload=workload), at(1))
-    assert of(plan, Release) == []
+    plan = plan_drain(seen_with(*pods_of("web", 2, node="spot"), workload=workload), noon(1))
+    assert actions(plan, Release) == []
 
 
 def test_without_a_deadline_a_release_is_undone_where_no_replacement_can_be_made():
@@ -187,7 +212,7 @@ def test_without_a_deadline_a_release_is_undone_where_no_replacement_can_be_made
     node = interrupted("spot", kind="rebalance-recommendation", ends=None)
     seen = replace(seen_with(pod, workload=workload), nodes=[node, a_node("od")])
 
-    assert only(plan_drain(seen, at(5)), UndoRelease).pod == pod
+    assert sole_action(plan_drain(seen, noon(5)), UndoRelease).pod == pod
 
 
 ONE_ZONE_EACH = SpreadConstraint(
@@ -217,21 +242,21 @@ def spread_over_zones() -> Observation:
 
 
 def test_a_released_pod_makes_way_where_its_replacement_is_pending_because_of_it():
-    plan = plan_drain(spread_over_zones(), at(5))
-    assert "counts in the spread" in only(plan, Evict).reason
+    plan = plan_drain(spread_over_zones(), noon(5))
+    assert "counts in the spread" in sole_action(plan, Evict).reason
 
 
 def test_a_released_pod_stays_where_its_replacement_would_stay_pending_without_it():
     full = spread_over_zones()
     full = replace(full, nodes=[n if n.name != "a" else a_node("a", cpu="1m") for n in full.nodes])
-    assert of(plan_drain(full, at(5)), Evict) == []
+    assert actions(plan_drain(full, noon(5)), Evict) == []
 
 
 def test_a_deployment_whose_release_was_refused_moves_within_the_ready_floor_and_says_so():
     seen = seen_with(*pods_of("web", 2, node="spot"))
-    plan = plan_drain(seen, at(1), refused={WEB: "its release was refused: no right"})
+    plan = plan_drain(seen, noon(1), refused={str(WEB): "its release was refused: no right"})
 
-    assert of(plan, Release) == []
+    assert actions(plan, Release) == []
     assert any("was refused" in str(step) for step in plan.steps) or any(
         "was refused" in words for words in plan.waiting["spot"]
     )
@@ -240,7 +265,7 @@ def test_a_deployment_whose_release_was_refused_moves_within_the_ready_floor_and
 def test_a_budget_that_lets_nothing_go_is_named_while_its_released_pods_wait():
     pods = [released(a_pod("web-0", node="spot")), a_pod("web-8", node="od")]
     budgets = [a_budget("web", allowed=0, maxUnavailable=0)]
-    plan = plan_drain(seen_with(*pods, workload=a_deployment(replicas=1), budgets=budgets), at(5))
+    plan = plan_drain(seen_with(*pods, workload=a_deployment(replicas=1), budgets=budgets), noon(5))
 
     assert plan.actions == ()
     assert any("allows no disruption now" in words for words in plan.waiting["spot"])
@@ -251,8 +276,16 @@ def test_with_an_autoscaler_a_quarter_of_the_replicas_is_replaced_at_a_time():
     workload = replace(a_deployment(replicas=8), scaler="web")
     patient = looked([interrupted("spot", ends=600), a_node("od")], pods, [workload])
 
-    assert len(of(plan_drain(patient, at(1)), Release)) == 2
-    assert len(of(plan_drain(seen_with(*pods, workload=workload), at(1)), Release)) == 8
+    assert len(actions(plan_drain(patient, noon(1)), Release)) == 2
+    assert len(actions(plan_drain(seen_with(*pods, workload=workload), noon(1)), Release)) == 8
+
+
+@pytest.mark.parametrize(("seconds", "named"), [(-5, False), (5, True)])
+def test_a_count_that_an_autoscaler_changes_meanwhile_is_named(seconds, named):
+    old = released(a_pod("web-0", node="spot"))
+    workload = replace(a_deployment(replicas=2), scaler="web", scaled=noon(seconds))
+    told = plan_drain(seen_with(old, workload=workload), noon(20)).waiting["spot"]
+    assert any("changed the count to 2" in words for words in told) is named
 
 
 def test_pods_of_the_current_replica_set_are_released_before_superseded_ones():
@@ -270,16 +303,16 @@ def test_pods_of_the_current_replica_set_are_released_before_superseded_ones():
         )
         for ref, each in seen.replica_sets.items()
     }
-    plan = plan_drain(replace(seen, replica_sets=sets), at(1))
+    plan = plan_drain(replace(seen, replica_sets=sets), noon(1))
 
-    assert [a.pod.name for a in of(plan, Release)] == ["web-1"]
+    assert [a.pod.name for a in actions(plan, Release)] == ["web-1"]
 
 
 def test_a_release_is_undone_when_its_node_is_interrupted_no_more():
     pod = released(a_pod("web-0", node="od"))
     plan = plan_drain(seen_with(pod, workload=a_deployment(replicas=1)), NOON)
 
-    (undone,) = of(plan, UndoRelease)
+    (undone,) = actions(plan, UndoRelease)
     assert undone.pod == pod
     assert undone.replica_set.hash == "abc"
 
@@ -288,7 +321,7 @@ def test_a_released_pod_whose_replica_set_is_superseded_is_surplus():
     pod = replace(released(a_pod("web-0", node="od")), generate_name="web-old-")
     plan = plan_drain(seen_with(pod, workload=a_deployment(replicas=1)), NOON)
 
-    (evicted,) = of(plan, Evict)
+    (evicted,) = actions(plan, Evict)
     assert "surplus" in evicted.reason
 
 
@@ -303,8 +336,8 @@ def test_without_a_deadline_a_release_is_undone_when_no_node_takes_the_replaceme
     early = plan_drain(seen, NOON + timedelta(minutes=4))
     late = plan_drain(seen, NOON + timedelta(minutes=6))
 
-    assert of(early, UndoRelease) == []
-    assert [a.pod for a in of(late, UndoRelease)] == [pod]
+    assert actions(early, UndoRelease) == []
+    assert [a.pod for a in actions(late, UndoRelease)] == [pod]
 
 
 def test_without_a_deadline_no_pod_is_released_that_no_node_could_replace():
@@ -313,14 +346,137 @@ def test_without_a_deadline_no_pod_is_released_that_no_node_could_replace():
         seen_with(a_pod("web-0", node="spot", cpu="6"), workload=a_deployment(replicas=1)),
         nodes=[node, a_node("od", cpu="1")],
     )
-    assert of(plan_drain(seen, at(1000)), Release) == []
+    assert actions(plan_drain(seen, noon(1000)), Release) == []
+
+
+ROLLOUT = Ref("Rollout", "default", "web")
+ROLLOUTS_HASH = "rollouts-pod-template-hash"
+
+
+def seen_of_rollout(*, surge: int | str = "25%", selected: bool = False) -> Observation:
+    """Return one pod of an Argo Rollout on an interrupted node."""
+    pod = a_pod("web-0", node="spot", labels={"app": "web", ROLLOUTS_HASH: "abc"})
+    workload = replace(a_deployment(replicas=1), ref=ROLLOUT, max_surge=surge)
+    seen = seen_with(pod, workload=workload)
+    (made,) = seen.replica_sets.values()
+    ours = replace(made, label=ROLLOUTS_HASH, controller=ROLLOUT)
+    blue = replace(SERVICE, selector=Selector(labels={ROLLOUTS_HASH: "abc"}))
+    return replace(seen, replica_sets={made.ref: ours}, label_selections=[blue] if selected else [])
+
+
+@pytest.mark.parametrize(("how", "count"), [({}, 1), ({"surge": 0}, 0), ({"selected": True}, 0)])
+def test_a_pod_of_an_argo_rollout_is_released_under_the_same_conditions(how, count):
+    assert len(actions(plan_drain(seen_of_rollout(**how), noon(1)), Release)) == count
+
+
+@pytest.mark.parametrize(
+    ("change", "how", "why"),
+    [
+        ({"strategy": "Recreate"}, {}, "Recreate"),
+        ({"max_surge": 0}, {}, "maxSurge 0"),
+        ({}, {"label_selections": [SERVICE]}, "selects it by its pod-template-hash"),
+        ({}, {"budgets": [a_budget("web"), a_budget("b", selector={})]}, "several budgets"),
+    ],
+)
+def test_a_release_is_undone_when_its_owner_makes_it_harmful(change, how, why):
+    pods = [released(a_pod("web-0", node="spot")), a_pod("web-8", node="od", ready=False)]
+    workload = replace(a_deployment(replicas=1), **change)
+    plan = plan_drain(seen_with(*pods, workload=workload, **how), noon(5))
+
+    assert why in sole_action(plan, UndoRelease).reason
+
+
+def test_a_release_that_cannot_be_undone_now_is_not_tried_again_in_the_same_reconcile():
+    pod = released(a_pod("web-0", node="od"))
+    seen = seen_with(pod, workload=a_deployment(replicas=1))
+
+    assert len(actions(plan_drain(seen, NOON), UndoRelease)) == 1
+    assert not actions(plan_drain(seen, NOON, refused={f"Pod {pod}": "was refused"}), UndoRelease)
+
+
+def parked(missing: int = 0) -> Observation:
+    """Return a released pod beside its available replacement, under a recommendation and a budget."""
+    pods = [
+        released(a_pod("web-0", node="spot")),
+        replace(a_pod("web-8", node="od"), ready_since=NOON),
+    ]
+    budgets = [replace(a_budget("web", allowed=0, maxUnavailable=0), missing=missing)]
+    seen = seen_with(*pods, workload=a_deployment(replicas=1), budgets=budgets)
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    return replace(seen, nodes=[node, a_node("od")])
+
+
+def test_without_a_deadline_a_budget_that_lets_nobody_go_for_minutes_undoes_the_release():
+    early, late = (plan_drain(parked(), NOON + timedelta(minutes=m)) for m in (4, 6))
+
+    assert early.actions == ()
+    assert "allows no disruption" in sole_action(late, UndoRelease).reason
+
+
+def test_without_a_deadline_no_pod_is_released_under_a_budget_that_one_more_would_not_open():
+    for missing, count in ((1, 0), (0, 1)):
+        seen = parked(missing)
+        seen = replace(seen, pods=[a_pod("web-0", node="spot")])
+        assert len(actions(plan_drain(seen, noon(400)), Release)) == count
+
+
+@pytest.mark.parametrize("node", ["spot", "od"])
+def test_an_annotated_pod_whose_owners_are_gone_is_surplus(node):
+    pod = replace(released(a_pod("web-0", node=node)), owner=None, generate_name="web-gone-")
+    plan = plan_drain(replace(seen_with(pod), workloads=[]), noon(5))
+    assert [evicted.pod for evicted in actions(plan, Evict)] == [pod]
+
+
+def test_a_pod_with_its_label_off_and_no_owner_still_belongs_to_its_deployment():
+    pod = replace(released(a_pod("web-0", node="spot")), owner=None, generate_name="web-abc-")
+    seen = seen_with(pod, a_pod("web-8", node="od", ready=False), workload=a_deployment(replicas=1))
+    assert plan_drain(seen, noon(5)).actions == ()
+
+
+def test_no_more_pods_are_released_than_a_quota_leaves_replacements_in_all_of_its_namespace():
+    room = replace(NO_QUOTA, left=Resources(cpu=9**9, memory=9**15, pods=1))
+    pods = pods_of("web", 2, node="spot")
+    assert len(actions(plan_drain(seen_with(*pods, quotas=[room]), noon(1)), Release)) == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "policy", "named"),
+    [((), "Ignore", True), ((POD_TEMPLATE_HASH,), "Ignore", False), ((), "Honor", False)],
+)
+def test_a_plan_names_the_skew_that_a_spread_over_zones_is_left_with(keys, policy, named):
+    spread = replace(ONE_ZONE_EACH, match_label_keys=keys, node_taints_policy=policy)
+
+    def bound(pod: Pod) -> Pod:
+        return replace(pod, scheduling=replace(pod.scheduling, spread=(spread,)))
+
+    zones = [f"us-east-1{z}" for z in "abc"]
+    pods = [
+        released(bound(a_pod("web-0", node="spot"))),
+        *(bound(a_pod(f"web-{z}", node=z)) for z in zones[:2]),
+        bound(a_pod("web-8", node=zones[0])),
+    ]
+    nodes = [interrupted("spot", zone=zones[2]), *(a_node(z, zone=z) for z in zones)]
+    seen = replace(seen_with(*pods, workload=a_deployment(replicas=4)), nodes=nodes)
+    told = plan_drain(seen, noon(5)).waiting["spot"]
+
+    assert any("skew of 2" in words for words in told) is named
+
+
+def test_an_operators_pods_leave_one_at_a_time():
+    pods = [
+        a_pod(f"db-{n}", node="spot", owner=("Cluster", "db"), labels={"app": "db"})
+        for n in range(3)
+    ]
+    plan = plan_drain(seen_with(*pods), noon(1))
+    assert len(actions(plan, Evict)) == 1
+    assert not actions(plan, Release)
 
 
 def test_at_its_last_call_a_released_pod_is_evicted_whatever_its_budget_says():
     pod = released(a_pod("web-0", node="spot"))
-    plan = plan_drain(seen_with(pod, workload=a_deployment(replicas=1)), at(95))
+    plan = plan_drain(seen_with(pod, workload=a_deployment(replicas=1)), noon(95))
 
-    assert only(plan, Evict).overrule
+    assert sole_action(plan, Evict).overrule
 
 
 @pytest.mark.parametrize(
@@ -341,5 +497,5 @@ def test_a_pod_that_is_never_restarted_stays_until_its_last_call():
     pod = a_pod("web-0", node="spot", restartPolicy="Never")
     seen = seen_with(pod, workload=a_deployment(replicas=1))
 
-    assert plan_drain(seen, at(1)).actions == ()
-    assert only(plan_drain(seen, at(95)), Evict).overrule
+    assert plan_drain(seen, noon(1)).actions == ()
+    assert sole_action(plan_drain(seen, noon(95)), Evict).overrule

@@ -21,7 +21,7 @@ def drained() -> tuple[Report, History]:
     history = History()
     listener = RecordingListener(Quiet(), history)
     drill = read_drill(EXAMPLE)
-    return run(drill, responder="drain", seed=7, listener=listener, recorder=history), history
+    return run(drill, responder="drain", seed=7, listener=listener, history=history), history
 
 
 def test_the_report_is_the_same_with_and_without_a_history(drained):

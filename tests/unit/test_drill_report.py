@@ -41,7 +41,7 @@ TOTALS = Totals(
     empty_after_p50=92.2, empty_after_p99=92.2, cost_vs_all_on_demand=0.61,
 )  # fmt: skip
 CALM = Figures(
-    seconds=312.0, settled=True, workloads=(WEB,), nodes=(NODE,), with_deadline=frozenset({"i-1"}),
+    seconds=312.0, settled=True, workloads=(WEB,), nodes=(NODE,), with_deadline={"i-1": 60.0},
     capacity=(), totals=TOTALS,
 )  # fmt: skip
 
@@ -164,7 +164,7 @@ def test_other_responders_are_measured_and_not_judged(drill):
         ),
         (
             Expect(cordoned_within=timedelta(milliseconds=1)),
-            replace(CALM, with_deadline=frozenset()),
+            replace(CALM, with_deadline={}),
             [],
         ),
         (Expect(emptied_before_gone=True), CALM, []),

@@ -16,10 +16,10 @@ from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.model.durations import parse_duration, parse_span, words
 from plimsoll_testbed.scenario.capabilities import RIGS, refuse_unsupported, unsupported
 from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_testbed.scenario.faults import FAULTS
 from plimsoll_testbed.scenario.problems import BadScenario
 from plimsoll_testbed.scenario.reading import read_scenario
 from plimsoll_testbed.scenario.scenario import (
-    FAULT_FIELDS,
     ApplyEntry,
     DrillFile,
     FaultEntry,
@@ -391,12 +391,14 @@ def test_faults_of_the_world_are_played_on_every_rig(tmp_path, rig):
 
 
 def test_rivals_that_are_not_built_and_unknown_rigs_are_refused_by_name(tmp_path):
-    text = changed("rivals: []", "rivals: [karpenter, hpa]").replace("insufficient-capacity", "x")
+    text = changed("rivals: []", "rivals: [karpenter, hpa, nth]").replace(
+        "insufficient-capacity", "x"
+    )
     text = text.replace("    - {at: 70s, fault: x, nodes: {group: base}, for: 60s}\n", "")
     scenario = read(tmp_path, text)
     assert [p.found.split(",")[0] for p in unsupported(scenario, "simulated")] == [
         "the rival karpenter",
-        "the rival hpa",
+        "the rival nth",
     ]
     assert "unknown" in str(unsupported(scenario, "moon")[0])
 
@@ -434,8 +436,9 @@ def test_the_schema_describes_every_field():
 
 
 def test_every_rig_plays_faults_that_a_scenario_can_name():
-    faults = schema(DrillFile)["$defs"]["FaultEntry"]["properties"]["fault"]["enum"]
-    assert set(faults) == set(FAULT_FIELDS)
+    whole = schema(DrillFile)
+    faults = resolved(whole["$defs"]["FaultEntry"]["properties"]["fault"], whole)["enum"]
+    assert set(faults) == set(FAULTS)
     assert all(rig.faults <= set(faults) for rig in RIGS.values())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -221,7 +221,7 @@ def test_a_cluster_without_a_token_is_bad_input() -> None:
 def test_a_cluster_is_opened_once_whatever_its_mode(aws: Aws) -> None:
     clusters = OpenClusters(aws, Clock(), SerialWorkers())
     opened = clusters.open(BARE)
-    assert clusters.open(BARE.with_mode(Mode.ACT)) is opened
+    assert clusters.open(replace(BARE, mode=Mode.ACT)) is opened
     assert clusters.open(replace(BARE, endpoint="https://10.0.0.2")) is not opened
 
 
@@ -233,15 +233,7 @@ def test_an_eks_cluster_is_looked_up_at_the_first_request(aws: Aws) -> None:
 
 
 class Untrusted:
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
+    def call(self, method: str, path: str, **request: Any) -> Response:
         raise Refused("another CA")
 
 

@@ -11,6 +11,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.replace.contention import Contention
+from plimsoll.domain.replace.headroom import Headroom
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_node, a_pod, pods_of
 from tests.support.cluster_strategies import CLAIMS, node_lists, pods, zones
 
@@ -82,6 +84,20 @@ class TestBest:
             "b1": 1,
         }
 
+    def test_a_node_that_a_pod_of_the_owner_has_left_is_as_good_as_any(self):
+        snapshot = ClusterSnapshot([self.A1, self.A2, self.B1], [])
+        [pod] = pods_of("web", 1)
+        snapshot.place(pod, "a1")
+        snapshot.remove(pod)
+        for other in (self.A2, self.B1):
+            assert snapshot.best(pod, [self.A1, other]) is self.A1
+
+    def test_a_node_that_becomes_ready_or_ceases_to_be_is_judged_anew(self):
+        snapshot = ClusterSnapshot([self.A1], [])
+        for ready in (False, True, False):
+            snapshot.add_node(replace(self.A1, ready=ready))
+            assert len(snapshot.candidates(a_pod())) == ready
+
     def test_a_node_that_would_rather_not_is_taken_last(self):
         taint = {"key": "k", "effect": "PreferNoSchedule"}
         shy = a_node("a0", taints=[taint])
@@ -92,6 +108,16 @@ class TestBest:
     def test_a_node_that_says_nothing_of_its_size_is_full(self):
         bare = a_node("a0", cpu="0", memory="0")
         assert ClusterSnapshot([bare, self.A1], []).best(a_pod(), [bare, self.A1]) is self.A1
+
+
+def test_asking_what_would_fit_without_a_pod_leaves_that_pod_where_it_is():
+    one, other = a_pod("one", cpu="2"), a_pod("other", node="a1", cpu="2")
+    snapshot = ClusterSnapshot([a_node("a1", cpu="2")], [other])
+    headroom = Headroom(snapshot=snapshot, contention=Contention(snapshot.copy(), frozenset()))
+    for _ in range(2):
+        assert headroom.fits_without(one, other)
+        assert snapshot.where(other) == "a1"
+        assert snapshot.choose(one) is None
 
 
 class Boards(RuleBasedStateMachine):

@@ -52,7 +52,7 @@ class Listener:
         self.heard.append(f"{machine.node} vanished {(now - START).total_seconds():g}")
 
 
-def fleet(*specs: NodeGroupSpec, seed: int = 0) -> tuple[Fleet, list[str]]:
+def a_fleet(*specs: NodeGroupSpec, seed: int = 0) -> tuple[Fleet, list[str]]:
     made = Fleet("harbor", specs or (spec(),), seed=seed, now=START)
     listener = Listener()
     made.tell(listener)
@@ -61,116 +61,116 @@ def fleet(*specs: NodeGroupSpec, seed: int = 0) -> tuple[Fleet, list[str]]:
 
 
 def test_the_nodes_of_the_start_join_at_once_and_are_dealt_to_the_zones_in_turn():
-    world, heard = fleet()
+    fleet, heard = a_fleet()
     assert heard == ["spot-a-1 joined 0", "spot-a-2 joined 0", "spot-a-3 joined 0"]
-    assert [m.zone[-1] for m in world.alive()] == ["a", "b", "a"]
+    assert [m.zone[-1] for m in fleet.alive()] == ["a", "b", "a"]
 
 
 def test_a_launch_is_beyond_what_is_desired_and_becomes_a_node_after_its_start_up():
-    world, heard = fleet()
+    fleet, heard = a_fleet()
     heard.clear()
-    (machine,) = world.launch("spot-a", 1, "us-east-1a", after_start(10))
+    (machine,) = fleet.launch("spot-a", 1, "us-east-1a", after_start(10))
     assert (machine.state, machine.zone, machine.launched) == (
         "pending",
         "us-east-1a",
         after_start(10),
     )
-    assert world.group("spot-a").desired == 4
-    assert world.step(after_start(79)) == after_start(80)
+    assert fleet.group("spot-a").desired == 4
+    assert fleet.step(after_start(79)) == after_start(80)
     assert heard == []
-    assert world.step(after_start(80)) is None
+    assert fleet.step(after_start(80)) is None
     assert heard == ["spot-a-4 joined 80"]
     assert machine.state == "running"
 
 
 def test_a_vanished_instance_is_replaced_after_its_start_up():
-    world, heard = fleet()
+    fleet, heard = a_fleet()
     heard.clear()
-    first = next(world.alive())
-    world.end(first.id, after_start(120))
-    world.step(after_start(119))
+    first = next(fleet.alive())
+    fleet.end(first.id, after_start(120))
+    fleet.step(after_start(119))
     assert heard == []
-    world.step(after_start(500))
+    fleet.step(after_start(500))
     assert heard == ["spot-a-1 vanished 120", "spot-a-4 joined 190"]
     assert (first.state, first.gone) == ("terminated", after_start(120))
-    assert world.group("spot-a").desired == 3
+    assert fleet.group("spot-a").desired == 3
 
 
 def test_the_sooner_end_wins():
-    world, heard = fleet(spec(kind="static"))
+    fleet, heard = a_fleet(spec(kind="static"))
     heard.clear()
-    first = next(world.alive())
-    world.end(first.id, after_start(120))
-    world.end(first.id, after_start(300))
-    world.end(first.id, after_start(60))
-    world.step(after_start(500))
+    first = next(fleet.alive())
+    fleet.end(first.id, after_start(120))
+    fleet.end(first.id, after_start(300))
+    fleet.end(first.id, after_start(60))
+    fleet.step(after_start(500))
     assert heard == ["spot-a-1 vanished 60"]
 
 
 def test_a_static_group_neither_grows_nor_replaces():
-    world, _ = fleet(spec(kind="static"))
+    fleet, _ = a_fleet(spec(kind="static"))
     with pytest.raises(Refused, match="static"):
-        world.launch("spot-a", 1, None, after_start(1))
-    world.end(next(world.alive()).id, after_start(5))
-    world.step(after_start(500))
-    assert len(list(world.alive())) == 2
+        fleet.launch("spot-a", 1, None, after_start(1))
+    fleet.end(next(fleet.alive()).id, after_start(5))
+    fleet.step(after_start(500))
+    assert len(list(fleet.alive())) == 2
 
 
 def test_more_than_the_maximum_is_refused_in_the_words_of_the_cloud():
-    world, _ = fleet()
+    fleet, _ = a_fleet()
     with pytest.raises(Refused, match="New SetDesiredCapacity value 6 is above max value 5"):
-        world.launch("spot-a", 3, None, after_start(1))
-    assert world.group("spot-a").desired == 3
+        fleet.launch("spot-a", 3, None, after_start(1))
+    assert fleet.group("spot-a").desired == 3
 
 
 def test_a_group_that_gets_no_capacity_asks_again():
-    world, heard = fleet()
+    fleet, heard = a_fleet()
     heard.clear()
-    world.refuse("spot-a", until=after_start(60))
+    fleet.refuse("spot-a", until=after_start(60))
     with pytest.raises(Refused, match=r"InsufficientInstanceCapacity.*m5\.2xlarge"):
-        world.launch("spot-a", 1, None, after_start(1))
-    assert world.raise_desired("spot-a", 4, after_start(10)) == []
-    world.step(after_start(500))
+        fleet.launch("spot-a", 1, None, after_start(1))
+    assert fleet.raise_desired("spot-a", 4, after_start(10)) == []
+    fleet.step(after_start(500))
     assert heard == ["spot-a-4 joined 140"]  # refused at 10 and 40, granted at 70
 
 
 def test_desired_is_only_ever_raised():
-    world, _ = fleet()
-    assert world.raise_desired("spot-a", 2, after_start(1)) == []
-    assert [m.node for m in world.raise_desired("spot-a", 5, after_start(1))] == [
+    fleet, _ = a_fleet()
+    assert fleet.raise_desired("spot-a", 2, after_start(1)) == []
+    assert [m.node for m in fleet.raise_desired("spot-a", 5, after_start(1))] == [
         "spot-a-4",
         "spot-a-5",
     ]
-    assert world.group("spot-a").desired == 5
+    assert fleet.group("spot-a").desired == 5
 
 
 def test_every_ask_and_every_launch_is_heard_of():
-    world, _ = fleet()
+    fleet, _ = a_fleet()
     listener = Listener()
-    world.tell(listener)
+    fleet.tell(listener)
     assert listener.launches == ["spot-a-1", "spot-a-2", "spot-a-3"]
-    world.launch("spot-a", 2, None, after_start(3))
+    fleet.launch("spot-a", 2, None, after_start(3))
     with pytest.raises(Refused):
-        world.launch("spot-a", 1, None, after_start(4))
-    world.end(next(world.alive()).id, after_start(5))
-    world.step(after_start(5))
+        fleet.launch("spot-a", 1, None, after_start(4))
+    fleet.end(next(fleet.alive()).id, after_start(5))
+    fleet.step(after_start(5))
     assert listener.launches[3:] == ["spot-a-4", "spot-a-5", "spot-a-6"]
     assert listener.asks == ["spot-a 3", "spot-a 4"]  # nobody asked for the last: it is kept
 
 
 def test_an_unknown_group_or_instance_is_named():
-    world, _ = fleet()
+    fleet, _ = a_fleet()
     with pytest.raises(NotFound, match="no node group x in cluster harbor"):
-        world.launch("x", 1, None, after_start(1))
+        fleet.launch("x", 1, None, after_start(1))
     with pytest.raises(NotFound, match="no instance i-1"):
-        world.end("i-1", after_start(1))
+        fleet.end("i-1", after_start(1))
 
 
 def test_start_up_times_and_ids_come_from_the_seed_and_nothing_else():
     ranged = spec(startup=parse_span("50s..90s"), max=20)
-    one, _ = fleet(ranged, seed=7)
-    two, _ = fleet(ranged, seed=7)
-    other, _ = fleet(ranged, seed=8)
+    one, _ = a_fleet(ranged, seed=7)
+    two, _ = a_fleet(ranged, seed=7)
+    other, _ = a_fleet(ranged, seed=8)
     first = [
         *one.launch("spot-a", 1, None, after_start(5)),
         *one.launch("spot-a", 2, None, after_start(50)),
@@ -185,9 +185,9 @@ def test_start_up_times_and_ids_come_from_the_seed_and_nothing_else():
 
 def test_a_node_says_what_it_is_as_its_kind_of_group_does():
     managed = spec("spot-b", kind="eks-nodegroup", labels={"team": "a"}, size=1)
-    world, _ = fleet(managed, spec(size=1))
-    node, plain = (node_object(m) for m in world.alive())
-    machine = next(world.alive())
+    fleet, _ = a_fleet(managed, spec(size=1))
+    node, plain = (node_object(m) for m in fleet.alive())
+    machine = next(fleet.alive())
     assert node["spec"]["providerID"] == f"aws:///us-east-1a/{machine.id}"
     labels = node["metadata"]["labels"]
     assert labels["eks.amazonaws.com/capacityType"] == "SPOT"

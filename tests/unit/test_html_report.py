@@ -88,7 +88,7 @@ def played(responder: str) -> Run:
         responder=responder,
         seed=7,
         listener=RecordingListener(Quiet(), history),
-        recorder=history,
+        history=history,
     )
     return Run(report=report, history=history)
 

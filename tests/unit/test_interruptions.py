@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -29,6 +28,7 @@ from plimsoll.domain.interruptions import (
     merge,
     to_record,
 )
+from plimsoll.domain.lifecycle_hooks import LifecycleHook, needs_heartbeat, with_ends
 from plimsoll.domain.notices import (
     CapacityReservationInterruption,
     HealthScheduledChange,
@@ -160,8 +160,10 @@ def test_merging_one_by_one_is_joining_what_each_says(notices):
 
 
 @given(interruption=interruptions(), notice=interruption_notices)
-def test_a_notice_never_makes_a_deadline_later_unless_health_changes_its_mind(interruption, notice):
-    if isinstance(notice, HealthScheduledChange) or interruption.deadline is None:
+def test_a_notice_never_makes_a_deadline_later_unless_it_is_about_the_same_thing(
+    interruption, notice
+):
+    if isinstance(notice, HealthScheduledChange | LifecycleTerminate) or not interruption.deadline:
         return
     if len([n for n in interruption.notices if n.kind == notice.kind]) >= PER_KIND:
         return
@@ -216,16 +218,9 @@ def test_a_capacity_reservation_names_its_deadline_itself():
     assert merged(notice).deadline == after(90) - MARGIN
 
 
-def test_a_hook_waits_as_long_as_whoever_read_it_says():
-    notice = replace(terminate(0), timeout=timedelta(hours=1))
-    assert merged(notice).deadline == after(3600) - MARGIN
-
-
-def test_every_kind_that_drains_has_its_urgency_and_fits_a_taint():
-    drains = {
-        kind.kind for kind in get_args(InstanceNotice.__value__) if kind is not LifecycleLaunch
-    }
-    assert drains == set(URGENCY)
+def test_every_kind_has_its_urgency_and_fits_a_taint():
+    assert URGENCY[0] == "spot-interruption"
+    assert URGENCY.index("state-change") > URGENCY.index("rebalance-recommendation")
     assert len(set(URGENCY)) == len(URGENCY)
     for kind in URGENCY:
         assert re.fullmatch(r"[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?", kind)
@@ -236,12 +231,45 @@ def test_a_state_change_names_the_kind_only_where_nothing_else_does():
     assert merged(state(5, "shutting-down")).kind == "state-change"
 
 
-def test_every_hook_that_waits_is_there_to_be_completed():
-    interruption = merged(terminate(0, "plimsoll"), spot(1), terminate(2, "logs"))
-    assert [(n.group, n.hook, n.token) for n in interruption.hooks] == [
-        ("spot-a", "plimsoll", "t"),
-        ("spot-a", "logs", "t"),
-    ]
+# Lifecycle hooks
+
+
+def test_the_end_of_a_hook_is_a_guess_until_it_was_read_and_a_copy_of_the_notice_changes_nothing():
+    guess = merged(terminate(0, "plimsoll"), terminate(2, "logs"))
+    assert (guess.deadline, guess.guessed) == (after(300) - MARGIN, True)
+
+    waits = {"plimsoll": timedelta(seconds=60), "logs": timedelta(hours=1)}
+    known = with_ends(guess, waits)
+    assert (known.deadline, known.guessed) == (after(60) - MARGIN, False)
+    assert join(known, guess) == known
+    assert merge(known, terminate(0, "plimsoll"), node=NODE) == known
+    assert not merged(terminate(0), spot(1)).guessed
+
+    held = with_ends(known, {"plimsoll": timedelta(hours=2)}, heartbeat=after(30))
+    assert held.deadline == after(2 + 3600) - MARGIN
+    assert join(held, known) == join(known, held) == held
+    assert with_ends(held, waits) == held
+    assert from_record(to_record(held)) == held
+
+
+@pytest.mark.parametrize(
+    ("beaten", "now", "needed"),
+    [(None, 29, False), (None, 31, True), (31, 59, False), (31, 61, True), (580, 601, False)],
+)
+def test_a_hook_gets_a_heartbeat_after_half_of_its_timeout_and_none_when_it_waits_no_longer(
+    beaten, now, needed
+):
+    hook = LifecycleHook(
+        group="spot-a",
+        name="plimsoll",
+        timeout=timedelta(seconds=60),
+        longest=timedelta(seconds=600),
+        ours=True,
+    )
+    interruption = merged(terminate(0, "plimsoll"))
+    if beaten is not None:
+        interruption = with_ends(interruption, {"plimsoll": hook.longest}, heartbeat=after(beaten))
+    assert needs_heartbeat(interruption, hook, after(now)) is needed
 
 
 # Health changes its mind

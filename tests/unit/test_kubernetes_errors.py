@@ -216,6 +216,7 @@ def test_a_request_carries_token_type_and_time_limits() -> None:
     assert asked["url"] == "https://api:6443/api/v1/nodes/a"
     assert asked["headers"] == {
         "Accept": "application/json",
+        "Accept-Encoding": "gzip",
         "Authorization": "Bearer token-1",
         "Content-Type": "application/merge-patch+json",
         "User-Agent": "plimsoll",

@@ -11,10 +11,11 @@ from rich.console import Console
 
 from plimsoll_testbed.measure.lines import Line
 from plimsoll_testbed.measure.listening import Progress
+from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.measure.sentences import sentence
 from plimsoll_testbed.measure.snapshot import NodeSnapshot, PodsSnapshot, Snapshot, WorkloadSnapshot
 from plimsoll_testbed.output.live import LiveView
-from plimsoll_testbed.output.screen import Other, Screen, Signs, pods_bar, ready_bar
+from plimsoll_testbed.output.screen import Screen, Signs, pods_bar, ready_bar
 
 NODE = NodeSnapshot(
     cluster="harbor", name="spot-1", group="spot", zone="us-east-1a", capacity="spot",
@@ -37,7 +38,7 @@ def drawn(
     width: int = 80,
     height: int = 24,
     lines: tuple[Line, ...] = (),
-    others: tuple[Other, ...] = (),
+    others: tuple[Report, ...] = (),
 ) -> list[str]:
     console = Console(
         record=True, width=width, height=height, file=io.StringIO(), force_terminal=True
@@ -129,9 +130,10 @@ def test_pods_without_a_node_are_counted():
 
 
 def test_others_stand_beside_what_happens_here():
+    totals = {"ready_replica_seconds_lost": 1060.1, "seconds_at_zero": 149.6, "pods_killed": 4}
     text = drawn(
         replace(SNAPSHOT, workloads=(replace(WEB, lost=36.4, at_zero=1.0),)),
-        others=(Other(responder="drain", lost=1060.1, at_zero=149.6, killed=4),),
+        others=({"responder": "drain", "totals": totals},),
     )
     assert any(line.endswith("here          36     1 s      0") for line in text)
     assert any(line.endswith("drain      1,060   150 s      4") for line in text)

@@ -1,4 +1,4 @@
-"""What LocalStack is started with: Java found or named as missing, and the image where an engine answers."""
+"""What LocalStack is started with: Java, found or named as missing."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.rigs.background import Running
-from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.localstack import background
 from plimsoll_testbed.rigs.localstack.__main__ import main
-from plimsoll_testbed.rigs.localstack.composed import ComposedLocalStack, engine_answers
 from plimsoll_testbed.rigs.localstack.java import java
 from plimsoll_testbed.rigs.workbench import Workbench
-
-INFRA = Checkout.find().root / "infra" / "local" / "localstack"
 
 
 def program(folder: Path, name: str, *lines: str) -> Path:
@@ -44,43 +39,6 @@ class TestJava:
     def test_none_is_refused_with_the_cure(self, tmp_path: Path):
         with pytest.raises(Refused, match=r"there is no java.*apt install"):
             java(str(tmp_path))
-
-
-class TestEngine:
-    @pytest.fixture
-    def path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-        return tmp_path
-
-    def test_a_client_without_an_engine_is_none(self, path: Path):
-        program(path, "docker", "exit 1")
-        assert not engine_answers()
-
-    def test_compose_starts_the_image_and_removes_it(self, path: Path):
-        said = path / "said"
-        program(path, "docker", f'echo "$@" >> {said}')
-        assert engine_answers()
-        with ComposedLocalStack() as localstack:
-            assert localstack.url == "http://127.0.0.1:4566"
-        file = INFRA / "compose.yaml"
-        assert said.read_text().splitlines() == [
-            "info",
-            f"compose --file {file} up --detach --wait",
-            f"compose --file {file} down --volumes --remove-orphans",
-        ]
-
-    def test_what_compose_says_is_passed_on(self, path: Path):
-        program(path, "docker", 'case "$4" in up) echo no space left; exit 1;; esac')
-        with pytest.raises(Refused, match=r"up of .*compose.yaml failed:\nno space left"):
-            ComposedLocalStack().__enter__()
-
-
-def test_image_and_environment_are_of_one_version():
-    compose = yaml.safe_load((INFRA / "compose.yaml").read_text())
-    [version] = re.findall(
-        r"^localstack-core==(\S+) ", (INFRA / "localstack.lock").read_text(), re.MULTILINE
-    )
-    assert compose["services"]["localstack"]["image"] == f"localstack/localstack:{version}"
 
 
 class TestInTheBackground:

@@ -6,6 +6,7 @@ import json
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -14,7 +15,7 @@ from plimsoll.domain.notices import (
     Canary,
     CapacityReservationInterruption,
     HealthScheduledChange,
-    LifecycleLaunch,
+    InstanceNotice,
     LifecycleTerminate,
     Notice,
     RebalanceRecommendation,
@@ -29,15 +30,10 @@ EVENTS = Path(__file__).parents[1] / "events"
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
 
 KINDS: dict[str, type] = {
+    **{k.kind: k for k in get_args(InstanceNotice.__value__) if k is not StateChange},
     "canary": Canary,
-    "capacity-reservation-interruption": CapacityReservationInterruption,
-    "health-scheduled-change": HealthScheduledChange,
-    "lifecycle-launch": LifecycleLaunch,
     "lifecycle-sqs-flat": LifecycleTerminate,
-    "lifecycle-terminate": LifecycleTerminate,
     "lifecycle-test-notification": TestNotification,
-    "rebalance-recommendation": RebalanceRecommendation,
-    "spot-interruption": SpotInterruption,
     "state-change-running": StateChange,
     "state-change-terminated": StateChange,
     "zonal-autoshift": ZonalShift,

@@ -185,9 +185,9 @@ def test_a_transition_that_contradicts_the_detail_type_is_refused():
         the_notice(body)
 
 
-def test_an_instance_on_its_way_to_a_warm_pool_is_left_alone():
+def test_an_instance_on_its_way_to_a_warm_pool_is_drained_since_it_will_be_stopped():
     verdict = actionable(the_notice(event("lifecycle-terminate", detail__Destination="WarmPool")))
-    assert verdict.effect is Effect.NOTHING
+    assert verdict.effect is Effect.DRAIN
     assert "warm pool" in verdict.reason
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,20 +11,22 @@ import pytest
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import parse_time
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, MIRROR, RELEASED, REVISIONS
 from plimsoll.domain.objects import (
+    parse_any_replica_set,
     parse_budget,
     parse_claim,
     parse_deployment,
     parse_node,
     parse_pod,
-    parse_replica_set,
     parse_selector,
     parse_stateful_set,
+    parse_volume,
 )
 from plimsoll.domain.pods import Ref, Requirement
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.selectors import matches
+from plimsoll.domain.workloads import Workload
 from tests.support.builders import (
     NOON,
     a_claim,
@@ -97,6 +100,15 @@ class TestNodes:
         obj["spec"]["providerID"] = provider
         assert parse_node(obj).instance is None
 
+    @pytest.mark.parametrize(
+        ("said", "ready"), [("True", True), ("False", False), ("Unknown", False)]
+    )
+    def test_is_ready_only_when_its_condition_is_true(self, said, ready):
+        node, pod = node_json("a"), pod_json("p", node="a")
+        for obj in (node, pod):
+            obj["status"]["conditions"] = [{"type": "Ready", "status": said}]
+        assert (parse_node(node).ready, parse_pod(pod).ready) == (ready, ready)
+
     def test_is_not_staying_when_cordoned_or_not_ready(self):
         assert not a_node(unschedulable=True).staying
         assert not a_node(ready=False).staying
@@ -106,7 +118,9 @@ class TestNodes:
         interrupted = Interruption(
             instance="i-0123456789abcdef0", launched=None, node="n", notices=(notice,)
         )
-        node = a_node("n", annotations={INTERRUPTION: to_record(interrupted)})
+        node = a_node(
+            "n", instance="i-0123456789abcdef0", annotations={INTERRUPTION: to_record(interrupted)}
+        )
         assert node.interruption == interrupted
         assert not node.staying
 
@@ -287,8 +301,9 @@ class TestWorkloads:
         assert a_stateful_set().ordered
 
     def test_tolerates_workloads_that_have_only_a_name(self):
-        for parse in (parse_deployment, parse_stateful_set, parse_replica_set):
+        for parse in (parse_deployment, parse_stateful_set, parse_any_replica_set):
             found = parse({"metadata": {"name": "bare"}})
+            assert isinstance(found, Workload)
             assert (found.replicas, found.rolling_out) == (1, False)
 
     def test_reads_a_replica_set(self):
@@ -324,14 +339,14 @@ class TestBudgetsAndClaims:
         terms.append(
             volume_json(zone="b")["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]
         )
-        assert parse_claim(claim_json(), volume).node_requirements[0][1] == ("a", "b")
+        assert parse_volume(volume).node_requirements[0][1] == ("a", "b")
         labelled = {"metadata": {"labels": {"topology.kubernetes.io/zone": "a__b"}}}
-        assert parse_claim(claim_json(), labelled).node_requirements[0][1] == ("a", "b")
+        assert parse_volume(labelled).node_requirements[0][1] == ("a", "b")
 
     def test_a_claim_for_many_nodes_says_so(self):
         obj = claim_json()
         obj["spec"]["accessModes"] = ["ReadWriteMany"]
-        assert not parse_claim(obj, None).single_node
+        assert not parse_claim(obj).single_node
 
 
 class TestSelectors:
@@ -366,6 +381,14 @@ class TestSelectors:
             {"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}
         )
         assert matches(selector, labels) is holds
+
+
+def complaint(parse, obj) -> str:
+    """Return why an object, or where a pod may run, cannot be read."""
+    try:
+        return f"Pod {(pod := parse(obj))}: {pod.unread}"
+    except BadInput as error:
+        return str(error)
 
 
 class TestBadObjects:
@@ -418,10 +441,10 @@ class TestBadObjects:
         ],
     )
     def test_the_message_names_object_and_field(self, parse, obj, place):
-        with pytest.raises(BadInput, match=place) as caught:
-            parse(obj)
-        assert f"{obj['kind']} " in str(caught.value)
-        assert obj["metadata"]["name"] in str(caught.value)
+        said = complaint(parse, obj)
+        assert re.search(place, said)
+        assert f"{obj['kind']} " in said
+        assert obj["metadata"]["name"] in said
 
     @pytest.mark.parametrize(
         "obj", [None, [], "pod", {"metadata": "x"}, {"metadata": {}, "spec": 1}]
@@ -429,6 +452,11 @@ class TestBadObjects:
     def test_what_is_no_object_is_refused(self, obj):
         with pytest.raises(BadInput, match=r"Pod \(without a name\)"):
             parse_pod(obj)
+
+
+def test_of_annotations_only_those_that_are_read_are_kept():
+    read = {DELETION_COST: "7", RELEASED: "i-1@noon", REVISIONS[0]: "2", MIRROR: "x"}
+    assert parse_pod(pod_json(annotations=read | {"theirs": "x" * 9})).annotations == read
 
 
 def test_an_object_without_an_age_is_old():

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
 from plimsoll.domain.clusters import Mode
-from plimsoll.domain.errors import BadInput, Permanent, Refused, Temporary, Throttled
+from plimsoll.domain.errors import BadInput, MissingRights, Permanent, Refused, Temporary, Throttled
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
+from plimsoll.domain.policy import Policy, Response
 from plimsoll.services import executor
 from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
+from plimsoll.services.drains import PAUSE_SECONDS
 from plimsoll.services.lease import LEASE_SECONDS
+from plimsoll.services.notices import Senders
 from tests.support.builders import a_group
 from tests.support.workload_sets import WiredServices, deployment
 
@@ -24,15 +30,15 @@ WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 
 
 @pytest.fixture
-def world():
+def rig():
     return WiredServices()
 
 
-def a_spot_notice(world: WiredServices, instance: str) -> SpotInterruption:
+def a_spot_notice(rig: WiredServices, instance: str) -> SpotInterruption:
     """Return what EC2 says of an instance, under an id that no event has."""
     return SpotInterruption(
         instance=instance,
-        time=world.time,
+        time=rig.time,
         account="111122223333",
         region="us-east-1",
         id="found",
@@ -40,71 +46,113 @@ def a_spot_notice(world: WiredServices, instance: str) -> SpotInterruption:
     )
 
 
-def handled(world: WiredServices, *bodies: str) -> None:
-    assert world.notices.receive(bodies) == [None] * len(bodies)
+@pytest.mark.parametrize(
+    ("account", "region"), [("111122223333", "eu-west-1"), ("999988887777", "us-east-1")]
+)
+def test_a_notice_from_another_account_or_region_than_the_clusters_moves_nothing(
+    rig, account, region
+):
+    instance = rig.join("spot", capacity="spot")
+    body = json.loads(rig.spot_event(instance)) | {"account": account, "region": region}
+    service = replace(rig.notices, senders=Senders(account="111122223333"))
+    assert service.receive([json.dumps(body)]) == [None]
+    assert not rig.node("spot").unschedulable
+    assert rig.telemetry.metrics[Metric.NOTICES_NOT_OURS] == 1
+    assert rig.wake_ups.sent == []
 
 
-def test_a_notice_cordons_taints_and_records_in_one_patch(world):
-    instance = world.join("spot", capacity="spot")
-    version = int(world.node("spot").resource_version)
+def handled(rig: WiredServices, *bodies: str) -> None:
+    assert rig.notices.receive(bodies) == [None] * len(bodies)
 
-    handled(world, world.spot_event(instance))
 
-    node = world.node("spot")
+def interrupt(rig: WiredServices, *workloads: dict[str, Any], elsewhere: bool = False) -> str:
+    """Interrupt a node on which these workloads stand; `elsewhere` adds another that has headroom."""
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(*workloads)
+    if elsewhere:
+        rig.join("od")
+    handled(rig, rig.spot_event(instance))
+    return instance
+
+
+def test_a_notice_cordons_taints_and_records_in_one_patch(rig):
+    instance = rig.join("spot", capacity="spot")
+    version = int(rig.node("spot").resource_version)
+
+    handled(rig, rig.spot_event(instance))
+
+    node = rig.node("spot")
     assert node.unschedulable
     assert [(t.key, t.value) for t in node.taints if t.key == INTERRUPTION] == [
         (INTERRUPTION, "spot-interruption")
     ]
     assert node.interruption is not None
-    assert node.interruption.deadline == world.time + timedelta(seconds=118)
+    assert node.interruption.deadline == rig.time + timedelta(seconds=118)
     assert int(node.resource_version) == version + 1
 
 
-def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_twice(world):
-    instance = world.join("spot", capacity="spot")
-    body = world.spot_event(instance)
-    handled(world, body)
-    world.sleep(1)
-    version = world.node("spot").resource_version
+def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_twice(rig):
+    instance = rig.join("spot", capacity="spot")
+    body = rig.spot_event(instance)
+    handled(rig, body)
+    rig.sleep(1)
+    version = rig.node("spot").resource_version
 
-    handled(world, body, body)
+    handled(rig, body, body)
 
-    assert world.node("spot").resource_version == version
-    assert [d for _, d in world.wake_ups.sent] == [*URGENT_WAKE_UPS, *URGENT_WAKE_UPS]
-
-
-def test_a_batch_wakes_its_cluster_once(world):
-    bodies = [world.spot_event(world.join(f"spot-{n}", capacity="spot")) for n in range(3)]
-
-    handled(world, *bodies)
-
-    assert len(world.wake_ups.sent) == len(URGENT_WAKE_UPS)
+    assert rig.node("spot").resource_version == version
+    assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS, *URGENT_WAKE_UPS]
 
 
-def test_an_indexed_instance_costs_no_call_to_ec2(world):
-    instance = world.join("spot", capacity="spot")
-    world.resync.run()
-    world.aws.described.clear()
+def test_a_batch_wakes_its_cluster_once(rig):
+    bodies = [rig.spot_event(rig.join(f"spot-{n}", capacity="spot")) for n in range(3)]
 
-    handled(world, world.spot_event(instance))
+    handled(rig, *bodies)
 
-    assert world.aws.described == []
-    assert world.node("spot").unschedulable
+    assert len(rig.wake_ups.sent) == len(URGENT_WAKE_UPS)
 
 
-def test_an_instance_that_is_not_ours_is_acknowledged_and_counted(world):
-    handled(world, world.spot_event("i-0aaaaaaaaaaaaaaaa"))
+def test_an_indexed_instance_costs_no_call_to_ec2(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.resync.run()
+    rig.aws.described.clear()
 
-    assert [message for message, _ in world.telemetry.said] == ["notice not ours"]
-    assert world.telemetry.metrics["NoticesNotOurs"] == 1
-    assert world.wake_ups.sent == []
+    handled(rig, rig.spot_event(instance))
+
+    assert rig.aws.described == []
+    assert rig.node("spot").unschedulable
 
 
-def test_what_ec2_cannot_say_now_comes_back(world):
-    world.join("spot", capacity="spot")
-    world.aws.fails = Temporary("EC2 is away")
+def test_nodes_that_cannot_be_listed_keep_back_only_notices_that_the_index_does_not_lead_to(
+    rig, monkeypatch
+):
+    indexed = rig.join("indexed", capacity="spot")
+    rig.resync.run()
+    new = rig.join("new", capacity="spot")
 
-    (outcome,) = world.notices.receive([world.spot_event("i-0bbbbbbbbbbbbbbbb")])
+    def fail():
+        raise Temporary("the API server is busy")
+
+    monkeypatch.setattr(rig.api, "nodes", fail)
+    outcomes = rig.notices.receive([rig.spot_event(indexed), rig.spot_event(new)])
+
+    assert [type(outcome) for outcome in outcomes] == [type(None), Temporary]
+    assert rig.api.node("indexed").unschedulable
+
+
+def test_an_instance_that_is_not_ours_is_acknowledged_and_counted(rig):
+    handled(rig, rig.spot_event("i-0aaaaaaaaaaaaaaaa"))
+
+    assert [message for message, _ in rig.telemetry.said] == ["notice not ours"]
+    assert rig.telemetry.metrics["NoticesNotOurs"] == 1
+    assert rig.wake_ups.sent == []
+
+
+def test_what_ec2_cannot_say_now_comes_back(rig):
+    rig.join("spot", capacity="spot")
+    rig.aws.fails = Temporary("EC2 is away")
+
+    (outcome,) = rig.notices.receive([rig.spot_event("i-0bbbbbbbbbbbbbbbb")])
 
     assert isinstance(outcome, Temporary)
 
@@ -120,163 +168,187 @@ def test_what_ec2_cannot_say_now_comes_back(world):
     ],
     ids=["empty", "words", "a list", "300 kB", "no detail"],
 )
-def test_poison_is_permanent_and_does_not_hurt_its_neighbours(world, body):
-    instance = world.join("spot", capacity="spot")
+def test_poison_is_permanent_and_does_not_hurt_its_neighbours(rig, body):
+    instance = rig.join("spot", capacity="spot")
 
-    bad, good = world.notices.receive([body, world.spot_event(instance)])
+    bad, good = rig.notices.receive([body, rig.spot_event(instance)])
 
     assert isinstance(bad, Permanent)
     assert good is None
-    assert world.node("spot").unschedulable
+    assert rig.node("spot").unschedulable
 
 
-def test_an_unknown_event_is_acknowledged_and_counted(world):
-    handled(
-        world, '{"source": "aws.ec2", "detail-type": "EBS Snapshot Notification", "detail": {}}'
-    )
+def test_an_unknown_event_is_acknowledged_and_counted(rig):
+    handled(rig, '{"source": "aws.ec2", "detail-type": "EBS Snapshot Notification", "detail": {}}')
 
-    ((_, facts),) = world.telemetry.said
+    ((_, facts),) = rig.telemetry.said
     assert "no kind of event that we know" in str(facts["because"])
-    assert world.telemetry.metrics["NoticesIgnored"] == 1
+    assert rig.telemetry.metrics["NoticesIgnored"] == 1
+
+
+def test_a_notice_that_asks_for_nothing_is_acknowledged_without_asking_about_its_instance(rig):
+    instance = rig.join("spot", capacity="spot")
+
+    handled(rig, rig.state_event(instance, "running"))
+
+    assert rig.telemetry.metrics["NoticesIgnored"] == 1
+    assert rig.aws.described == []
+    assert not rig.node("spot").unschedulable
 
 
 @pytest.mark.parametrize("how", [{"mode": Mode.OBSERVE}, {"kill_switch": True}], ids=str)
 def test_an_observed_cluster_is_planned_for_and_reported_but_not_written_to(how):
-    world = WiredServices(**how)
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment())
-    world.join("od")
-    version = world.version()
+    rig = WiredServices(**how)
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment())
+    rig.join("od")
+    version = rig.version()
 
-    handled(world, world.spot_event(instance))
-    world.drains.reconcile("harbor", "me")
-    world.resync.run()
+    handled(rig, rig.spot_event(instance))
+    rig.drains.reconcile("harbor", "me")
+    rig.resync.run()
 
-    assert world.version() == version
-    assert world.wake_ups.sent == []
-    (report,) = world.reports.list("harbor")
+    assert rig.version() == version
+    assert rig.wake_ups.sent == []
+    (report,) = rig.reports.list("harbor")
     assert any(reason.startswith("would release Pod default/web") for reason in report.reasons)
 
 
-def test_a_slice_moves_a_deployment_without_losing_a_ready_replica(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=3))
-    world.join("od")
-    handled(world, world.spot_event(instance))
+@pytest.mark.parametrize("may_delete", [True, False], ids=["all rights", "none to delete pods"])
+def test_a_reconcile_moves_a_deployment_without_losing_a_ready_replica(
+    rig, monkeypatch, may_delete
+):
+    def refuse(*_):
+        raise MissingRights("cannot delete pods")
+
+    if not may_delete:
+        monkeypatch.setattr(rig.api, "delete", refuse)
+    interrupt(rig, deployment(replicas=3), elsewhere=True)
     lowest = 3
 
     for turn in range(4):
-        world.drains.reconcile("harbor", f"reconcile-{turn}")
-        lowest = min(lowest, world.ready("web"))
-        world.sleep(1)
+        rig.drains.reconcile("harbor", f"reconcile-{turn}")
+        lowest = min(lowest, rig.ready("web"))
+        rig.sleep(1)
 
     assert lowest == 3
-    assert world.pods_on("spot") == []
-    assert len(world.pods_on("od")) == 3
-    web = world.get(WEB)
+    assert rig.pods_on("spot") == []
+    assert len(rig.pods_on("od")) == 3
+    web = rig.get(WEB)
     assert web["spec"]["replicas"] == 3
-    (report,) = world.reports.list("harbor")
+    (report,) = rig.reports.list("harbor")
     assert report.lowest_ready == {"Deployment default/web": 3}
     assert report.emptied is not None
 
 
-def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(world, monkeypatch):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1))
-    world.join("od")
-    handled(world, world.spot_event(instance))
+def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(rig, monkeypatch):
+    interrupt(rig, deployment(replicas=1), elsewhere=True)
     tried = []
 
     def refuse(pod, *_):
         tried.append(pod.name)
         raise Refused("a policy denies it")
 
-    monkeypatch.setattr(world.api, "release", refuse)
-    world.drains.reconcile("harbor", "me")
+    monkeypatch.setattr(rig.api, "release", refuse)
+    rig.drains.reconcile("harbor", "me")
 
     assert len(tried) == 1
-    (report,) = world.reports.list("harbor")
+    (report,) = rig.reports.list("harbor")
     assert any("a policy denies it" in reason for reason in report.reasons)
 
 
 @pytest.mark.parametrize(("by_owner", "asked"), [(False, [("base", 1)]), (True, [])])
-def test_an_instance_that_its_owner_terminates_buys_no_capacity(world, by_owner, asked):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=3, cpu="2"))
-    world.aws.groups = [a_group("base", desired=0)]
-    world.aws.known[instance] = replace(
-        world.aws.known[instance], state="shutting-down", ended_by_owner=by_owner
+def test_an_instance_that_its_owner_terminates_buys_no_capacity(rig, by_owner, asked):
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=3, cpu="2"))
+    rig.aws.groups = [a_group("base", desired=0)]
+    rig.aws.known[instance] = replace(
+        rig.aws.known[instance], state="shutting-down", ended_by_owner=by_owner
     )
-    handled(world, world.state_event(instance, "shutting-down"))
+    handled(rig, rig.state_event(instance, "shutting-down"))
 
-    world.drains.reconcile("harbor", "me", seconds=0)
+    rig.drains.reconcile("harbor", "me", seconds=0)
 
-    assert world.aws.asked == asked
-
-
-def test_capacity_is_asked_for_in_the_first_look(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=3, cpu="2"))
-    world.aws.groups = [a_group("base", desired=0)]
-    handled(world, world.spot_event(instance))
-
-    world.drains.reconcile("harbor", "me", seconds=0)
-
-    assert world.aws.asked == [("base", 1)]
+    assert rig.aws.asked == asked
 
 
-def test_a_slice_begins_nothing_more_when_its_time_is_over(world, monkeypatch):
+def test_capacity_is_asked_for_in_the_first_observation(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=3, cpu="2"))
+    rig.aws.groups = [a_group("base", desired=0)]
+    handled(rig, rig.spot_event(instance))
+
+    rig.drains.reconcile("harbor", "me", seconds=0)
+
+    assert rig.aws.asked == [("base", 1)]
+
+
+def test_a_cluster_that_does_not_answer_has_capacity_asked_for_by_the_sums_of_its_node_index(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=3, cpu="2"))
+    rig.aws.groups = [a_group("base", desired=0), a_group("spot", capacity="spot", desired=1)]
+    rig.aws.groups[1] = replace(rig.aws.groups[1], instances=frozenset({instance}))
+    rig.resync.run()
+    rig.aws.silent = [a_spot_notice(rig, instance)]
+    rig.hollow.take_api_away(now=rig.time)
+
+    outcomes = rig.notices.receive([rig.spot_event(instance)])
+    assert [type(outcome) for outcome in outcomes] == [Temporary]
+    assert rig.wake_ups.sent == [("harbor", 0)]
+    for holder, seconds, asked in (("early", 4, []), ("first", 19, [("base", 1)])):
+        with pytest.raises(Temporary):
+            rig.drains.reconcile("harbor", holder, seconds=seconds)
+        assert rig.aws.asked == asked
+    with pytest.raises(Temporary):
+        rig.drains.reconcile("harbor", "second")
+    assert rig.aws.asked == [("base", 1)], "what is on its way is not asked for again"
+    assert not rig.telemetry.warned
+
+
+def test_a_reconcile_begins_nothing_more_when_its_time_is_over(rig, monkeypatch):
     monkeypatch.setattr(executor, "TOGETHER", 1)
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment("web"), deployment("shop"))
-    world.join("od")
-    handled(world, world.spot_event(instance))
+    interrupt(rig, deployment("web"), deployment("shop"), elsewhere=True)
 
-    world.drains.reconcile("harbor", "me", seconds=0)
+    rig.drains.reconcile("harbor", "me", seconds=0)
 
-    assert 0 < sum(pod.released for pod in world.api.observe().pods) < 6
+    assert 0 < sum(pod.released for pod in rig.api.observe().pods) < 6
 
 
-@pytest.mark.parametrize("looks", [1, 2])
-def test_nobody_takes_the_lease_while_a_look_lasts_long(world, monkeypatch, looks):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment("web"))
-    world.join("od")
-    handled(world, world.spot_event(instance))
-    observe, taken = world.api.observe, []
+@pytest.mark.parametrize("observations", [1, 2])
+def test_nobody_takes_the_lease_while_an_observation_lasts_long(rig, monkeypatch, observations):
+    interrupt(rig, deployment("web"), elsewhere=True)
+    observe, taken = rig.api.observe, []
 
     def slowly():
-        world.sleep(1.5 * LEASE_SECONDS)
-        taken.append(world.api.acquire("another", LEASE_SECONDS))
+        rig.sleep(1.5 * LEASE_SECONDS)
+        taken.append(rig.api.acquire("another", LEASE_SECONDS))
         return observe()
 
-    monkeypatch.setattr(world.api, "observe", slowly)
-    world.drains.reconcile("harbor", "me", seconds=40 * (looks - 1))
+    monkeypatch.setattr(rig.api, "observe", slowly)
+    rig.drains.reconcile("harbor", "me", seconds=40 * (observations - 1))
 
-    assert taken == [False] * looks
+    assert taken == [False] * observations
 
 
-def test_a_slice_looks_when_a_pod_has_to_be_told_and_not_a_second_later(world, monkeypatch):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment("web", replicas=1))
-    handled(world, world.spot_event(instance))
-    deadline = world.node("spot").interruption.deadline
+def test_a_reconcile_observes_when_a_pod_has_to_be_told_and_not_a_second_later(rig, monkeypatch):
+    interrupt(rig, deployment("web", replicas=1))
+    deadline = rig.node("spot").interruption.deadline
     grace = timedelta(seconds=10)  # of the pods of `deployment`
-    world.sleep(((deadline - grace) - world.time).total_seconds() - 2.4)
-    evict, told = world.api.evict, []
+    rig.sleep(((deadline - grace) - rig.time).total_seconds() - 2.4)
+    evict, told = rig.api.evict, []
 
     def evicted(pod, grace_seconds=None):
-        told.append((world.time, grace_seconds))
+        told.append((rig.time, grace_seconds))
         evict(pod, grace_seconds)
 
-    monkeypatch.setattr(world.api, "evict", evicted)
-    world.drains.reconcile("harbor", "me", seconds=10)
+    monkeypatch.setattr(rig.api, "evict", evicted)
+    rig.drains.reconcile("harbor", "me", seconds=10)
 
     assert told[0] == (deadline - grace, None)
 
 
 class Interrupted(WiredServices):
-    """A world in which something happens in the first pause of a reconcile."""
+    """A rig in which something happens in the first pause of a reconcile."""
 
     meanwhile: Callable[[], None] | None = None
 
@@ -287,362 +359,453 @@ class Interrupted(WiredServices):
         super().sleep(seconds)
 
 
-def test_what_others_asked_for_during_a_slice_is_not_asked_for_again():
-    world = Interrupted()
-    instance = world.join("spot", capacity="spot")
-    world.join("od")
-    world.apply(deployment("web", replicas=1))
-    world.aws.groups = [a_group("base", desired=0)]
-    handled(world, world.spot_event(instance))
+def test_what_others_asked_for_during_a_reconcile_is_not_asked_for_again():
+    rig = Interrupted()
+    instance = rig.join("spot", capacity="spot")
+    rig.join("od")
+    rig.apply(deployment("web", replicas=1))
+    rig.aws.groups = [a_group("base", desired=0)]
+    handled(rig, rig.spot_event(instance))
 
     def another_reconcile_asks() -> None:
-        world.apply(deployment("more", replicas=1, cpu="8"))
-        world.aws.groups = [a_group("base", desired=1)]
+        rig.apply(deployment("more", replicas=1, cpu="8"))
+        rig.aws.groups = [a_group("base", desired=1)]
 
-    world.meanwhile = another_reconcile_asks
-    world.drains.reconcile("harbor", "me")
+    rig.meanwhile = another_reconcile_asks
+    rig.drains.reconcile("harbor", "me")
 
-    assert world.aws.asked == []
+    assert rig.aws.asked == []
 
 
-def test_a_report_is_there_before_the_first_pause_for_a_slice_may_be_killed_in_it():
-    world = Interrupted()
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment("web", replicas=1))
-    handled(world, world.spot_event(instance))
+def test_a_report_is_there_before_the_first_pause_for_a_reconcile_may_be_killed_in_it():
+    rig = Interrupted()
+    interrupt(rig, deployment("web", replicas=1))
     found: list[str] = []
 
-    world.meanwhile = lambda: found.extend(r.node for r in world.reports.list("harbor"))
-    world.drains.reconcile("harbor", "me")
+    rig.meanwhile = lambda: found.extend(r.node for r in rig.reports.list("harbor"))
+    rig.drains.reconcile("harbor", "me")
 
     assert found == ["spot"]
 
 
-def test_a_drain_goes_on_without_its_node_groups(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1))
-    world.join("od")
-    handled(world, world.spot_event(instance))
-    world.aws.fails = Temporary("Auto Scaling is away")
+def test_a_drain_goes_on_without_its_node_groups(rig):
+    interrupt(rig, deployment(replicas=1), elsewhere=True)
+    rig.aws.fails = Temporary("Auto Scaling is away")
 
-    world.drains.reconcile("harbor", "me")
+    rig.drains.reconcile("harbor", "me")
 
-    assert len(world.pods_on("od")) == 1
-    assert "node groups not read" in world.telemetry.warned
+    assert len(rig.pods_on("od")) == 1
+    assert "node groups not read" in rig.telemetry.warned
 
 
-def test_a_slice_ends_at_once_while_another_is_at_work(world):
-    world.join("spot", capacity="spot")
-    assert world.api.acquire("other", 30)
+def test_a_reconcile_ends_at_once_while_another_is_at_work(rig):
+    rig.join("spot", capacity="spot")
+    assert rig.api.acquire("other", 30)
 
-    assert world.drains.reconcile("harbor", "me") == 0
-
-
-def test_the_lease_of_a_slice_that_was_killed_runs_out(world):
-    world.join("od")
-    assert world.api.acquire("killed", 10)
-    world.sleep(11)
-
-    assert world.drains.reconcile("harbor", "me") == 1
+    assert rig.drains.reconcile("harbor", "me") == 0
 
 
-def test_a_tick_for_a_cluster_that_was_removed_is_nothing_to_do(world):
-    assert world.drains.reconcile("elsewhere", "me") == 0
-    assert world.telemetry.warned == ["wake-up for a cluster that is not registered"]
+def test_the_lease_of_a_reconcile_that_was_killed_runs_out(rig):
+    rig.join("od")
+    assert rig.api.acquire("killed", 10)
+    rig.sleep(11)
+
+    assert rig.drains.reconcile("harbor", "me") == 1
 
 
-def test_the_sweep_finds_what_no_event_told(world):
-    instance = world.join("spot", capacity="spot")
-    world.aws.silent = [a_spot_notice(world, instance)]
-
-    assert world.resync.run() == 0  # it was not open when the resync looked
-    assert world.node("spot").unschedulable
-    assert world.resync.run() == 1
+def test_a_wake_up_for_a_cluster_that_was_removed_is_nothing_to_do(rig):
+    assert rig.drains.reconcile("elsewhere", "me") == 0
+    assert rig.telemetry.warned == ["wake-up for a cluster that is not registered"]
 
 
-def test_the_sweep_wakes_clusters_with_something_open_and_only_those(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1))
-    world.resync.run()
-    assert world.wake_ups.sent == []
+def test_the_resync_finds_what_no_event_told(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.aws.silent = [a_spot_notice(rig, instance)]
 
-    handled(world, world.spot_event(instance))
-    world.wake_ups.sent.clear()
-    world.resync.run()
-
-    assert [d for _, d in world.wake_ups.sent] == list(SLOW_WAKE_UPS)
+    assert rig.resync.run() == 0  # it was not open when the resync looked
+    assert rig.node("spot").unschedulable
+    assert rig.resync.run() == 1
 
 
-def test_a_cluster_in_which_nothing_can_be_done_is_not_woken(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1))
-    handled(world, world.rebalance_event(instance))
-    world.drains.reconcile("harbor", "me")
-    world.wake_ups.sent.clear()
-    world.sleep(60)
-    version = world.version()
+def test_the_resync_wakes_clusters_with_something_open_and_only_those(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=1))
+    rig.resync.run()
+    assert rig.wake_ups.sent == []
 
-    world.resync.run()
+    handled(rig, rig.spot_event(instance))
+    rig.wake_ups.sent.clear()
+    rig.resync.run()
 
-    assert len(world.pods_on("spot")) == 1
-    assert world.wake_ups.sent == []
-    assert world.version() == version
+    assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
 
 
-def test_a_reconcile_that_can_only_wait_ends_after_its_first_observation(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1))
-    handled(world, world.rebalance_event(instance))
+def test_a_cluster_in_which_nothing_can_be_done_is_not_woken(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=1))
+    handled(rig, rig.rebalance_event(instance))
+    rig.drains.reconcile("harbor", "me")
+    rig.wake_ups.sent.clear()
+    rig.sleep(60)
+    version = rig.version()
 
-    assert world.drains.reconcile("harbor", "me") == 1
+    rig.resync.run()
+
+    assert len(rig.pods_on("spot")) == 1
+    assert rig.wake_ups.sent == []
+    assert rig.version() == version
 
 
-def test_a_cluster_is_woken_when_a_node_group_may_be_asked_for_what_waits(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1))
-    handled(world, world.rebalance_event(instance))
-    world.drains.reconcile("harbor", "me")
-    world.wake_ups.sent.clear()
-    world.aws.groups = [a_group("base", desired=0)]
+def test_a_reconcile_that_can_only_wait_ends_after_its_first_observation(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=1))
+    handled(rig, rig.rebalance_event(instance))
 
-    world.resync.run()
+    rig.drains.reconcile("harbor", "its turn")
 
-    assert [d for _, d in world.wake_ups.sent] == list(SLOW_WAKE_UPS)
+    assert rig.drains.reconcile("harbor", "me") == 1
+
+
+def test_a_cluster_is_woken_when_a_node_group_may_be_asked_for_what_waits(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=1))
+    handled(rig, rig.rebalance_event(instance))
+    rig.drains.reconcile("harbor", "me")
+    rig.wake_ups.sent.clear()
+    rig.aws.groups = [a_group("base", desired=0)]
+
+    rig.resync.run()
+
+    assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
+
+
+def test_on_advice_a_node_is_recorded_at_once_and_cordoned_when_its_turn_comes(rig):
+    instances = [rig.join(f"spot-{n}", capacity="spot") for n in range(3)]
+    handled(rig, *map(rig.rebalance_event, instances))
+
+    def cordoned() -> list[bool]:
+        return [rig.node(f"spot-{n}").unschedulable for n in range(3)]
+
+    assert cordoned() == [False] * 3
+    assert all(rig.node(f"spot-{n}").interruption for n in range(3))
+
+    rig.drains.reconcile("harbor", "the first")
+    assert cordoned() == [True, False, False]
+    rig.hollow.vanish("spot-0", now=rig.time)
+    rig.sleep(600)
+    rig.drains.reconcile("harbor", "too early")
+    left = [f"spot-{n}" for n in (1, 2)]
+    assert [rig.node(name).unschedulable for name in left] == [False, False]
+    rig.sleep(3600)
+    rig.resync.run()
+    assert rig.wake_ups.sent
+    rig.drains.reconcile("harbor", "the second")
+    assert [rig.node(name).unschedulable for name in left] == [True, False]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_kind_that_the_policy_ignores_writes_nothing(mode):
+    rig = WiredServices(mode=mode)
+    instance = rig.join("spot", capacity="spot")
+    ignored = (("rebalance-recommendation", Response.IGNORE),)
+    rig.registry.update(replace(rig.cluster, policy=Policy(on=ignored)))
+    version = rig.version()
+
+    handled(rig, rig.rebalance_event(instance))
+    rig.drains.reconcile("harbor", "me")
+
+    assert rig.node("spot").interruption is None
+    assert mode is Mode.ACT or rig.version() == version
+    assert rig.reports.list("harbor") == []
+    assert rig.telemetry.metrics["NoticesIgnored"] == 1
 
 
 @pytest.mark.parametrize("away", ["index", "reports", "aws"])
-def test_the_resync_wakes_clusters_without_dynamodb_and_without_ec2(world, monkeypatch, away):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1))
-    handled(world, world.spot_event(instance))
-    world.wake_ups.sent.clear()
+def test_the_resync_wakes_clusters_without_dynamodb_and_without_ec2(rig, monkeypatch, away):
+    interrupt(rig, deployment(replicas=1))
+    rig.wake_ups.sent.clear()
 
     def fail(*_):
         raise Temporary("away")
 
     store, call = {
-        "index": (world.index, "find"),
-        "reports": (world.reports, "list"),
-        "aws": (world.aws, "interrupted"),
+        "index": (rig.index, "find"),
+        "reports": (rig.reports, "list"),
+        "aws": (rig.aws, "interrupted"),
     }[away]
     monkeypatch.setattr(store, call, fail)
 
-    with pytest.raises(Temporary, match="harbor"):
-        world.resync.run()
-    assert [d for _, d in world.wake_ups.sent] == list(SLOW_WAKE_UPS)
+    rig.resync.run()
+    assert rig.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == 1
+    assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
 
 
-def test_the_resync_finds_what_no_event_told_without_its_index(world, monkeypatch):
-    instance = world.join("spot", capacity="spot")
-    world.aws.silent = [a_spot_notice(world, instance)]
+def test_the_resync_finds_what_no_event_told_without_its_index(rig, monkeypatch):
+    instance = rig.join("spot", capacity="spot")
+    rig.aws.silent = [a_spot_notice(rig, instance)]
 
     def fail(_):
         raise Temporary("away")
 
-    monkeypatch.setattr(world.index, "find", fail)
-    with pytest.raises(Temporary):
-        world.resync.run()
-    assert world.node("spot").unschedulable
+    monkeypatch.setattr(rig.index, "find", fail)
+    rig.resync.run()
+    assert rig.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == 1
+    assert rig.node("spot").unschedulable
 
 
-def test_clusters_that_are_acted_on_come_before_those_that_are_only_observed(world, monkeypatch):
-    observed = world.join("a-observed", capacity="spot")
-    acted = world.join("spot", capacity="spot")
-    world.registry.add(replace(world.cluster, name="aaa", mode=Mode.OBSERVE))
-    world.aws.known[observed] = replace(
-        world.aws.known[observed], tags=(("kubernetes.io/cluster/aaa", "owned"),)
+def test_clusters_that_are_acted_on_come_before_those_that_are_only_observed(rig, monkeypatch):
+    observed = rig.join("a-observed", capacity="spot")
+    acted = rig.join("spot", capacity="spot")
+    rig.registry.add(replace(rig.cluster, name="aaa", mode=Mode.OBSERVE))
+    rig.aws.known[observed] = replace(
+        rig.aws.known[observed], tags=(("kubernetes.io/cluster/aaa", "owned"),)
     )
     order: list[str] = []
-    real = world.open
+    real = rig.open
 
     def opened(cluster):
         order.append(cluster.name)
         return real(cluster)
 
-    monkeypatch.setattr(world, "open", opened)
+    monkeypatch.setattr(rig, "open", opened)
 
-    handled(world, world.spot_event(observed), world.spot_event(acted))
+    handled(rig, rig.spot_event(observed), rig.spot_event(acted))
 
     assert order == ["harbor", "aaa"]
 
 
 @pytest.mark.parametrize(("state", "lists"), [(None, 1), ("terminated", 0)])
-def test_notices_for_nodes_that_are_gone_cost_one_list_or_none(world, monkeypatch, state, lists):
-    instances = [world.join(f"spot-{n}", capacity="spot") for n in range(3)]
-    world.resync.run()
+def test_notices_for_nodes_that_are_gone_cost_one_list_or_none(rig, monkeypatch, state, lists):
+    instances = [rig.join(f"spot-{n}", capacity="spot") for n in range(3)]
+    rig.resync.run()
     for n in range(3):
-        world.hollow.vanish(f"spot-{n}", now=world.time)
-    world.sleep(600)
+        rig.hollow.vanish(f"spot-{n}", now=rig.time)
+    rig.sleep(600)
     counted = []
-    nodes = world.api.nodes
+    nodes = rig.api.nodes
 
     def listed():
         counted.append("a list")
         return nodes()
 
-    monkeypatch.setattr(world.api, "nodes", listed)
+    monkeypatch.setattr(rig.api, "nodes", listed)
 
-    event = world.spot_event if state is None else partial(world.state_event, state=state)
-    handled(world, *(event(instance) for instance in instances))
+    event = rig.spot_event if state is None else partial(rig.state_event, state=state)
+    handled(rig, *(event(instance) for instance in instances))
 
     assert len(counted) == lists
 
 
-def test_the_sweep_closes_the_report_of_a_node_that_is_no_more(world):
-    instance = world.join("spot", capacity="spot")
-    handled(world, world.spot_event(instance))
-    world.drains.reconcile("harbor", "me")
-    world.hollow.vanish("spot", now=world.time)
-    world.sleep(600)
+def test_a_report_that_cannot_be_written_is_warned_about_and_stops_nothing(rig, monkeypatch):
+    instance = rig.join("spot", capacity="spot")
+    handled(rig, rig.spot_event(instance))
+    rig.drains.reconcile("harbor", "first")
+    assert rig.telemetry.warned == []
 
-    world.resync.run()
+    def fail(_):
+        raise Temporary("the table is away")
 
-    (report,) = world.reports.list("harbor")
-    assert report.closed == world.time
+    monkeypatch.setattr(rig.reports, "merge", fail)
+    rig.drains.reconcile("harbor", "second")
+
+    assert set(rig.telemetry.warned) == {"report not written"}
 
 
-def test_a_sweep_that_fails_for_one_cluster_sweeps_the_others_and_says_so(world):
-    world.registry.add(replace(world.cluster, name="away"))
-    world.join("od")
-    real = world.open
+def test_the_resync_closes_the_report_of_a_node_that_is_no_more(rig):
+    instance = rig.join("spot", capacity="spot")
+    handled(rig, rig.spot_event(instance))
+    rig.drains.reconcile("harbor", "me")
+    rig.hollow.vanish("spot", now=rig.time)
+    rig.sleep(600)
+
+    rig.resync.run()
+
+    (report,) = rig.reports.list("harbor")
+    assert report.closed == rig.time
+
+
+def test_a_resync_that_fails_for_one_cluster_goes_on_with_the_others_and_says_so(rig):
+    rig.registry.add(replace(rig.cluster, name="away"))
+    rig.join("od")
+    real = rig.open
 
     def open_or_fail(cluster):
         if cluster.name == "away":
             raise Temporary("no route")
         return real(cluster)
 
-    world.open = open_or_fail
+    rig.open = open_or_fail
 
-    with pytest.raises(Temporary, match="away"):
-        world.resync.run()
-    assert world.index.find([world.node("od").instance or ""])
+    rig.resync.run()
+    assert rig.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == 1
+    assert "cluster not resynced" in rig.telemetry.warned
+    assert rig.index.find([rig.node("od").instance or ""])
 
 
-def test_bad_input_names_the_field(world):
-    (bad,) = world.notices.receive([world.spot_event("i-not-an-id")])
+def test_bad_input_names_the_field(rig):
+    (bad,) = rig.notices.receive([rig.spot_event("i-not-an-id")])
 
     assert isinstance(bad, BadInput)
     assert "instance-id" in str(bad)
 
 
-def test_the_sweep_does_not_say_again_what_an_event_told(world):
-    instance = world.join("spot", capacity="spot")
-    handled(world, world.spot_event(instance))
-    world.sleep(1)
-    version = world.node("spot").resource_version
-    world.aws.silent = [a_spot_notice(world, instance)]
+def test_the_resync_does_not_say_again_what_an_event_told(rig):
+    instance = rig.join("spot", capacity="spot")
+    handled(rig, rig.spot_event(instance))
+    rig.sleep(1)
+    version = rig.node("spot").resource_version
+    rig.aws.silent = [a_spot_notice(rig, instance)]
 
-    world.resync.run()
+    rig.resync.run()
 
-    assert world.node("spot").resource_version == version
+    assert rig.node("spot").resource_version == version
 
 
-def test_a_node_whose_record_cannot_be_read_is_left_alone(world):
-    record = {"metadata": {"annotations": {INTERRUPTION: "not a record"}}}
-    instance = world.join("spot", capacity="spot")
+def test_a_node_with_the_record_of_a_newer_version_is_left_alone(rig):
+    record = {"metadata": {"annotations": {INTERRUPTION: '{"v": 2}'}}}
+    instance = rig.join("spot", capacity="spot")
     path = "/api/v1/nodes/spot"
     merge = "application/merge-patch+json"
-    world.hollow.handle("PATCH", path, now=world.time, body=record, content_type=merge)
-    version = world.node("spot").resource_version
+    rig.hollow.handle("PATCH", path, now=rig.time, body=record, content_type=merge)
+    version = rig.node("spot").resource_version
 
-    handled(world, world.spot_event(instance))
+    handled(rig, rig.spot_event(instance))
 
-    assert world.node("spot").resource_version == version
-    assert world.wake_ups.sent == []
-    _, facts = world.telemetry.said[-1]
+    assert rig.node("spot").resource_version == version
+    assert rig.wake_ups.sent == []
+    _, facts = rig.telemetry.said[-1]
     assert "spot is left alone" in str(facts["because"])
 
 
-def test_a_node_that_somebody_else_writes_to_is_read_again(world):
-    instance = world.join("spot", capacity="spot")
-    real = world.api.cordon
+def test_a_node_that_somebody_else_writes_to_is_read_again(rig):
+    instance = rig.join("spot", capacity="spot")
+    real = rig.api.cordon
     meddled: list[Node] = []
 
     def meddle(node, interruption):
         if len(meddled) < 2:
             meddled.append(node)
-            world.api.record(node, interruption)
+            rig.api.record(node, interruption)
         real(node, interruption)
 
-    world.api.cordon = meddle
-    handled(world, world.spot_event(instance))
+    rig.api.cordon = meddle
+    handled(rig, rig.spot_event(instance))
 
     assert len(meddled) == 2
-    assert world.node("spot").unschedulable
+    assert rig.node("spot").unschedulable
 
 
-def test_a_registry_that_is_away_makes_only_its_own_notices_come_back(world):
-    instance = world.join("spot", capacity="spot")
-    world.resync.run()
+def test_a_registry_that_is_away_makes_only_its_own_notices_come_back(rig):
+    instance = rig.join("spot", capacity="spot")
+    rig.resync.run()
 
     def away(name):
         raise Temporary("the table is away")
 
-    world.registry.get = away
+    rig.registry.get = away
 
-    ours, unknown = world.notices.receive(
-        [world.spot_event(instance), '{"source": "aws.ec2", "detail-type": "Other", "detail": {}}']
+    ours, unknown = rig.notices.receive(
+        [rig.spot_event(instance), '{"source": "aws.ec2", "detail-type": "Other", "detail": {}}']
     )
     assert isinstance(ours, Temporary)
     assert unknown is None
 
 
-def test_an_api_that_asks_for_patience_is_left_alone_that_long(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1))
-    world.join("od")
-    handled(world, world.spot_event(instance))
+def test_what_releases_took_is_not_waited_for_once_more(rig, monkeypatch):
+    interrupt(rig, deployment("web", replicas=3), elsewhere=True)
+    release, observe, observed = rig.api.release, rig.api.observe, []
 
-    def busy(pod, owner, owner_uid, interruption):
+    def slowly(*args):
+        rig.sleep(3)
+        release(*args)
+
+    def noted():
+        observed.append(rig.time)
+        return observe()
+
+    monkeypatch.setattr(rig.api, "release", slowly)
+    monkeypatch.setattr(rig.api, "observe", noted)
+    rig.drains.reconcile("harbor", "me", seconds=12)
+
+    assert observed[1] - observed[0] == timedelta(seconds=3 * 3 + PAUSE_SECONDS)
+
+
+def test_an_api_that_asks_for_patience_is_left_alone_that_long(rig):
+    interrupt(rig, deployment(replicas=1), elsewhere=True)
+
+    def busy(pod, replica_set, interruption):
         raise Throttled("too many requests", retry_after=15)
 
-    world.api.release = busy
+    rig.api.release = busy
 
-    assert world.drains.reconcile("harbor", "me", seconds=14) == 1
+    assert rig.drains.reconcile("harbor", "me", seconds=14) == 1
 
 
-def test_the_sweep_writes_an_index_entry_again_only_when_it_changed_or_is_old(world):
-    instance = world.join("od")
+@pytest.mark.parametrize("before", [False, True])
+def test_a_node_whose_instance_is_started_again_is_as_it_was_before_us(rig, before):
+    instance = rig.join("spot", capacity="spot")
+    rig.join("od")
+    rig.resync.run()
+    rig.api.mark_unschedulable(rig.node("spot"), unschedulable=before)
+    handled(rig, rig.spot_event(instance, **{"instance-action": "stop"}))
+    rig.sleep(130)
+    rig.aws.known[instance] = replace(rig.aws.known[instance], state="stopped")
+    rig.drains.reconcile("harbor", "stopped")
+    rig.sleep(60)
+    rig.wake_ups.sent.clear()
+    again = replace(rig.aws.known[instance], state="running", launched=rig.time)
+    rig.aws.known[instance] = again
+
+    rig.resync.run()
+    assert rig.wake_ups.sent
+    rig.drains.reconcile("harbor", "started")
+
+    node = rig.node("spot")
+    assert (node.unschedulable, node.interruption) == (before, None)
+    assert [t.key for t in node.taints if "plimsoll" in t.key] == []
+    assert rig.index.find([instance])[instance].launched == again.launched
+
+
+def test_the_resync_writes_an_index_entry_again_only_when_it_changed_or_is_old(rig):
+    instance = rig.join("od")
     written: list[list[str]] = []
-    real = world.index.put
+    real = rig.index.put
 
     def put(entries):
         written.append([entry.instance for entry in entries])
         real(entries)
 
-    world.index.put = put
-    world.resync.run()
-    world.sleep(60)
-    world.resync.run()
-    world.sleep(600)
-    world.resync.run()
+    rig.index.put = put
+    rig.resync.run()
+    rig.sleep(60)
+    rig.resync.run()
+    rig.sleep(600)
+    rig.resync.run()
 
     assert written == [[instance], [], [instance]]
 
 
-def test_ec2_is_asked_once_in_a_reconcile_about_an_instance_whose_end_is_recorded(world):
-    instance = world.join("spot", capacity="spot")
-    handled(world, world.spot_event(instance))
-    world.aws.known[instance] = replace(world.aws.known[instance], state="terminated")
-    world.sleep(130)
-    world.drains.reconcile("harbor", "first")
-    world.aws.described.clear()
+def test_ec2_is_asked_once_in_a_reconcile_about_an_instance_whose_end_is_recorded(rig):
+    instance = rig.join("spot", capacity="spot")
+    handled(rig, rig.spot_event(instance))
+    rig.aws.known[instance] = replace(rig.aws.known[instance], state="terminated")
+    rig.sleep(130)
+    rig.drains.reconcile("harbor", "first")
+    rig.aws.described.clear()
 
-    world.drains.reconcile("harbor", "second")
+    rig.drains.reconcile("harbor", "second")
 
-    assert world.aws.described == [instance]
+    assert rig.aws.described == [instance]
 
 
-def test_an_instance_that_ec2_does_not_know_is_not_proven_gone(world):
-    instance = world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=1, cpu="3"))
-    handled(world, world.spot_event(instance))
-    del world.aws.known[instance]
-    world.sleep(130)
+def test_an_instance_that_ec2_does_not_know_is_not_proven_gone(rig):
+    instance = interrupt(rig, deployment(replicas=1, cpu="3"))
+    del rig.aws.known[instance]
+    rig.sleep(130)
 
-    world.drains.reconcile("harbor", "me", seconds=0)
+    rig.drains.reconcile("harbor", "me", seconds=0)
 
-    node = world.node("spot")
+    node = rig.node("spot")
     assert node.interruption is not None
     assert node.interruption.gone is None
-    assert not any(facts.get("action") == "force-delete" for _, facts in world.telemetry.said)
+    assert not any(facts.get("action") == "force-delete" for _, facts in rig.telemetry.said)

@@ -142,5 +142,5 @@ def test_nobody_pays_for_a_snapshot_that_nobody_takes(monkeypatch: pytest.Monkey
     def refuse(*_: object) -> Snapshot:
         raise AssertionError("a snapshot was taken")
 
-    monkeypatch.setattr("plimsoll_testbed.rigs.simulated.rig.snapshot_of", refuse)
+    monkeypatch.setattr("plimsoll_testbed.rigs.run.snapshot_of", refuse)
     assert run(read_drill(EXAMPLE), responder="none", seed=7)["responder"] == "none"

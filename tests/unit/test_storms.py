@@ -21,54 +21,26 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.rigs.simulated.responders import Nobody
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.scenario import (
+    FaultEntry,
+    Scale,
+    ScaleEntry,
+)
 from plimsoll_testbed.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
+from plimsoll_testbed.storms.compare import Loss, worse_than
 from plimsoll_testbed.storms.endings import endings_wrong
-from plimsoll_testbed.storms.model import Group
+from plimsoll_testbed.storms.model import Rollout
 from plimsoll_testbed.storms.notice_delivery import NOTICE, NoticeDelivery
 from plimsoll_testbed.storms.oracle import knows
-from plimsoll_testbed.storms.timeline import Fault, Notices, Rescale, Rollout
 from plimsoll_testbed.storms.watch import Watch
-from plimsoll_testbed.storms.workload import Workload
+from tests.support.storms import WEB, a_batch, a_group, a_storm
 
 
-def a_batch(group: str, count: int) -> Notices:
-    return Notices(at=10, notice="spot-interruption", group=group, count=count)
+def a_fault(fault: str, lasts: str, **more) -> FaultEntry:
+    return FaultEntry.model_validate({"at": "5s", "fault": fault, "for": lasts} | more)
 
 
-def a_group(name: str, capacity: str) -> Group:
-    return Group(
-        name=name,
-        capacity=capacity,
-        kind="asg",
-        zones=("us-east-1a",),
-        size=1,
-        most=4,
-        startup_seconds=30,
-        cpu=2000,
-    )
-
-
-WEB = Workload(
-    kind="Deployment",
-    name="web",
-    replicas=2,
-    cpu=450,
-    grace_seconds=30,
-    stop_seconds=3,
-    startup_seconds=5,
-)
-
-
-def a_storm(**changes) -> Storm:
-    """A spot node with one of two pods, beside an on-demand node with headroom."""
-    storm = Storm(
-        seed=1,
-        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot")),
-        workloads=(WEB,),
-        events=(a_batch("spot-1", 1),),
-    )
-    return replace(storm, **changes)
+ROLLOUT = Rollout(at=timedelta(seconds=30), workload="web")
 
 
 def test_two_executors_at_once_leave_the_same_as_one():
@@ -78,7 +50,7 @@ def test_two_executors_at_once_leave_the_same_as_one():
 
 def test_the_rules_see_what_a_common_drain_does_wrong():
     full = a_storm(
-        groups=(a_group("base", "on-demand"), replace(a_group("spot-1", "spot"), size=3)),
+        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot", 3)),
         workloads=(replace(WEB, replicas=4, cpu=1450, max_surge=1, max_unavailable=0),),
         events=(a_batch("spot-1", 3),),
     )
@@ -88,7 +60,7 @@ def test_the_rules_see_what_a_common_drain_does_wrong():
 def test_the_oracle_sees_a_workload_that_could_have_been_kept():
     alone = a_storm(
         workloads=(replace(WEB, replicas=1, startup_seconds=20),),
-        groups=(a_group("base", "on-demand"), replace(a_group("spot-1", "spot"), size=3)),
+        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot", 3)),
     )
     # One of the two takes its only pod, wherever that stands.
     batches = [
@@ -97,6 +69,18 @@ def test_the_oracle_sees_a_workload_that_could_have_been_kept():
     found = [play_storm(storm, responder="drain").rules for storm in batches]
     assert any("oracle-zero" in rules for rules in found)
     assert not any("oracle-zero" in play_storm(storm).rules for storm in batches)
+
+
+def test_a_workload_is_worse_off_than_under_another_responder_only_in_the_median_of_all_seeds():
+    drill, web = read_storm(a_storm()), "Deployment default/web"
+    unlucky = {web: Loss(seconds_at_zero=60, pods=2)}
+    assert list(worse_than(drill, ("drain", "none"), unlucky)) == []
+    slow = replace(WEB, kind="Job", replicas=1, grace_seconds=60, stop_seconds=55)
+    storms = [a_storm(workloads=(slow,), events=(a_batch(g, 1),)) for g in ("base", "spot-1")]
+    found = [w for s in storms for w in play_storm(s, against=("drain", "none")).worse]
+    assert {(w.workload, w.rule, w.ours, w.theirs, w.excused) for w in found} == {
+        ("Job default/web", "worse-than-drain", 1, 0, True)  # 55 s to stop, of which nobody told
+    }
 
 
 def test_a_seed_is_a_storm():
@@ -111,9 +95,9 @@ def test_a_plain_storm_is_judged_by_the_oracle():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"events": (Fault(at=5, fault="api-server-down", seconds=5), a_batch("spot-1", 1))},
-        {"events": (a_batch("spot-1", 1), Rollout(at=30, workload="web"))},
-        {"events": (replace(a_batch("spot-1", 1), spread_seconds=10),)},
+        {"events": (a_fault("api-server-down", "5s"), a_batch("spot-1", 1))},
+        {"events": (a_batch("spot-1", 1), ROLLOUT)},
+        {"events": (a_batch("spot-1", 1, spread="10s"),)},
         {"workloads": (replace(WEB, autoscaled=(2, 4)),)},
         {"workloads": (WEB, replace(WEB, name="api", priority=1000))},
     ],
@@ -163,8 +147,9 @@ def test_the_rules_see_a_write_to_a_workload():
 
 def broken_by(clumsy: _Clumsy, storm: Storm) -> set[str]:
     """Play a clumsy responder on a recommendation that leaves it time to do harm."""
-    leave = replace(a_batch("spot-1", 1), notice="rebalance-recommendation")
-    storm = replace(storm, events=(leave, replace(a_batch("base", 1), at=200, reclaim_seconds=5)))
+    leave = a_batch("spot-1", 1, notice="rebalance-recommendation")
+    later = a_batch("base", 1, at="200s", reclaim="5s")
+    storm = replace(storm, events=(leave, later))
     simulation = Simulation(read_storm(storm), responder="none", seed=1, listener=clumsy)
     watch = Watch(simulation, "clumsy", NoticeDelivery([]))
     clumsy.simulation = simulation
@@ -187,36 +172,34 @@ def test_a_node_is_unknown_while_its_notices_are_lost():
     assert not delivery.all_arrived("spot-1-1")
 
 
-def delivery_with(*faults: Fault) -> NoticeDelivery:
+def delivery_with(*faults: FaultEntry) -> NoticeDelivery:
     timeline = read_storm(a_storm(events=(*faults, *a_storm().events))).scenario.timeline
     return NoticeDelivery([entry for entry in timeline if isinstance(entry, FaultEntry)])
 
 
 def test_a_fault_delays_by_its_duration_its_delay_and_a_minute_until_the_retry():
-    late = Fault(at=5, fault="notices-delayed", seconds=30, more=(("delay", "40s"),))
-    full = Fault(at=5, fault="insufficient-capacity", seconds=30, group="base")
+    late = a_fault("notices-delayed", "30s", delay="40s")
+    full = a_fault("insufficient-capacity", "30s", nodes={"group": "base"})
     assert delivery_with(full).slack == timedelta()
     assert delivery_with(full, late).slack == timedelta(seconds=30 + 40 + 60)
 
 
 def test_observations_are_old_only_while_the_api_server_is_slow():
-    slow = delivery_with(
-        Fault(at=50, fault="api-server-slow", seconds=30, more=(("latency", "2s"),))
-    )
+    slow = delivery_with(a_fault("api-server-slow", "30s", at="50s", latency="2s"))
     seconds = (49, 50, 99, 100)
     old = [slow.observations_are_old(timedelta(seconds=second)) for second in seconds]
     assert old == [False, True, True, False]
 
 
-def reports(*faults: Fault, cordoned: int, gone: int) -> bool:
+def reports(*faults: FaultEntry, cordoned: int, gone: int) -> bool:
     delivery = delivery_with(*faults)
     return delivery.report_expected(timedelta(seconds=cordoned), timedelta(seconds=gone))
 
 
 def test_a_report_may_be_missing_while_the_database_throttles():
-    throttled = partial(Fault, at=5, fault="aws-throttled", seconds=30)
-    assert not reports(throttled(more=(("service", "dynamodb"),)), cordoned=50, gone=170)
-    assert reports(throttled(more=(("service", "ec2"),)), cordoned=50, gone=170)
+    throttled = partial(a_fault, "aws-throttled", "30s")
+    assert not reports(throttled(service="dynamodb"), cordoned=50, gone=170)
+    assert reports(throttled(service="ec2"), cordoned=50, gone=170)
 
 
 def test_a_report_may_be_missing_only_of_a_node_deleted_before_its_first_reconcile():
@@ -225,7 +208,7 @@ def test_a_report_may_be_missing_only_of_a_node_deleted_before_its_first_reconci
 
 
 def test_a_report_may_take_longer_while_functions_are_killed():
-    killed = Fault(at=19, fault="function-killed", seconds=40, more=(("function", "drains"),))
+    killed = a_fault("function-killed", "40s", at="19s", function="drains")
     assert not reports(killed, cordoned=20, gone=60)
     assert reports(killed, cordoned=20, gone=75)
 
@@ -259,8 +242,8 @@ class Reporter(Nobody):
 
 
 def test_lost_notices_excuse_only_what_could_not_be_known():
-    lost = Fault(at=5, fault="notices-lost", seconds=30, more=(("fraction", 1.0),))
-    leave = replace(a_batch("spot-1", 1), notice="rebalance-recommendation")
+    lost = a_fault("notices-lost", "30s", fraction=1.0)
+    leave = a_batch("spot-1", 1, notice="rebalance-recommendation")
     assert play_storm(a_storm(events=(lost, leave))).rules == frozenset()
     assert "not-cordoned" in play_storm(a_storm(events=(leave,)), responder="none").rules
 
@@ -270,13 +253,15 @@ def test_a_storm_shrinks_to_what_its_failure_needs():
         workloads=(WEB, replace(WEB, name="api"), replace(WEB, name="db", kind="StatefulSet")),
         events=(
             *a_storm().events,
-            Rescale(at=20, workload="api", replicas=3),
-            Rollout(at=30, workload="web"),
+            ScaleEntry(
+                at=timedelta(seconds=20), scale=Scale(kind="Deployment", name="api", replicas=3)
+            ),
+            ROLLOUT,
         ),
     )
     found = shrink(storm, lambda s: any(isinstance(e, Rollout) for e in s.events))
     assert [w.name for w in found.workloads] == ["web"]
-    assert found.events == (Rollout(at=30, workload="web"),)
+    assert found.events == (ROLLOUT,)
     assert found.nodes == 1
 
 

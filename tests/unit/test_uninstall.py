@@ -21,7 +21,7 @@ from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
 from plimsoll_cli.uninstall_service import UninstallService
 from tests.support.builders import NOON, a_deployment, a_node, a_pod, pods_of
 from tests.support.cli_environment import MemoryEnvironment, a_cluster, an_environment, interrupt
-from tests.support.observations import at, died, interrupted, looked, of, released
+from tests.support.observations import actions, died, interrupted, looked, noon, released
 
 ADVICE = "rebalance-recommendation"
 
@@ -40,9 +40,9 @@ def test_a_cluster_without_a_change_of_ours_is_clean():
 def test_a_node_that_was_only_advised_against_is_released_finished_with_or_not():
     node = advised()
     assert node.interruption is not None
-    closed = replace(node, interruption=marked(node.interruption, closed=at(30)))
+    closed = replace(node, interruption=marked(node.interruption, closed=noon(30)))
     for one in (node, closed):
-        [release] = plan_uninstall(looked([one], []), at(60)).plan.actions
+        [release] = plan_uninstall(looked([one], []), noon(60)).plan.actions
         assert isinstance(release, Uncordon)
         assert release.node == one
 
@@ -51,7 +51,7 @@ def test_a_node_that_was_only_advised_against_is_released_finished_with_or_not()
 def test_a_node_that_goes_within_minutes_is_waited_for_and_nothing_else_is_touched(seconds):
     web = a_deployment(replicas=5)
     seen = looked([interrupted("spot"), advised("other")], pods_of("web", 5, node="od"), [web])
-    left = plan_uninstall(seen, at(seconds))
+    left = plan_uninstall(seen, noon(seconds))
     assert left.plan.steps == ()
     assert left.interrupted == (
         "spot-interruption on node spot: its instance goes at 2026-01-02T12:01:58Z",
@@ -62,26 +62,26 @@ def test_a_node_that_goes_within_minutes_is_waited_for_and_nothing_else_is_touch
 def test_maintenance_in_two_weeks_is_not_waited_for():
     node = interrupted("spot", kind="health-scheduled-change", ends=14 * 86_400)
     left = plan_uninstall(looked([node], []), NOON)
-    assert of(left.plan, Uncordon)
+    assert actions(left.plan, Uncordon)
     assert left.interrupted == ()
 
 
 def test_an_instance_that_did_not_go_when_it_should_have_is_released():
-    left = plan_uninstall(looked([interrupted("spot")], []), at(600))
-    assert [action.node.name for action in of(left.plan, Uncordon)] == ["spot"]
+    left = plan_uninstall(looked([interrupted("spot")], []), noon(600))
+    assert [action.node.name for action in actions(left.plan, Uncordon)] == ["spot"]
 
 
 def test_a_node_that_goes_away_with_its_instance_is_left_alone():
     silent = interrupted("silent", ready=False)
-    left = plan_uninstall(looked([died(interrupted("dead")), silent], []), at(600))
+    left = plan_uninstall(looked([died(interrupted("dead")), silent], []), noon(600))
     assert left == UninstallPlan()
 
 
 def test_a_taint_of_ours_without_its_record_is_taken_off():
     node = replace(a_node("spot"), taints=(Taint(key=INTERRUPTION, value=ADVICE),))
-    assert [a.node.name for a in of(plan_uninstall(looked([node], []), NOON).plan, Uncordon)] == [
-        "spot"
-    ]
+    assert [
+        a.node.name for a in actions(plan_uninstall(looked([node], []), NOON).plan, Uncordon)
+    ] == ["spot"]
 
 
 def test_somebody_elses_cordon_stays():
@@ -94,7 +94,7 @@ def test_released_pods_on_nodes_that_stay_are_handed_back_to_their_replica_set()
     seen = looked([advised(), a_node("od")], [*pods, a_pod("web-8", node="od")], [a_deployment()])
     plan = plan_uninstall(seen, NOON).plan
     assert [type(action) for action in plan.actions] == [Uncordon, UndoRelease]
-    assert [action.pod for action in of(plan, UndoRelease)] == pods
+    assert [action.pod for action in actions(plan, UndoRelease)] == pods
 
 
 def test_what_cannot_be_read_is_left_to_a_person_and_named():

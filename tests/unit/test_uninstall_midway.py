@@ -56,58 +56,58 @@ class Dying:
 
 def a_world() -> WiredServices:
     """Three replicas of web, two of them on a spot node, with room for both elsewhere."""
-    world = WiredServices()
-    world.join("spot", capacity="spot")
-    world.apply(deployment(replicas=2))
-    world.join("od")
-    world.apply(deployment(replicas=REPLICAS))
-    world.aws.groups = [a_group()]
-    return world
+    rig = WiredServices()
+    rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=2))
+    rig.join("od")
+    rig.apply(deployment(replicas=REPLICAS))
+    rig.aws.groups = [a_group()]
+    return rig
 
 
-def advice(world: WiredServices) -> str:
-    event = json.loads(world.spot_event(world.node("spot").instance or ""))
+def advice(rig: WiredServices) -> str:
+    event = json.loads(rig.spot_event(rig.node("spot").instance or ""))
     event |= {"detail-type": "EC2 Instance Rebalance Recommendation"}
     del event["detail"]["instance-action"]
     return json.dumps(event)
 
 
-def play(world: WiredServices, body: str, *, at: int, before: bool) -> bool:
+def play(rig: WiredServices, body: str, *, at: int, before: bool) -> bool:
     """Let a notice be handled and drained until the process dies; say whether it did."""
-    whole = world.api
+    whole = rig.api
     transport = Dying(whole._requests.transport, at=at, before=before)
-    world.api = KubernetesCluster(transport, "harbor", world, workers=SerialWorkers())
+    rig.api = KubernetesCluster(transport, "harbor", rig, workers=SerialWorkers())
     try:
-        world.notices.receive([body])
+        rig.notices.receive([body])
         for wake_up in range(6):
-            world.drains.reconcile("harbor", f"reconcile-{wake_up}")
-            world.sleep(20)
+            rig.drains.reconcile("harbor", f"reconcile-{wake_up}")
+            rig.sleep(20)
     except Killed:
         return True
     finally:
-        world.api = whole
-        world.sleep(11)  # the lease of the dead runs out
+        rig.api = whole
+        rig.sleep(11)  # the lease of the dead runs out
     return False
 
 
-def uninstall(world: WiredServices) -> UninstallResult:
+def uninstall(rig: WiredServices) -> UninstallResult:
     return UninstallService(
-        registry=world.registry,
-        clusters=world,
-        groups=world.node_groups,
-        clock=world,
+        registry=rig.registry,
+        clusters=rig,
+        groups=rig.node_groups,
+        clock=rig,
         workers=SerialWorkers(),
-        telemetry=world.telemetry,
-    ).put_back(world.cluster, "remove", 60)
+        telemetry=rig.telemetry,
+    ).put_back(rig.cluster, "remove", 60)
 
 
-def marks(world: WiredServices) -> list[str]:
+def marks(rig: WiredServices) -> list[str]:
     """Return everything of ours that is found on an object, but for pods on their way out."""
     return [
         f"{kind}/{thing['metadata']['name']}: {found}"
         for path in LISTS
         for kind in [path.rpartition("/")[2]]
-        for thing in world.get(path)["items"]
+        for thing in rig.get(path)["items"]
         if "deletionTimestamp" not in thing["metadata"]
         for found in _marks(thing)
     ]
@@ -124,8 +124,8 @@ def _marks(thing: Mapping[str, Any]) -> Iterator[str]:
         yield "cordon"
 
 
-def replicas(world: WiredServices) -> int:
-    [web] = world.get("/apis/apps/v1/deployments")["items"]
+def replicas(rig: WiredServices) -> int:
+    [web] = rig.get("/apis/apps/v1/deployments")["items"]
     count: int = web["spec"]["replicas"]
     return count
 
@@ -133,47 +133,47 @@ def replicas(world: WiredServices) -> int:
 @pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it arrived"])
 @pytest.mark.parametrize("at", range(1, 9), ids=lambda at: f"write {at}")
 def test_nothing_is_left_of_a_drain_that_died_at_any_write(at: int, before: bool):  # noqa: FBT001
-    world = a_world()
-    play(world, advice(world), at=at, before=before)
+    rig = a_world()
+    play(rig, advice(rig), at=at, before=before)
 
-    departure = uninstall(world)
+    departure = uninstall(rig)
 
     assert departure.left.clean
-    assert marks(world) == []
-    assert replicas(world) == REPLICAS
-    world.sleep(30)
-    assert world.ready("web") == REPLICAS
+    assert marks(rig) == []
+    assert replicas(rig) == REPLICAS
+    rig.sleep(30)
+    assert rig.ready("web") == REPLICAS
 
 
 def test_a_drain_has_the_writes_that_this_file_is_about():
-    world = a_world()
-    assert play(world, advice(world), at=4, before=True), "a drain of fewer than four writes"
-    assert marks(world)
-    world = a_world()
-    assert not play(world, advice(world), at=9, before=True), "a drain of more writes: try them too"
+    rig = a_world()
+    assert play(rig, advice(rig), at=4, before=True), "a drain of fewer than four writes"
+    assert marks(rig)
+    rig = a_world()
+    assert not play(rig, advice(rig), at=9, before=True), "a drain of more writes: try them too"
 
 
 def test_a_drain_with_a_deadline_is_waited_for_and_then_nothing_is_left():
-    world = a_world()
-    body = world.spot_event(world.node("spot").instance or "")
-    assert play(world, body, at=2, before=False)
-    found = uninstall(world)
+    rig = a_world()
+    body = rig.spot_event(rig.node("spot").instance or "")
+    assert play(rig, body, at=2, before=False)
+    found = uninstall(rig)
     assert found.left.interrupted
     assert found.outcomes == ()
 
-    world.sleep(118)
-    world.hollow.vanish("spot", now=world.time)
-    world.sleep(timedelta(minutes=2).total_seconds())
-    assert uninstall(world).left.clean
-    assert marks(world) == []
-    assert replicas(world) == REPLICAS
+    rig.sleep(118)
+    rig.hollow.vanish("spot", now=rig.time)
+    rig.sleep(timedelta(minutes=2).total_seconds())
+    assert uninstall(rig).left.clean
+    assert marks(rig) == []
+    assert replicas(rig) == REPLICAS
 
 
 def test_a_drain_that_is_at_work_all_the_time_is_not_disturbed():
-    world = a_world()
-    play(world, advice(world), at=2, before=False)
-    world.api.acquire("a reconcile", 3600)
-    version = world.version()
+    rig = a_world()
+    play(rig, advice(rig), at=2, before=False)
+    rig.api.acquire("a reconcile", 3600)
+    version = rig.version()
     with pytest.raises(Temporary):
-        uninstall(world)
-    assert world.version() == version
+        uninstall(rig)
+    assert rig.version() == version

@@ -110,11 +110,11 @@ def test_a_killed_run_changes_nothing_more_not_even_in_its_cleaning_up():
     clock = VirtualClock()
     done: list[Invocation] = []
     ended: list[bool] = []
-    world: list[str] = []
+    events: list[str] = []
 
     def call(what: str) -> None:
         clock.sleep(1)
-        world.append(what)
+        events.append(what)
         clock.called("call")
 
     def run() -> None:
@@ -123,7 +123,7 @@ def test_a_killed_run_changes_nothing_more_not_even_in_its_cleaning_up():
             call("two")
             call("three")
         except Exception:  # noqa: BLE001 - must not catch a kill
-            world.append("caught")
+            events.append("caught")
         finally:
             call("clean up")
 
@@ -135,7 +135,7 @@ def test_a_killed_run_changes_nothing_more_not_even_in_its_cleaning_up():
     invocation = clock.spawn(after_start(0), run, "victim", done.append)
     clock.spawn(after_start(60), lambda: ended.append(True), "later")
     clock.run_until(after_start(100))
-    assert world == ["one", "two"]
+    assert events == ["one", "two"]
     assert done == [invocation]
     assert (invocation.finished, invocation.error, invocation.calls) == (True, None, 2)
     assert ended == [True]
@@ -144,11 +144,11 @@ def test_a_killed_run_changes_nothing_more_not_even_in_its_cleaning_up():
 def test_a_kill_ends_all_lanes_of_the_invocation():
     clock = VirtualClock()
     workers = GreenletWorkers(clock)
-    world: list[int] = []
+    events: list[int] = []
 
     def call(number: int) -> None:
         clock.sleep(number)
-        world.append(number)
+        events.append(number)
         clock.called("call")
 
     def kill(invocation: Invocation) -> None:
@@ -160,7 +160,7 @@ def test_a_kill_ends_all_lanes_of_the_invocation():
         after_start(0), lambda: workers.run([partial(call, n) for n in (1, 2, 3, 4)]), "victim"
     )
     clock.run_until(after_start(100))
-    assert world == [1, 2]
+    assert events == [1, 2]
     assert invocation.finished
 
 

@@ -1,0 +1,287 @@
+"""`plimsoll drain` as people run it: a process with a kubeconfig, on a real control plane."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED
+from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
+from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
+from tests.cluster.ground import Ground
+from tests.contract.rights import CLUSTER
+from tests.support.hollows import a_budget, a_deployment, a_pod, a_template
+
+pytestmark = pytest.mark.cluster
+
+type Json = dict[str, Any]
+
+USER = "stranger"
+"""Who drains: nobody that a control plane gives rights to, but for those of `drainer`."""
+PLIMSOLL = (sys.executable, "-c", "from plimsoll_cli import main; main()")
+SECONDS = 240
+"""Until a drain that does not end is killed, and its test fails."""
+BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _drainer(plane: ControlPlane) -> Iterator[None]:
+    """Give the user the rights that docs/kubectl-drain.md names, and take them away again."""
+    api = plane.transport()
+    role, binding = drainers_role(), drainers_binding()
+    for path, body in ((ROLES, role), (BINDING, binding)):
+        answer = api.call("POST", path, body=body, content_type="application/json")
+        assert answer.status == 201, answer.body
+    yield
+    for path in (BINDING, ROLES):
+        api.call("DELETE", f"{path}/drainer")
+
+
+def drainers_role() -> Json:
+    """What a plan reads is what the base role may list."""
+    [base] = [
+        found
+        for found in yaml.safe_load_all((CLUSTER / "rbac.yaml").read_text())
+        if found["kind"] == "ClusterRole"
+    ]
+    reads = [{**rule, "verbs": ["list"]} for rule in base["rules"] if "list" in rule["verbs"]]
+    writes = [
+        {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["patch"]},
+        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+    ]
+    return {"metadata": {"name": "drainer"}, "rules": reads + writes}
+
+
+def drainers_binding() -> Json:
+    group = "rbac.authorization.k8s.io"
+    return {
+        "metadata": {"name": "drainer"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "drainer"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
+    }
+
+
+class Harbor:
+    """A ground whose pods all started on the node `old`; `new` joined when they were Ready."""
+
+    def __init__(
+        self, ground: Ground, endpoints: ReadyEndpoints, *manifests: Json, **replicas: int
+    ) -> None:
+        self.ground, self.endpoints = ground, endpoints
+        [self.old] = ground.nodes("old")
+        ground.apply(*manifests)
+        for app, count in replicas.items():
+            template = a_template(app, annotations={"startup": "3s", "stop": "1s"})
+            service = {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": app},
+                "spec": {"selector": {"app": app}, "ports": [{"port": 80}]},
+            }
+            ground.apply(a_deployment(app, count, template), service)
+        ground.until(
+            lambda: all(
+                len(endpoints.ready((ground.name, app))) == count for app, count in replicas.items()
+            )
+        )
+        ground.until(lambda: all(p["spec"].get("nodeName") for p in ground.pods()))
+        [self.new] = ground.nodes("new")
+        self.began = datetime.now(UTC)
+
+    def drain(self, *args: str) -> tuple[int, str]:
+        """Run it to its end; return its exit status and all that it printed."""
+        return finish(self.start(*args))
+
+    def start(
+        self, *args: str, command: tuple[str | Path, ...] = PLIMSOLL
+    ) -> subprocess.Popen[str]:
+        here = {"KUBECONFIG": str(self.ground.plane.kubeconfig(USER))}
+        return subprocess.Popen(
+            [*command, "drain", *(args or (self.old,))],
+            env=os.environ | here,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    @contextmanager
+    def until_released(self) -> Iterator[subprocess.Popen[str]]:
+        """Start a drain, and come back when a pod is released whose replacement still starts."""
+        with self.start() as process:
+            try:
+                self.ground.until(self.released)
+                yield process
+            finally:
+                process.kill()
+
+    def on(self, node: str) -> list[str]:
+        return [
+            p["metadata"]["name"] for p in self.ground.pods() if p["spec"].get("nodeName") == node
+        ]
+
+    def released(self) -> list[Json]:
+        return [p for p in self.ground.pods() if RELEASED in p["metadata"].get("annotations", {})]
+
+    def versions(self) -> list[str]:
+        node = self.ground.get(f"/api/v1/nodes/{self.old}")
+        return [node["spec"].get("unschedulable", False)] + [
+            pod["metadata"]["resourceVersion"] for pod in self.ground.pods()
+        ]
+
+    def seconds_below(self, app: str, count: int) -> float:
+        service = self.ground.name, app
+        return self.endpoints.seconds_below(count, service, self.began, datetime.now(UTC))
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    try:
+        said, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        said, _ = process.communicate()
+        pytest.fail(f"the drain did not end within {SECONDS} s: {said}")
+    return process.returncode, said
+
+
+@pytest.fixture(scope="module")
+def endpoints(plane: ControlPlane) -> Iterator[ReadyEndpoints]:
+    with ReadyEndpoints(plane.kubeconfig()) as endpoints:
+        yield endpoints
+
+
+STRICT = a_budget("web", "web", maxUnavailable=0)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_pods_that_no_budget_lets_go_move_and_every_endpoint_stays(
+    ground: Ground, endpoints: ReadyEndpoints, replicas: int
+):
+    harbor = Harbor(ground, endpoints, STRICT, web=replicas)
+    status, said = harbor.drain()
+
+    assert (status, harbor.on(harbor.old)) == (0, []), said
+    assert len(harbor.on(harbor.new)) == replicas
+    assert harbor.seconds_below("web", replicas) == 0
+    assert said.count("release Pod") == said.count("evict Pod") == replicas
+    node = ground.get(f"/api/v1/nodes/{harbor.old}")
+    assert node["spec"]["unschedulable"] is True
+    assert not [key for key in node["metadata"].get("annotations", {}) if "plimsoll" in key]
+
+
+def test_a_dry_run_prints_the_plan_and_changes_nothing(ground: Ground, endpoints: ReadyEndpoints):
+    harbor = Harbor(ground, endpoints, a_pod("alone"), web=1)
+    ground.until(lambda: len(ground.serving()) == 2)
+    before = harbor.versions()
+    status, said = harbor.drain(harbor.old, "--dry-run")
+
+    assert harbor.versions() == before
+    assert "would release Pod" in said
+    assert status == 1, "a bare pod would block"
+    assert harbor.drain(harbor.old, "--dry-run", "--force")[0] == 0
+
+
+def test_after_ctrl_c_the_released_pod_serves_and_the_next_run_finishes(
+    ground: Ground, endpoints: ReadyEndpoints
+):
+    harbor = Harbor(ground, endpoints, STRICT, web=1)
+    with harbor.until_released() as process:
+        process.send_signal(signal.SIGINT)
+        status, said = finish(process)
+    assert status == 130, said
+    assert "--undo" in said
+    assert len(harbor.released()) == 1
+
+    status, said = harbor.drain()
+    assert (status, harbor.on(harbor.old), len(harbor.on(harbor.new))) == (0, [], 1), said
+    assert harbor.seconds_below("web", 1) == 0
+
+
+def test_undo_gives_the_pod_of_a_killed_drain_back_and_uncordons(
+    ground: Ground, endpoints: ReadyEndpoints
+):
+    harbor = Harbor(ground, endpoints, STRICT, web=1)
+    with harbor.until_released() as process:
+        process.kill()
+    [released] = harbor.released()
+    assert POD_TEMPLATE_HASH not in released["metadata"]["labels"]
+    status, said = harbor.drain(harbor.old, "--undo")
+
+    assert status == 0, said
+    assert harbor.released() == []
+    ground.until(lambda: len(ground.pods()) == 1)
+    [owner] = ground.pods()[0]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["controller"]) == ("ReplicaSet", True)
+    assert not ground.get(f"/api/v1/nodes/{harbor.old}")["spec"].get("unschedulable")
+    assert harbor.seconds_below("web", 1) == 0
+
+
+def test_kubectl_drain_finishes_what_was_released_and_would_block_otherwise(
+    ground: Ground, endpoints: ReadyEndpoints
+):
+    harbor = Harbor(ground, endpoints, STRICT, web=1)
+    kubectl = (binaries.kubectl(), f"--kubeconfig={ground.plane.kubeconfig()}")
+    blocked, said = finish(harbor.start(harbor.old, "--timeout=3s", command=kubectl))
+    assert (blocked, len(harbor.on(harbor.old))) == (1, 1), said
+    with harbor.until_released() as process:
+        process.kill()
+    status, said = finish(harbor.start(harbor.old, "--timeout=120s", command=kubectl))
+
+    assert (status, harbor.on(harbor.old)) == (0, []), said
+    assert harbor.seconds_below("web", 1) == 0
+
+
+def test_kubectl_drain_takes_a_single_replica_down_that_nothing_protects(
+    ground: Ground, endpoints: ReadyEndpoints
+):
+    """What the seconds at zero of the other tests are measured against."""
+    harbor = Harbor(ground, endpoints, web=1)
+    kubectl = (binaries.kubectl(), f"--kubeconfig={ground.plane.kubeconfig()}")
+    status, said = finish(harbor.start(harbor.old, command=kubectl))
+    ground.until(lambda: endpoints.ready((ground.name, "web")))
+
+    assert status == 0, said
+    assert harbor.seconds_below("web", 1) > 1
+
+
+def test_kubectl_finds_it_as_a_plugin(
+    ground: Ground, endpoints: ReadyEndpoints, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    harbor = Harbor(ground, endpoints, web=1)
+    process = harbor.start(harbor.old, "--json", command=(binaries.kubectl(), "plimsoll"))
+    status, said = finish(process)
+
+    assert status == 0, said
+    answer = json.loads(said)
+    assert (answer["end"], answer["left"]) == ("drained", [])
+    assert [action["action"] for action in answer["actions"]] == ["cordon", "release", "evict"]
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "words"),
+    [
+        (["--timeout", "5s"], 1, "nobody makes a bare pod anew"),
+        (["no-such-node"], 2, "the cluster has no node no-such-node"),
+        (["--overrule-budgets"], 2, "--overrule-budgets needs --timeout"),
+    ],
+)
+def test_the_exit_status_says_how_it_ended(
+    ground: Ground, endpoints: ReadyEndpoints, args: list[str], status: int, words: str
+):
+    harbor = Harbor(ground, endpoints, a_pod("alone"))
+    found, said = harbor.drain(harbor.old, *args)
+
+    assert (found, len(harbor.on(harbor.old))) == (status, 1), said
+    assert words in said

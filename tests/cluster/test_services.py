@@ -1,0 +1,245 @@
+"""All spot goes below three Services, on a real control plane: no client loses a request.
+
+No kubelet here runs a program that could answer. So a request is a moment at which a client sends to
+an address, and it is answered if the pod of that address runs then and for as long as an answer
+takes. Which addresses there are the client knows from the EndpointSlices alone, as kube-proxy does;
+when a pod stops the kubelets tell, to the millisecond.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self, override
+
+import pytest
+import yaml
+
+from plimsoll.adapters.kubernetes import Transport
+from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
+from plimsoll_testbed.rigs.controlplane import ControlPlane
+from plimsoll_testbed.rigs.emulated.rig import Emulation
+from plimsoll_testbed.rigs.endpoints import ReadyEndpoints, Service
+from plimsoll_testbed.rigs.threads import Threads
+from plimsoll_testbed.scenario.drill import Drill, read_drill
+
+pytestmark = pytest.mark.cluster
+
+type Json = dict[str, Any]
+
+FOLDER: Final = Path(__file__).parent / "rig"
+SERVICES: Final[Sequence[Service]] = [("shop", "web"), ("shop", "api"), ("shop", "cart")]
+OPERATED: Final = ("shop", "cart")
+BETWEEN_REQUESTS: Final = 0.05
+ANSWER: Final = timedelta(seconds=0.1)
+FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
+PODS: Final = 8
+"""Every one of them stands on a spot node, and has to move."""
+BEFORE_NOTICES: Final = 9.0
+RECONCILE_SECONDS: Final = 1.0
+OURS: Final = "plimsoll"
+MAY_BE_WRITTEN: Final = {"pods", "nodes", "leases", "events"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    at: datetime
+    service: Service
+    address: str | None
+    """None: there was no ready endpoint."""
+
+
+@dataclass
+class Client(Threads):
+    """Sends requests to all Services in turn, each to the next of its ready endpoints."""
+
+    endpoints: ReadyEndpoints
+    sent: list[Request] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @override
+    def __enter__(self) -> Self:
+        self.spawn(self._run, "client")
+        return self
+
+    def _run(self) -> None:
+        for turn in itertools.count():
+            for service in SERVICES:
+                ready = self.endpoints.ready(service)
+                address = ready[turn % len(ready)] if ready else None
+                self.sent.append(Request(at=datetime.now(UTC), service=service, address=address))
+            if self.ended.wait(BETWEEN_REQUESTS):
+                return
+
+
+@dataclass
+class Operator(Threads):
+    """Reconciles one Deployment as operators do: applies the whole of it, whatever is there."""
+
+    api: Transport
+    wanted: Json
+    generations: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @override
+    def __enter__(self) -> Self:
+        self.spawn(self._run, "operator")
+        return self
+
+    def _run(self) -> None:
+        namespace, name = OPERATED
+        while not self.ended.wait(RECONCILE_SECONDS):
+            answer = self.api.call(
+                "PATCH",
+                f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
+                query={"fieldManager": "operator", "force": "true"},
+                body=self.wanted,
+                content_type="application/apply-patch+yaml",
+            )
+            assert answer.status == 200, answer.body
+            self.generations.append(answer.body["metadata"]["generation"])
+
+
+@dataclass
+class Watch:
+    """What is seen of the cluster while the drill is played."""
+
+    stopped: dict[str, datetime] = field(default_factory=dict)
+    """Address -> when its pod stopped running."""
+    client: Client | None = None
+    operator: Operator | None = None
+    managed: set[str] = field(default_factory=set)
+    """Resources with an object that has a `managedFields` entry of ours."""
+    written: frozenset[str] = frozenset()
+    replicas: dict[str, int] = field(default_factory=dict)
+
+    def open(self, plane: ControlPlane, exits: ExitStack) -> None:
+        api = plane.transport()
+        exits.callback(self._close, plane)
+        plane.on_pod_stopped(self._stopped)
+        endpoints = exits.enter_context(ReadyEndpoints(plane.kubeconfig()))
+        end = time.monotonic() + BEFORE_NOTICES
+        while not all(map(endpoints.ready, SERVICES)):
+            assert time.monotonic() < end, "the Services have no endpoints"
+            time.sleep(BETWEEN_REQUESTS)
+        self.client = exits.enter_context(Client(endpoints))
+        [wanted] = [
+            manifest
+            for manifest in yaml.safe_load_all((FOLDER / "three-services.yaml").read_text())
+            if manifest["kind"] == "Deployment" and manifest["metadata"]["name"] == OPERATED[1]
+        ]
+        self.operator = exits.enter_context(Operator(api, wanted))
+
+    def lost(self) -> list[Request]:
+        """An address that is ready has a pod that runs: it answers until that stops."""
+        assert self.client is not None
+        return [
+            request
+            for request in self.client.sent
+            if request.address is None
+            or request.at + ANSWER > self.stopped.get(request.address, FOR_EVER)
+        ]
+
+    def _stopped(self, stopped: PodStopped) -> None:
+        self.stopped[stopped.pod["status"]["podIP"]] = stopped.at
+
+    def _close(self, plane: ControlPlane) -> None:
+        api = plane.transport()
+        self.written = plane.written()
+        for resource, obj in everything(api):
+            managers = {entry["manager"] for entry in obj["metadata"].get("managedFields", ())}
+            if OURS in managers:
+                self.managed.add(resource)
+            if resource == "deployments":
+                self.replicas[obj["metadata"]["name"]] = obj["spec"]["replicas"]
+
+
+def everything(api: Transport) -> Iterator[tuple[str, Json]]:
+    """Yield every object that can be listed, with its resource."""
+    groups = api.call("GET", "/apis").body["groups"]
+    roots = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+    for root in roots:
+        for resource in api.call("GET", root).body["resources"]:
+            if "list" in resource["verbs"]:
+                for item in api.call("GET", f"{root}/{resource['name']}").body["items"]:
+                    yield resource["name"], item
+
+
+class WatchedPlanes(ControlPlanes):
+    """Real control planes that a client, an operator and a watch are at work on."""
+
+    def __init__(self, drill: Drill, *, watch: Watch, exits: ExitStack, **parts: Any) -> None:
+        super().__init__(drill, exits=exits, **parts)
+        self._watch, self._ends = watch, exits
+
+    @override
+    def begin(self) -> None:
+        super().begin()
+        self._watch.open(self.rig_clusters["harbor"].plane, self._ends)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    report: Report
+    watch: Watch
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    watch = Watch()
+    clusters = partial(WatchedPlanes, watch=watch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+        drill = read_drill(FOLDER / "services.yaml")
+        with Emulation(
+            drill, clusters=clusters, rig="cluster", responder="plimsoll", seed=0
+        ) as run:
+            report = run.run()
+    for thread in (watch.client, watch.operator):
+        assert thread is not None
+        if thread.error is not None:
+            raise thread.error
+    return Played(report=report, watch=watch)
+
+
+def test_a_client_that_follows_the_endpoint_slices_loses_no_request(played: Played):
+    client = played.watch.client
+    assert client is not None
+    noticed = min(node["noticed"] for node in played.report["nodes"])
+    gone = max(node["gone"] for node in played.report["nodes"])
+    assert len(client.sent) > len(SERVICES) * (gone - noticed) / BETWEEN_REQUESTS / 4
+    assert played.watch.lost() == []
+    assert len(played.watch.stopped) >= PODS
+
+
+def test_every_expectation_holds_and_every_pod_stops_in_order(played: Played):
+    assert played.report["expect"] == {"held": True, "failures": []}
+    assert played.report["settled"]
+
+
+def test_nothing_is_written_but_pods_nodes_our_lease_and_events(played: Played):
+    """By the API server's own audit, whoever undid it; and by what the objects say in the end."""
+    assert {name.partition("/")[0] for name in played.watch.written} <= MAY_BE_WRITTEN
+    assert {"pods", "pods/eviction", "nodes", "leases"} <= played.watch.written
+    assert "leases" in played.watch.managed <= MAY_BE_WRITTEN
+
+
+def test_an_operator_and_an_autoscaler_find_their_deployments_as_they_left_them(played: Played):
+    operator = played.watch.operator
+    assert operator is not None
+    assert len(operator.generations) > 10
+    assert set(operator.generations) == {operator.generations[0]}
+    assert played.watch.replicas == {"web": 3, "api": 3, "cart": 2}

@@ -1,0 +1,166 @@
+"""Whatever a tenant writes costs his own workload: nothing raises, and nobody else's plan changes.
+
+Hypothesis fills every field of every kind that a tenant can write; `crafted` holds the worst that an
+API server takes. `python -m benchmarks.hostile_objects` plays thousands of them and measures each.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.drain import MOST_NAMED, plan_drain
+from plimsoll.domain.objects import parse_pod
+from plimsoll.services.drains import DrainService
+from tests.support.builders import NOON, pod_json
+from tests.support.cli_environment import StillClock, a_cluster, an_environment, run
+from tests.support.hostile import (
+    CALLS,
+    TENANT,
+    Canned,
+    HostileTenant,
+    Json,
+    crafted,
+    mutated,
+    of_tenant,
+    places,
+    plans_of_others,
+)
+from tests.support.workload_sets import WiredServices
+
+CRAFTED = crafted()
+randoms = st.randoms(use_true_random=False)
+
+
+def check_nobody_else_notices(cluster: HostileTenant, kind: str, obj: Json) -> None:
+    cluster.write(kind, obj)
+    seen = cluster.api.observe()
+    found = plans_of_others(seen)
+    cluster.without(kind, obj)
+    assert found == plans_of_others(cluster.api.observe())
+
+
+@pytest.fixture(scope="module")
+def cluster() -> HostileTenant:
+    return HostileTenant(StillClock())
+
+
+@settings(deadline=None, max_examples=300)
+@given(random=randoms)
+def test_no_field_that_a_tenant_writes_changes_the_plan_for_others(
+    cluster: HostileTenant, random: Random
+):
+    check_nobody_else_notices(cluster, *mutated(random))
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_the_worst_that_an_api_server_takes_changes_no_plan_for_others(
+    cluster: HostileTenant, name: str
+):
+    check_nobody_else_notices(cluster, *CRAFTED[name])
+
+
+def test_every_kind_that_is_read_is_filled():
+    assert {kind for kind, _ in CRAFTED.values()} | {"VolumeAttachment"} == set(CALLS)
+    assert all(of_tenant()[kind] for kind in CALLS)
+
+
+def play(services: WiredServices, server: Canned) -> None:
+    """Resync the cluster, and let it be drained."""
+    services.api = KubernetesCluster(server, "harbor", services, workers=SerialWorkers())
+    services.resync.run()
+    drains: DrainService = services.drains
+    drains.reconcile("harbor", "me", seconds=0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(random=randoms)
+def test_resync_and_drain_go_on_whatever_a_tenant_writes(random: Random):
+    cluster = HostileTenant(StillClock())
+    cluster.write(*mutated(random))
+    play(WiredServices(), cluster.server)
+    assert any("shop" in path for _, path in cluster.server.written)
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_resync_and_drain_go_on_with_the_worst(name: str):
+    cluster = HostileTenant(StillClock())
+    cluster.write(*CRAFTED[name])
+    play(WiredServices(), cluster.server)
+    assert any("shop" in path for _, path in cluster.server.written)
+
+
+def doctor(kind: str, obj: Json) -> None:
+    """Look the cluster over, with the object alone of its kind: trials take the first."""
+    environment, _ = an_environment()
+    items = {each: list(objs) for each, objs in of_tenant().items()}
+    environment.transports["harbor"] = Canned(items | {kind: [obj]})
+    result = run(environment, "doctor", "--cluster", a_cluster().name, "--json")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert '"findings"' in result.stdout
+
+
+@settings(deadline=None, max_examples=60)
+@given(random=randoms)
+def test_the_doctor_goes_on_whatever_a_tenant_writes(random: Random):
+    doctor(*mutated(random))
+
+
+@pytest.mark.parametrize("name", [name for name in CRAFTED if name.startswith(("Node", "pod"))])
+def test_the_doctor_goes_on_with_the_worst(name: str):
+    doctor(*CRAFTED[name])
+
+
+def test_what_is_left_out_is_counted_and_named_in_the_report():
+    cluster, services = HostileTenant(StillClock()), WiredServices()
+    bad = "²"
+    kind, obj = CRAFTED["budget, a small two"]
+    cluster.write(kind, obj)
+    play(services, cluster.server)
+
+    assert services.telemetry.metrics["ObjectsLeftOut"] == 1
+    (report,) = services.reports.list("harbor")
+    (named,) = [reason for reason in report.reasons if reason.startswith("left out")]
+    assert named.startswith(f"left out: PodDisruptionBudget {TENANT}/web: spec.minAvailable")
+    assert bad in named
+
+
+def test_a_report_names_few_of_many():
+    cluster = HostileTenant(StillClock())
+    bad = [{"metadata": {"name": f"b{n}", "namespace": TENANT}, "spec": 1} for n in range(1000)]
+    cluster.write("Service", bad[0])
+    cluster.server.items["Service"] = bad
+    seen = cluster.api.observe()
+
+    (report,) = plan_drain(seen, NOON).reports
+    assert len(seen.left_out) == 1000
+    assert sum(reason.startswith("left out") for reason in report.reasons) == MOST_NAMED + 1
+    assert "left out: 1000 objects in all" in report.reasons
+
+
+def test_a_pod_whose_place_cannot_be_read_leaves_at_its_last_call_with_its_whole_grace():
+    pod = parse_pod(
+        pod_json(tolerations=[{"operator": "Exists"}] * 101, grace_seconds=90, node="spot")
+    )
+    assert pod.unread is not None
+    assert "101 items, more than 100" in pod.unread
+    assert pod.stop_seconds == 90
+
+    cluster = HostileTenant(StillClock())
+    cluster.write(*CRAFTED["pod, 10,000 tolerations"])
+    seen = cluster.api.observe()
+    told = [
+        [s for s in plan_drain(seen, NOON.replace(minute=m, second=s)).steps
+         if s.action.target == f"Pod {TENANT}/web-0"]
+        for m, s in ((0, 1), (1, 58))
+    ]  # fmt: skip
+    assert [[step.action.verb for step in steps] for steps in told] == [[], ["evict"]]
+
+
+def test_places_reach_every_field():
+    assert [key for _, key in places({"a": [{"b": 1}], "c": 2})] == ["a", 0, "b", "c"]

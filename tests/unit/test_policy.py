@@ -1,0 +1,158 @@
+"""What each kind of notice leads to, and whose turn it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.domain.actions import Cordon, Evict, Grow, Release, Uncordon
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.interruptions import Interruption, join
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.policy import Policy, Response
+from tests.support.builders import (
+    a_deployment,
+    a_group,
+    a_node,
+    a_pod,
+    a_stateful_set,
+    pods_of,
+)
+from tests.support.observations import actions, interrupted, looked, noon, sets_of, sole_action
+
+ADVICE = "rebalance-recommendation"
+HEALTH = "health-scheduled-change"
+DAY = 24 * 3600
+
+
+def waits(name: str, *, kind: str = ADVICE, ends: float | None = None) -> Node:
+    """Return a node with a notice that is recorded, and not cordoned."""
+    node = interrupted(name, kind=kind, ends=ends)
+    assert node.interruption is not None
+    return replace(
+        node, interruption=replace(node.interruption, cordoned=None), unschedulable=False
+    )
+
+
+def under(response: str, kind: str = ADVICE) -> Policy:
+    return Policy(on=((kind, Response(response)),))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "hourly", "cordoned", "told", "turns"),
+    [
+        (5, None, (), (), 1),  # a tenth, at least one
+        (30, None, (), (), 3),
+        (5, 2, (), (), 2),
+        (5, 0, (), (), 0),
+        (5, 2, (-10,), (), 1),
+        (5, 2, (-3601,), (), 2),  # more than an hour ago
+        (5, 2, (), ("i-gone@noon",), 1),  # its Node is gone, its report is not
+        (5, 2, (-10,), ("i-gone@noon",), 0),
+        (5, 2, (), None, 0),  # the reports cannot be read
+    ],
+)
+def test_on_advice_so_many_nodes_are_cordoned_in_an_hour(nodes, hourly, cordoned, told, turns):
+    moved = [interrupted(f"moved-{n}", kind=ADVICE, ends=None) for n, _ in enumerate(cordoned)]
+    moved = [
+        replace(n, interruption=replace(n.interruption, cordoned=noon(when)))
+        for n, when in zip(moved, cordoned, strict=True)
+        if n.interruption
+    ]
+    advised = [waits(f"spot-{n}") for n in range(4)]
+    others = [a_node(f"od-{n}") for n in range(nodes - len(moved) - len(advised))]
+    seen = replace(
+        looked([*moved, *advised, *others], []),
+        policy=Policy(nodes_per_hour=hourly),
+        moved_lately=None if told is None else frozenset(told),
+    )
+
+    plan = plan_drain(seen, noon(1))
+
+    taken = actions(plan, Cordon)
+    assert [c.node.name for c in taken] == [f"spot-{n}" for n in range(turns)]
+    assert all(c.interruption.cordoned == noon(1) for c in taken)
+    words = [w for node in advised[turns:] for w in plan.waiting[node.name]]
+    assert len(words) == 4 - turns
+    assert all("waits for its turn" in w for w in words)
+
+
+@pytest.mark.parametrize(("ends", "turn"), [(599, True), (601, False), (DAY, False)])
+def test_a_deadline_that_comes_near_does_not_wait_for_a_turn(ends, turn):
+    seen = replace(looked([waits("spot", kind=HEALTH, ends=ends + 2)], []), moved_lately=None)
+
+    assert bool(actions(plan_drain(seen, noon(0)), Cordon)) is turn
+
+
+def moving(node: Node, policy: Policy | None = None, now: float = 1, **how):
+    """Plan for a node with a web that can be released, and much that cannot."""
+    pods = [
+        *pods_of("web", 1, node="spot"),
+        *pods_of("once", 1, node="spot"),
+        *sets_of("db", ["spot"]),
+        a_pod("sum", node="spot", owner=("Job", "sum")),
+    ]
+    workloads = [
+        a_deployment(replicas=1),
+        replace(a_deployment("once", replicas=1), strategy="Recreate"),
+        a_stateful_set(replicas=1),
+    ]
+    seen = looked([node, a_node("od")], pods, workloads, **how)
+    return plan_drain(replace(seen, policy=policy or Policy()), noon(now))
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends", "all_of_them"),
+    [
+        (ADVICE, None, False),
+        (HEALTH, DAY, False),
+        (HEALTH, 500, True),
+        ("spot-interruption", 120, True),
+    ],
+)
+def test_on_advice_only_what_can_be_released_moves(kind, ends, all_of_them):
+    plan = moving(interrupted("spot", kind=kind, ends=ends))
+
+    assert [r.pod.name for r in actions(plan, Release)] == ["web-0"]
+    assert sorted(e.pod.name for e in actions(plan, Evict)) == (
+        ["db-0", "once-0"] if all_of_them else []
+    )
+    held = [words for words in plan.waiting["spot"] if "until there is a deadline" in words]
+    named = "default/once-0, default/db-0, default/sum"
+    assert [words.partition("): ")[2] for words in held] == ([] if all_of_them else [named])
+
+
+def test_what_stays_on_advice_asks_for_no_capacity():
+    node = interrupted("spot", kind=ADVICE, ends=None)
+    pods = sets_of("db", ["spot"], cpu="4")
+    seen = looked([node], pods, [a_stateful_set(replicas=1)], groups=[a_group(desired=0)])
+
+    assert actions(plan_drain(seen, noon(1)), Grow) == []
+
+
+@pytest.mark.parametrize("kind", [ADVICE, "spot-interruption"])
+def test_where_the_response_is_to_cordon_no_pod_moves_whatever_the_deadline(kind):
+    node = interrupted("spot", kind=kind, ends=None if kind == ADVICE else 120)
+
+    plan = moving(node, under("cordon", kind), now=119)
+
+    assert plan.actions == ()
+    assert any("default/web-0" in words for words in plan.waiting["spot"])
+
+
+@pytest.mark.parametrize("node", [waits("spot"), interrupted("spot", kind=ADVICE, ends=None)])
+def test_a_kind_that_is_ignored_from_now_on_gives_its_nodes_back(node):
+    assert "ignores" in sole_action(moving(node, under("ignore")), Uncordon).reason
+
+
+def test_of_several_notices_the_strongest_response_counts():
+    advised = waits("spot").interruption
+    reclaimed = interrupted("spot").interruption
+    assert isinstance(advised, Interruption)
+    assert isinstance(reclaimed, Interruption)
+    both = join(advised, reclaimed)
+
+    for response in Response:
+        assert under(response).response(both) is Response.MOVE
+        assert under(response).response(advised) is response
