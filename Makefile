@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs test test-cluster test-localstack test-long mutants localstack localstack-down demo build deploy clean
+.PHONY: help setup browser check docs audit sbom test test-cluster test-localstack test-long mutants localstack localstack-down demo build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -9,14 +9,16 @@ export __SAM_CLI_APP_DIR := $(CURDIR)/.tools/sam-home
 VENV      := .venv/.ready
 SAM       := .tools/sam/.ready
 MINISTACK := .tools/ministack/.ready
+SUPPLY    := .tools/supply/.ready
 DOCS      := .tools/docs/.ready
 MUTANTS   := .tools/mutants/.ready
-EXECUTED  := reports/mutants/coverage
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
 # Without these pip first fetches this machine's wheels, and SAM the right ones without their hashes.
 FOR_LAMBDA := PIP_PLATFORM=manylinux2014_aarch64 PIP_ONLY_BINARY=:all:
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
+# Not LocalStack's: its versions are held back, and it runs on loopback only.
+LOCKS     := requirements.lock $(wildcard layers/*/requirements.txt infra/local/*.lock)
 SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name requirements.txt)
 
 help: ## Show this list
@@ -33,6 +35,7 @@ check: $(VENV) $(SAM) docs ## Lint, types, order of imports, template, site
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
+	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml
 
 docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
@@ -51,7 +54,7 @@ test-long: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what takes too long
 
 COUNT ?= 200
 SEED  ?= 1
-mutants: $(EXECUTED) ## Change the product at random places, and print what no test notices (COUNT=200 SEED=1)
+mutants: $(VENV) $(MUTANTS) ## Change the product at random places, and print what no test notices (COUNT=200 SEED=1)
 	.tools/mutants/bin/python benchmarks/mutants.py --count $(COUNT) --seed $(SEED)
 
 # Standard output is one line for a shell: eval "$(make cluster)"
@@ -77,6 +80,13 @@ localstack-down: $(VENV) ## Stop it
 demo: $(VENV) $(MINISTACK) $(BUILT) ## Watch every spot instance go at once, on a deployed stack
 	.venv/bin/plimsoll demo
 
+audit: $(SUPPLY) ## Ask PyPI for known vulnerabilities in everything that a lock of ours names
+	@for lock in $(LOCKS); do echo "==> $$lock"; .tools/supply/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r $$lock || exit 1; done
+
+sbom: $(BUILT) $(SUPPLY) ## List what is deployed (CycloneDX), with its licences, beside the built template
+	cat layers/*/requirements.txt | .tools/supply/bin/cyclonedx-py requirements --output-reproducible -o .aws-sam/sbom.json -
+	.venv/bin/python infra/local/notices.py .aws-sam/build/*Layer >.aws-sam/THIRD-PARTY-NOTICES.txt
+
 build: $(BUILT) ## Build the functions and layers into .aws-sam
 
 deploy: $(BUILT) ## Deploy the built stack to your AWS account (asks before it changes anything)
@@ -97,14 +107,11 @@ $(DOCS): infra/local/docs.lock
 $(MINISTACK): infra/local/ministack.lock
 	@infra/local/environment.sh .tools/ministack infra/local/ministack.lock
 
+$(SUPPLY): infra/local/supply.lock
+	@infra/local/environment.sh .tools/supply infra/local/supply.lock
+
 $(MUTANTS): infra/local/mutants.lock
 	@infra/local/environment.sh .tools/mutants infra/local/mutants.lock
-
-# Which test executes which line, for the choice of tests.
-$(EXECUTED): $(VENV) $(MUTANTS) $(SOURCES) $(shell find tests testbed cli -name "*.py")
-	@mkdir -p $(@D)
-	COVERAGE_FILE=$@ .venv/bin/pytest -q -n 2 --dist worksteal tests/unit tests/functions tests/contract tests/storms tests/e2e/test_examples.py \
-	  -m "not cluster and not long and not localstack and not emulator" --cov=plimsoll --cov-report= --cov-context=test --junitxml=$(@D)/junit.xml
 
 $(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localstack.lock infra/local/localstack/dynamodb.sha256 infra/local/localstack/pom.xml $(PLUGIN)
 	@infra/local/localstack/install.sh
