@@ -287,6 +287,15 @@ def test_a_workload_that_is_applied_later_binds_when_it_was_first_ready():
     assert rig_cluster.row(60, "new").seconds_at_zero == 10
 
 
+def test_a_later_word_on_a_scheduled_change_postpones_the_end_of_a_node():
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.notice(10, kind="health-scheduled-change", deadline=200)
+    rig_cluster.notice(40, kind="health-scheduled-change", deadline=300)
+    assert rig_cluster.m.nodes["i-n1"].deadline == at(340)
+    rig_cluster.notice(50)
+    assert rig_cluster.m.nodes["i-n1"].deadline == at(170)
+
+
 def test_pods_that_run_when_their_instance_vanishes_are_killed():
     rig_cluster = RigCluster(workload(replicas=4))
     rig_cluster.pod(5, "web-9", node="n1", ready=False)
@@ -322,6 +331,16 @@ def test_a_pod_whose_grace_was_shortened_and_not_enough_is_cut_short():
     rig_cluster.remove(15, "slow")
     assert rig_cluster.row(30).pods_cut_short == 1
     assert rig_cluster.node(30).pods_cut_short == 1
+
+
+def test_a_pod_that_succeeds_while_it_is_stopped_is_not_cut_short():
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.pod(1, "job", grace=300, annotations={"drill.plimsoll.dev/stop": "200s"})
+    rig_cluster.stop(10, "job", granted=200)
+    rig_cluster.pods["job"]["status"]["phase"] = "Succeeded"
+    rig_cluster.see(60, "job")
+    rig_cluster.remove(60, "job")
+    assert rig_cluster.row(90).pods_cut_short == 0
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,18 @@ def test_the_sooner_end_wins():
     assert heard == ["spot-a-1 vanished 60"]
 
 
+def test_a_scheduled_change_is_postponed_by_the_last_word_on_it_and_a_sooner_end_still_wins():
+    fleet, heard = a_fleet(spec(kind="static"))
+    heard.clear()
+    first, second = list(fleet.alive())[:2]
+    for machine in (first, second):
+        fleet.maintain(machine, after_start(60))
+        fleet.maintain(machine, after_start(300))
+    fleet.end(second.id, after_start(120))
+    fleet.step(after_start(500))
+    assert heard == ["spot-a-2 vanished 120", "spot-a-1 vanished 300"]
+
+
 def test_a_static_group_neither_grows_nor_replaces():
     fleet, _ = a_fleet(spec(kind="static"))
     with pytest.raises(Refused, match="static"):

@@ -211,12 +211,16 @@ class Measurement:
             self._history.fate(now, "evicted", seen.uid, metrics.instance if metrics else None)
 
     def _count_cut(self, now: datetime, cluster: str, seen: PodMetrics) -> None:
-        """Count a pod that was stopped before its own grace period, and itself, were done."""
+        """Count a pod that was stopped before its own grace period, and itself, were done.
+
+        One that succeeded meanwhile was not stopped at all.
+        """
         if self.started is None or not seen.ran or seen.killed or seen.ignored:
             return
         served = now - (seen.leaving_since or now)
         shortened = seen.granted is not None and seen.granted < seen.own_grace
-        if shortened and served + JITTER < min(seen.stop, seen.own_grace):
+        succeeded = seen.phase == "Succeeded"
+        if shortened and not succeeded and served + JITTER < min(seen.stop, seen.own_grace):
             if seen.metrics is not None:
                 seen.metrics.cut_short += 1
             metrics = self._node(cluster, seen.node)

@@ -36,13 +36,15 @@ class NodeMetrics:
         return self.kind is not None or self.killed > 0
 
     def notice(self, now: datetime, kind: str, deadline: datetime | None, *, pods: int) -> None:
-        """Take in a notice; the earlier deadline is the more urgent."""
+        """Take in a notice; the earlier deadline is the more urgent, but a change may be postponed."""
         if kind != "none" and self.noticed is None:
             self.noticed = now
             self.empty = None if pods else now
         if self.kind is None or self._rank(kind, deadline) < self._rank(self.kind, self.deadline):
             self.kind = kind
-        if deadline is not None and (self.deadline is None or deadline < self.deadline):
+        postponed = kind == self.kind == "health-scheduled-change"
+        sooner = deadline and (self.deadline is None or deadline < self.deadline)
+        if deadline is not None and (sooner or postponed):
             self.deadline, self.told = deadline, now
 
     @staticmethod

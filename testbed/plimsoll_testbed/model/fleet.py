@@ -180,9 +180,14 @@ class Fleet:
         machine = self.machine.get(instance)
         if machine is None:
             raise NotFound(f"there is no instance {instance}")
-        if machine.gone is None and (machine.ends is None or at < machine.ends):
-            machine.ends = at
+        if machine.gone is None and (machine.terminates is None or at < machine.terminates):
+            machine.terminates = at
             self._push(at, machine)
+
+    def maintain(self, machine: Machine, at: datetime) -> None:
+        """Let a scheduled change take a machine away at that time, whatever was said of it before."""
+        machine.maintenance = at
+        self._push(at, machine)
 
     def hold(self, instance: str, timeout: timedelta | None, now: datetime) -> None:
         """Let a machine wait for a lifecycle hook before it ends; without a timeout, wait once more.

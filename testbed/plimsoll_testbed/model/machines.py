@@ -28,8 +28,10 @@ class Machine:
     ready: datetime
     """When its node is (or was) Ready for the first time."""
     joined: bool = False
-    ends: datetime | None = None
-    """When it will vanish, as far as that is decided."""
+    terminates: datetime | None = None
+    """When it is terminated, as far as that is decided."""
+    maintenance: datetime | None = None
+    """When its scheduled change begins, which takes it away too; a later event may postpone that."""
     gone: datetime | None = None
     hook: timedelta | None = None
     """The timeout of the lifecycle hook that it waits for."""
@@ -42,6 +44,11 @@ class Machine:
     def node(self) -> str:
         """The name of its Node: told apart at a glance, and the same in every run."""
         return f"{self.group.name}-{self.number}"
+
+    @property
+    def ends(self) -> datetime | None:
+        """When it will vanish, as far as that is decided."""
+        return min((at for at in (self.terminates, self.maintenance) if at), default=None)
 
     @property
     def waits(self) -> bool:

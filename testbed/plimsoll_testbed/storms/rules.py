@@ -37,8 +37,6 @@ _NAMES_ITS_END: Final = frozenset(
     {"spot-interruption", "capacity-reservation-interruption", "health-scheduled-change"}
 )
 """Notices that say when the instance goes; a lifecycle action does not say its hook's timeout."""
-_POSTPONES: Final = "health-scheduled-change"
-"""A later one about the same change postpones it. The rig ends the instance at the first date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +108,7 @@ class _Removal:
         arrived = self.write.now - WRITTEN - self.situation.delivery.slack
         told = all(kind in _NAMES_ITS_END and at < arrived for kind, at in machine.notices)
         known = machine.notices and self.situation.delivery.all_arrived(machine.node)
-        postponed = sum(kind == _POSTPONES for kind, _ in machine.notices) > 1
-        return machine.ends if told and known and not postponed else None
+        return machine.ends if told and known else None
 
     def _observations_are_old(self) -> bool:
         zero = self.situation.measurement.started

@@ -111,7 +111,7 @@ def _status(machine: Machine) -> dict[str, Any]:
             "InstanceEventId": f"instance-event-{machine.id[2:]}",
             "Code": "instance-retirement",
             "Description": "The instance is running on degraded hardware",
-            "NotBefore": machine.ends or told,
+            "NotBefore": machine.maintenance or told,
         }
         for kind, told in machine.notices
         if kind == "health-scheduled-change"

@@ -192,7 +192,8 @@ def _interrupted_groups(machine: Machine) -> Iterator[InstanceNotice]:
     if machine.gone is not None:
         told.append(("state-change", machine.gone))
     for kind, time in told:
-        event = event_of(kind, machine, time, goes=machine.ends, state="terminated")
+        goes = machine.maintenance if kind == "health-scheduled-change" else machine.terminates
+        event = event_of(kind, machine, time, goes=goes, state="terminated")
         for notice in parse(event, received=time, drills=True):
             if isinstance(notice, SpotInterruption | HealthScheduledChange | StateChange):
                 # Not the event's id: whoever asks EC2 never saw the event.

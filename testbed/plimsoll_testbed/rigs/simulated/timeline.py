@@ -149,10 +149,13 @@ class Timeline:
             machine.notices.append((entry.notice, now))
             self._send(json.dumps(event))
         if goes is not None:
-            if entry.notice == "lifecycle-terminate":
-                rig_cluster.fleet.hold(machine.id, entry.goes_after, now)
-            else:
-                rig_cluster.fleet.end(machine.id, goes)
+            match entry.notice:
+                case "lifecycle-terminate":
+                    rig_cluster.fleet.hold(machine.id, entry.goes_after, now)
+                case "health-scheduled-change":
+                    rig_cluster.fleet.maintain(machine, goes)
+                case _:
+                    rig_cluster.fleet.end(machine.id, goes)
             self.clock.touch(rig_cluster.fleet)
 
     def _send(self, body: str) -> None:
