@@ -6,12 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from tests.differential.known import KNOWN
 from tests.differential.scenario import Scenario
 from tests.differential.trial import Difference, compared
 from tests.differential.watched import ControlPlane
 
 _BESIDE = 16
 """Scenarios at a time: they mostly wait."""
+_PLAYS = 3
+"""Times that a scenario is played before a difference counts. The real scheduler and controllers read
+between two requests of a step or after them, as it happens; the hollow ones always after them."""
 
 
 class Trials:
@@ -22,13 +26,13 @@ class Trials:
         self._pool = ThreadPoolExecutor(_BESIDE, thread_name_prefix="scenario")
         self._last = ThreadPoolExecutor(1, thread_name_prefix="alone")
         self._trials: dict[str, Future[Sequence[Difference]]] = {
-            s.name: self._pool.submit(compared, s, plane) for s in chosen if not s.alone
+            s.name: self._pool.submit(_repeated, s, plane) for s in chosen if not s.alone
         }
         beside = list(self._trials.values())
 
         def after_all(scenario: Scenario) -> Sequence[Difference]:
             wait(beside)
-            return compared(scenario, plane)
+            return _repeated(scenario, plane)
 
         for scenario in chosen:
             if scenario.alone:
@@ -42,6 +46,18 @@ class Trials:
         """Give up what has not begun, and wait for the rest."""
         for pool in (self._last, self._pool):
             pool.shutdown(cancel_futures=True)
+
+
+def _repeated(scenario: Scenario, plane: ControlPlane) -> Sequence[Difference]:
+    """Return the differences that showed each time the scenario was played."""
+    known = KNOWN.get(scenario.name)
+    found = compared(scenario, plane)
+    for _ in range(1, _PLAYS):
+        if {(each.step, each.what) for each in found} == (known.differs if known else set()):
+            break
+        again = {(each.step, each.what) for each in compared(scenario, plane)}
+        found = [each for each in found if (each.step, each.what) in again]
+    return found
 
 
 class Score:
