@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from plimsoll.domain.finalize import left_on
+from plimsoll.domain.disruptions import left_on
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report

@@ -87,7 +87,7 @@ class NoNodeGroups:
         """Refuse."""
         raise MissingRights("a drain by hand completes no lifecycle hook")
 
-    def terminate(self, instance: str) -> None:  # noqa: ARG002 - as the port has it
+    def terminate(self, instance: str, *, decrement: bool) -> None:  # noqa: ARG002 - as the port has it
         """Refuse."""
         raise MissingRights("a drain by hand terminates no instance")
 

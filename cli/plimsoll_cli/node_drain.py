@@ -12,9 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from plimsoll.domain.actions import Evict, Release, UndoRelease, Wave
-from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
+from plimsoll.domain.disruptions import (
+    InterruptedNodes,
+    disruptions_of,
+    left_on,
+    opted_out_on,
+)
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.finalize import left_on, opted_out_on
 from plimsoll.domain.manual_drain import drain_interruption, released_by_drain
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation

@@ -665,8 +665,9 @@ def test_an_instance_whose_tags_name_another_cluster_is_not_touched(
 ) -> None:
     instance = running(moto_aws, tags={"kubernetes.io/cluster/other": "owned"})
     never = Answers(moto_aws, "autoscaling", "CompleteLifecycleAction", {})
+    how: dict[str, Any] = {"decrement": True} if act == "terminate" else {"hook": HOOK}
     with pytest.raises(Refused, match=f"the tags of {instance} name cluster other"):
-        getattr(groups, act)(*([] if act == "terminate" else [HOOK]), instance)
+        getattr(groups, act)(instance=instance, **how)
     assert never.calls == 0
     assert desired(moto_aws) == 1
 
@@ -692,16 +693,19 @@ def test_only_the_owners_tags_let_a_group_grow_and_be_renewed_where_iam_reads_th
     assert (pool.may_grow, pool.renew) == (may, may)
 
 
-def test_a_renewed_instance_is_replaced_by_its_group(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+@pytest.mark.parametrize("left", [2, 1])
+def test_a_terminated_instance_is_replaced_by_its_group_or_missed_no_longer(
+    moto_aws: Aws, groups: AwsNodeGroups, left: int
+) -> None:
     asg(moto_aws, DesiredCapacity=2)
     before = the_group(groups).instances
     gone = min(before)
 
-    groups.terminate(gone)
+    groups.terminate(gone, decrement=left < len(before))
 
     after = the_group(groups).instances
     assert gone not in after
-    assert len(after) == desired(moto_aws) == 2
+    assert len(after) == desired(moto_aws) == left
 
 
 def test_an_instance_of_no_group_cannot_be_renewed(moto_aws: Aws, groups: AwsNodeGroups) -> None:
@@ -710,6 +714,6 @@ def test_an_instance_of_no_group_cannot_be_renewed(moto_aws: Aws, groups: AwsNod
     Answers(moto_aws, "autoscaling", "TerminateInstanceInAutoScalingGroup", unknown)
 
     with pytest.raises(NotFound, match="No managed instance"):
-        groups.terminate(instance)
+        groups.terminate(instance, decrement=False)
     with pytest.raises(NotFound, match="EC2 does not know"):
-        groups.terminate("i-0123456789abcdef0")
+        groups.terminate("i-0123456789abcdef0", decrement=True)

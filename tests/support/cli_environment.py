@@ -90,7 +90,7 @@ class FixedGroups:
     def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
         raise AssertionError("a command completed a lifecycle action")
 
-    def terminate(self, instance: str) -> None:
+    def terminate(self, instance: str, *, decrement: bool) -> None:
         raise AssertionError("a preview must not write")
 
 

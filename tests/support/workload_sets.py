@@ -92,7 +92,7 @@ class Aws:
     def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
         self.completed.append(instance)
 
-    def terminate(self, instance: str) -> None:
+    def terminate(self, instance: str, *, decrement: bool) -> None:
         self.renewed.append(instance)
 
     def describe(self, ids: Sequence[str]) -> Mapping[str, Instance]:

@@ -296,5 +296,5 @@ def test_nothing_moves_to_a_node_whose_turn_comes_in_the_same_plan():
     plan = plan_drain(seen, noon(1))
     assert [action.node.name for action in actions(plan, Cordon)] == ["advised"]
     assert actions(plan, Evict) == []
-    later = plan_drain(replace(seen, moved_lately=None), noon(1))  # its turn does not come
+    later = plan_drain(replace(seen, reports=None), noon(1))  # its turn does not come
     assert len(actions(later, Evict)) == 1

@@ -11,6 +11,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, join
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.policy import Policy, Response
+from plimsoll.domain.reports import Report
 from tests.support.builders import (
     a_deployment,
     a_group,
@@ -32,6 +33,18 @@ def waits(name: str, *, kind: str = ADVICE, ends: float | None = None) -> Node:
     assert node.interruption is not None
     return replace(
         node, interruption=replace(node.interruption, cordoned=None), unschedulable=False
+    )
+
+
+def told_of(interruption: str) -> Report:
+    """Return the report of a node that is gone, and was cordoned on advice a moment ago."""
+    return Report(
+        interruption=interruption,
+        cluster="harbor",
+        node="gone",
+        kind=ADVICE,
+        noticed=noon(-20),
+        cordoned=noon(-10),
     )
 
 
@@ -65,7 +78,7 @@ def test_on_advice_so_many_nodes_are_cordoned_in_an_hour(nodes, hourly, cordoned
     seen = replace(
         looked([*moved, *advised, *others], []),
         policy=Policy(nodes_per_hour=hourly),
-        moved_lately=None if told is None else frozenset(told),
+        reports=None if told is None else [told_of(interruption) for interruption in told],
     )
 
     plan = plan_drain(seen, noon(1))
@@ -80,7 +93,7 @@ def test_on_advice_so_many_nodes_are_cordoned_in_an_hour(nodes, hourly, cordoned
 
 @pytest.mark.parametrize(("ends", "turn"), [(599, True), (601, False), (DAY, False)])
 def test_a_deadline_that_comes_near_does_not_wait_for_a_turn(ends, turn):
-    seen = replace(looked([waits("spot", kind=HEALTH, ends=ends + 2)], []), moved_lately=None)
+    seen = replace(looked([waits("spot", kind=HEALTH, ends=ends + 2)], []), reports=None)
 
     assert bool(actions(plan_drain(seen, noon(0)), Cordon)) is turn
 

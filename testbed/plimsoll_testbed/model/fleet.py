@@ -171,8 +171,8 @@ class Fleet:
         group = self.group(name)
         group.refused_until = max(until, group.refused_until or until)
 
-    def end(self, instance: str, at: datetime) -> None:
-        """Let a machine vanish at that time, unless it goes sooner.
+    def end(self, instance: str, at: datetime, *, decrement: bool = False) -> None:
+        """Let a machine vanish at that time, unless it goes sooner; its group may want one less.
 
         Raises:
             NotFound: there is no such instance.
@@ -181,6 +181,7 @@ class Fleet:
         if machine is None:
             raise NotFound(f"there is no instance {instance}")
         if machine.gone is None and (machine.terminates is None or at < machine.terminates):
+            self.groups[machine.group.name].desired -= decrement
             machine.terminates = at
             self._push(at, machine)
 

@@ -105,6 +105,8 @@ class NodeGroupSpec(Declared):
     """Extra node labels. Capacity, zone, instance type and host name are set by the rig."""
     taints: tuple[Annotated[Mapping[str, str], _checked(Taint)], ...] = ()
     """Taints of its nodes; default none."""
+    renew: bool = False
+    """Whether it has the tag plimsoll.dev/renew, which lets Plimsoll terminate empty nodes; default false."""
     price: Annotated[float, Field(gt=0, le=10_000)] = 1.0
     """USD per hour of one on-demand instance of this type, also where the group is spot; default 1.0. Used for the cost figure only."""
 

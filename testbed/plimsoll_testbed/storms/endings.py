@@ -58,7 +58,7 @@ def still_to_do(rig_cluster: HollowRigCluster, seen: Observation, now: datetime)
     groups = tuple(
         group_of(g) for g in rig_cluster.fleet.groups.values() if g.spec.kind != "static"
     )
-    seen = replace(seen.among(groups=groups, instances=instances), moved_lately=None)
+    seen = replace(seen.among(groups=groups, instances=instances), reports=None)
     return plan_drain(seen, now).steps
 
 

@@ -258,10 +258,10 @@ class Record(AboutNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminateInstance(AboutNode):
-    """Terminate an empty instance, whose group then launches another, and close its interruption.
+    """Terminate an empty instance by name, and close its interruption.
 
-    Only after a recommendation without a deadline, and only in groups whose owner marked them with
-    the tag `plimsoll.dev/renew: "true"`: a recommended instance often lives on for hours.
+    Only after a recommendation without a deadline, or where we added the node, and only in groups
+    whose owner marked them with the tag `plimsoll.dev/renew: "true"`.
     """
 
     verb: ClassVar[str] = "terminate-instance"
@@ -269,6 +269,8 @@ class TerminateInstance(AboutNode):
 
     interruption: Interruption
     """Already marked as closed."""
+    shrunk: NodeGroup | None = None
+    """Its group, if that shall have one node less, as before we added one; else it launches another."""
 
     @property
     @override
@@ -279,7 +281,7 @@ class TerminateInstance(AboutNode):
     def perform(self, writers: Writers) -> None:
         """Terminate it, then record that: the other way round, a failure would leave it running."""
         if self.node.instance is not None:
-            writers.capacity.terminate(self.node.instance)
+            writers.capacity.terminate(self.node.instance, decrement=self.shrunk is not None)
         writers.cluster.record(self.node, self.interruption)
 
 

@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import Final, Self
 
 from plimsoll.domain.floors import budget_keeps, ready_floor
-from plimsoll.domain.interruptions import ADVICE, Interruption, in_this_life
+from plimsoll.domain.interruptions import ADVICE, SCALE_DOWN, Interruption, in_this_life
 from plimsoll.domain.manual_drain import left_to_drain
 from plimsoll.domain.names import IGNORE
 from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.policy import Response
@@ -29,6 +30,9 @@ _STAYS_PUT = {"DaemonSet", "Node"}
 
 OVERDUE: Final = timedelta(minutes=10)
 """How long after its deadline an instance that still runs is believed to be interrupted."""
+
+EXPIRY: Final = timedelta(hours=1)
+"""How long a node stays cordoned on a recommendation alone: so no more nodes are than may be in an hour."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ def _is_interrupted(node: Node) -> bool:
     found = node.interruption
     if found is None or found.phase == "closed":
         return False
-    return found.cordoned is not None or any(n.kind not in ADVICE for n in found.notices)
+    patient = {*ADVICE, SCALE_DOWN}
+    return found.cordoned is not None or any(n.kind not in patient for n in found.notices)
 
 
 def leaves(pod: Pod) -> bool:
@@ -96,6 +101,16 @@ def _chose(pod: Pod, node: Node) -> bool:
     return tolerated(UNSCHEDULABLE, pod.scheduling.tolerations)
 
 
+def left_on(seen: Observation, node: Node) -> list[Pod]:
+    """Pods that must leave and have not, the stopping ones too."""
+    return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
+
+
+def opted_out_on(seen: Observation, node: Node) -> list[Pod]:
+    """Pods whose owners opted out: never touched, and a node that holds one is never empty."""
+    return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod) and ignored(seen, pod)]
+
+
 def is_gone(seen: Observation, node: Node) -> bool:
     """Whether EC2 says now that a node's instance is off: an event may be of a former launch."""
     said = seen.instances.get(node.instance or "")
@@ -104,19 +119,34 @@ def is_gone(seen: Observation, node: Node) -> bool:
 
 def why_over(seen: Observation, node: Node, now: datetime) -> str | None:
     """Say why an interruption is over although the node stays; None while it is not."""
+    return next(_why_over(seen, node, now), None)
+
+
+def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
     found, said = node.interruption, seen.instances.get(node.instance or "")
     if found is None:
-        return None
+        return
     if found.withdrawn:
-        return "everything that was announced has been called off"
+        yield "everything that was announced has been called off"
     if seen.policy.response(found) is Response.IGNORE:
-        return f"the policy of the cluster ignores {found.kind}"
-    runs = said is not None and not said.interrupted
-    if said is not None and runs and in_this_life(found, launched=said.launched) is None:
-        return f"its instance was launched again, at {said.launched:%Y-%m-%dT%H:%M:%SZ}"
-    if runs and _overdue(node, now):
-        return "its deadline is long past, and EC2 says that its instance runs on"
-    return None
+        yield f"the policy of the cluster ignores {found.kind}"
+    if found.kind == SCALE_DOWN and (left_on(seen, node) or opted_out_on(seen, node)):
+        yield "pods stand on it again"
+    if said is None or said.interrupted:
+        return
+    if in_this_life(found, launched=said.launched) is None:
+        yield f"its instance was launched again, at {said.launched:%Y-%m-%dT%H:%M:%SZ}"
+    if _overdue(node, now):
+        yield "its deadline is long past, and EC2 says that its instance runs on"
+    if _expired(found, now):
+        yield f"no interruption followed the {found.kind} within {EXPIRY}"
+
+
+def _expired(found: Interruption, now: datetime) -> bool:
+    """Whether a recommendation was followed by nothing; a later one counts anew."""
+    if found.cordoned is None or {n.kind for n in found.standing} != {RebalanceRecommendation.kind}:
+        return False
+    return max(found.cordoned, found.notices[-1].time) + EXPIRY < now
 
 
 def ended_by_owner(seen: Observation, node: Node) -> bool:

@@ -14,8 +14,17 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.actions import Action, Cordon, Evict, UndoRelease
-from plimsoll.domain.disruptions import InterruptedNodes, by_node, disruptions_of, held_on, is_gone
-from plimsoll.domain.finalize import finalize_steps, left_on, opted_out_on, report_of
+from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
+from plimsoll.domain.disruptions import (
+    InterruptedNodes,
+    by_node,
+    disruptions_of,
+    held_on,
+    is_gone,
+    left_on,
+    opted_out_on,
+)
+from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import closings
@@ -238,3 +247,7 @@ def _plan_endings(draft: _Draft, now: datetime) -> None:
             draft.wait(f"these stay until there is a deadline ({words}): {named}", {node.name})
     for name, action in finalize_steps(draft.seen, draft.interrupted, now):
         draft.add(action, {name})
+    for step in scale_down_steps(draft.seen, now):
+        draft.add(step, {step.node.name})
+    if not draft.seen.groups:
+        draft.wait("its node group says whether it was added", may_be_added(draft.seen))

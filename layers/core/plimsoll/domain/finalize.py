@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from plimsoll.domain.actions import (
@@ -16,15 +16,16 @@ from plimsoll.domain.actions import (
     TerminateInstance,
     Uncordon,
 )
+from plimsoll.domain.added_nodes import taken_back
 from plimsoll.domain.disruptions import (
     InterruptedNodes,
-    ignored,
     is_gone,
-    leaves,
-    must_leave,
+    left_on,
+    opted_out_on,
     why_over,
 )
-from plimsoll.domain.interruptions import Interruption, marked
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, marked
 from plimsoll.domain.lifecycle_hooks import needs_heartbeat, with_ends
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
@@ -37,15 +38,20 @@ def finalize_steps(
     seen: Observation, interrupted: InterruptedNodes, now: datetime
 ) -> Iterator[tuple[str, Action]]:
     """Yield, for each node, what its state asks for: marks, completion, release, freed volumes."""
+    back = taken_back(seen)
     for node in seen.nodes:
         over = why_over(seen, node, now)
+        if over is None and node.name not in back and _is_scale_down(node):
+            over = "no node of its group is to be taken back" if seen.groups else None
         if over is not None:
             yield node.name, Uncordon(node=node, reason=over)
         elif node.name in interrupted.names:
-            yield from ((node.name, action) for action in _finalize(seen, node, now))
+            yield from ((node.name, action) for action in _finalize(seen, node, now, back))
 
 
-def _finalize(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
+def _finalize(
+    seen: Observation, node: Node, now: datetime, back: Mapping[str, NodeGroup]
+) -> Iterator[Action]:
     interruption = node.interruption
     assert interruption is not None  # noqa: S101 - interrupted nodes have one
     gone = is_gone(seen, node)
@@ -75,11 +81,16 @@ def _finalize(seen: Observation, node: Node, now: datetime) -> Iterator[Action]:
             hooks=due,
             reason="pods are on it that have not moved yet",
         )
+    elif _is_scale_down(node) and node.name not in back:
+        return  # its group could not be read
     elif reached.closed and interruption.closed is None and _renews(seen, node):
+        shrunk = back.get(node.name)
         yield TerminateInstance(
             node=node,
             interruption=reached,
-            reason="it is empty, and its group may be renewed before it is taken away",
+            shrunk=shrunk,
+            reason="it is empty, and its group "
+            + ("launches another in time" if shrunk is None else "has one more since we added it"),
         )
     elif reached != interruption:
         said = "its instance is gone" if gone else "no pod is left on it that must leave"
@@ -108,22 +119,16 @@ def _finished(interruption: Interruption, *, empty: bool) -> bool:
     return empty and interruption.deadline is None
 
 
+def _is_scale_down(node: Node) -> bool:
+    return node.interruption is not None and node.interruption.kind == SCALE_DOWN
+
+
 def _renews(seen: Observation, node: Node) -> bool:
     return any(g.renew and node.instance in g.instances for g in seen.groups)
 
 
 def _taints(node: Node) -> set[str]:
     return {taint.key.rpartition("/")[2] for taint in node.taints}
-
-
-def left_on(seen: Observation, node: Node) -> list[Pod]:
-    """Pods that must leave and have not, the stopping ones too."""
-    return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
-
-
-def opted_out_on(seen: Observation, node: Node) -> list[Pod]:
-    """Pods whose owners opted out: never touched, and a node that holds one is never empty."""
-    return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod) and ignored(seen, pod)]
 
 
 def report_of(  # noqa: PLR0913 - what a report is made of, each part named

@@ -46,7 +46,7 @@ class NodeGroup:
     may_grow: bool = True
     """Whether its owner opted in, by a tag; IAM allows no growth without."""
     renew: bool = False
-    """Its owner lets us replace instances that AWS advises to replace."""
+    """Its owner lets us terminate empty instances: those that AWS advises to replace, and those we added."""
 
     @property
     def headroom(self) -> int:

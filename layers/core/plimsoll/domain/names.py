@@ -38,7 +38,8 @@ GROW: Final = "plimsoll.dev/grow"
 """On a node group, tag: it may be asked for more nodes when "true"."""
 
 RENEW: Final = "plimsoll.dev/renew"
-"""On an Auto Scaling group, tag: an instance that is drained on advice is replaced when "true"."""
+"""On an Auto Scaling group, tag: its instances may be terminated once they are empty when "true": one
+that was drained on advice, and one that we added."""
 
 HOOK_MARK: Final = "plimsoll.dev/complete"
 """In the notification metadata of a lifecycle hook, and on its Auto Scaling group, tag with "true":

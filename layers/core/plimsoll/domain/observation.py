@@ -13,6 +13,7 @@ from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.policy import Policy
+from plimsoll.domain.reports import Report
 from plimsoll.domain.workloads import (
     Budget,
     Claim,
@@ -47,8 +48,8 @@ class Observation:
     """What EC2 says now, by id, of instances whose Nodes have a record."""
     policy: Policy = field(default_factory=Policy)
     """What the owner of the cluster wants done about notices."""
-    moved_lately: frozenset[str] | None = frozenset()
-    """Interruptions that reports say were cordoned on advice within the hour; None: not known."""
+    reports: Sequence[Report] | None = ()
+    """The newest reports of the cluster, read where a node waits for its turn or is empty; None: not known."""
     attached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Node name -> volumes that are still attached to it."""
     counts: Mapping[Ref, int] = field(default_factory=dict)

@@ -37,6 +37,8 @@ class Report:
     """Workload -> the fewest ready replicas seen while this node was drained."""
     killed: tuple[str, ...] = ()
     """Pods that were still there when the instance was gone."""
+    added: Mapping[str, int] = field(default_factory=dict)
+    """Node group and time -> how many nodes were asked of it; less than zero where one was taken back."""
     reasons: tuple[str, ...] = ()
 
     def merged(self, other: Report) -> Self:
@@ -55,6 +57,7 @@ class Report:
             gone=_first(self.gone, other.gone),
             closed=_first(self.closed, other.closed),
             lowest_ready=dict(sorted(lowest.items())),
+            added={**self.added, **other.added},
             killed=tuple(sorted({*self.killed, *other.killed})),
             reasons=tuple(dict.fromkeys((*self.reasons, *other.reasons)))[:MAX_REASONS],
         )

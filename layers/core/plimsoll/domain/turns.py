@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from plimsoll.domain.actions import Cordon
-from plimsoll.domain.interruptions import ADVICE, marked
+from plimsoll.domain.interruptions import ADVICE, SCALE_DOWN, marked
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.policy import HOUR, Response
@@ -26,6 +26,7 @@ def waiting_for_turn(seen: Observation) -> list[Node]:
         if (record := node.interruption) is not None
         and (record.cordoned, record.phase) == (None, "open")
         and seen.policy.response(record) is not Response.IGNORE
+        and record.kind != SCALE_DOWN
     ]
     return sorted(found, key=_order)
 
@@ -41,16 +42,17 @@ def moved_lately(reports: Sequence[Report], now: datetime) -> frozenset[str]:
 
 def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str]]:
     """Yield, for each node that waits, its cordon if it is its turn; else what it waits for."""
-    lately = set(seen.moved_lately or ()) | {
+    lately = moved_lately(seen.reports or (), now) | {
         found.identity
         for node in seen.nodes
         if (found := node.interruption)
         and found.on_advice(now)
+        and found.kind != SCALE_DOWN
         and found.cordoned
         and found.cordoned > now - HOUR
     }
     budget = seen.policy.budget(len(seen.nodes))
-    left = 0 if seen.moved_lately is None else budget - len(lately)
+    left = 0 if seen.reports is None else budget - len(lately)
     for node in waiting_for_turn(seen):
         interruption = node.interruption
         assert interruption is not None  # noqa: S101 - those that wait have one

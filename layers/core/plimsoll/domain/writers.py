@@ -76,8 +76,8 @@ class CapacityWriter(Protocol):
     def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
         """Let an instance that is drained be terminated at once."""
 
-    def terminate(self, instance: str) -> None:
-        """Terminate an instance; its group keeps its desired capacity and launches another."""
+    def terminate(self, instance: str, *, decrement: bool) -> None:
+        """Terminate an instance, and lower the desired capacity of its group; else it launches another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

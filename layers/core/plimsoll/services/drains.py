@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Evict, Grow, Release, UndoRelease
+from plimsoll.domain.actions import Evict, Grow, Release, TerminateInstance, UndoRelease
+from plimsoll.domain.added_nodes import added, asks_for_reports
 from plimsoll.domain.clusters import Cluster, Instance, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
@@ -21,7 +22,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.reports import Report
-from plimsoll.domain.turns import MOVES, moved_lately, waiting_for_turn
+from plimsoll.domain.turns import MOVES
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import RECONCILE_SECONDS
 from plimsoll.services.executor import Executor, Outcome, requested_pause
@@ -181,8 +182,8 @@ class DrainService:
         self, cluster: Cluster, api: ClusterApi, groups: NodeGroups, memory: ReconcileMemory
     ) -> Plan:
         seen = replace(api.observe(), policy=cluster.policy)
-        if waiting_for_turn(seen):
-            seen = replace(seen, moved_lately=self._moved_lately(cluster, memory))
+        if asks_for_reports(seen):
+            seen = replace(seen, reports=self._past(cluster, memory))
         memory.count(seen)
         instances = self._instances(seen, memory)
         fresh = memory.groups is None  # also when they could not be read the last time
@@ -202,16 +203,15 @@ class DrainService:
         memory.learn(plan.reports)
         return plan
 
-    def _moved_lately(self, cluster: Cluster, memory: ReconcileMemory) -> frozenset[str] | None:
-        """Return what reports say was cordoned on advice within the hour: its Node may be gone."""
-        if memory.moved_lately is None:
+    def _past(self, cluster: Cluster, memory: ReconcileMemory) -> Sequence[Report] | None:
+        """Return the newest reports, also of interruptions whose Nodes are gone."""
+        if memory.past is None:
             try:
-                found = self.reports.list(cluster.name, MOVES)
+                memory.past = self.reports.list(cluster.name, MOVES)
             except PlimsollError as error:
                 self.telemetry.warn("reports not read", because=str(error))
                 return None
-            memory.moved_lately = moved_lately(found, self.clock.now())
-        return memory.moved_lately
+        return [*memory.past, *memory.reports.values()]
 
     def _read_groups(self, groups: NodeGroups, nodes: Sequence[Node]) -> Sequence[NodeGroup] | None:
         """Read the node groups. Without them pods still move to what room there is."""
@@ -248,13 +248,19 @@ class DrainService:
         return {**said, **memory.terminated}
 
     def _learn(self, memory: ReconcileMemory, outcomes: Sequence[Outcome]) -> None:
+        now = self.clock.now()
         for outcome in outcomes:
             refused = isinstance(outcome.error, Refused | BadInput)
             match outcome.action:
                 case Grow(group=group, zone=zone):
                     memory.groups = None
                     if refused:
-                        memory.avoid[group.name, zone] = self.clock.now() + AVOID
+                        memory.avoid[group.name, zone] = now + AVOID
+                    elif outcome.done:
+                        memory.add(added(group, outcome.action.add, now))
+                case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
+                    memory.groups = None
+                    memory.add(added(group, -1, now), action.interruption.identity)
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from plimsoll.domain.clusters import Instance
@@ -22,8 +22,8 @@ class ReconcileMemory:
     avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """As in `plan_drain`: not tried again in this reconcile."""
-    moved_lately: frozenset[str] | None = None
-    """As in `Observation`: read once, where a node waits for its turn."""
+    past: Sequence[Report] | None = None
+    """As `Observation.reports`: read once."""
     terminated: dict[str, Instance] = field(default_factory=dict)
     """Instances of which EC2 said that they are terminated: they stay so."""
     counts: dict[Ref, int] = field(default_factory=dict)
@@ -44,6 +44,11 @@ class ReconcileMemory:
             known = self.reports.get(report.interruption)
             self.reports[report.interruption] = known.merged(report) if known else report
 
+    def add(self, nodes: Mapping[str, int], interruption: str | None = None) -> None:
+        """Note in a report, of any interruption if none is named, that nodes were added or taken back."""
+        for report in [r for k, r in self.reports.items() if interruption in {None, k}][:1]:
+            self.learn([replace(report, added=nodes)])
+
     def news(self) -> Sequence[Report]:
         """Return reports that are new or took a turn, each once.
 
@@ -55,4 +60,4 @@ class ReconcileMemory:
 
 
 def _turns(report: Report) -> tuple[object, ...]:
-    return report.gone, report.closed, report.killed
+    return report.gone, report.closed, report.killed, report.added

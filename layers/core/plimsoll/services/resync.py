@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from plimsoll.domain.added_nodes import asks_for_reports
 from plimsoll.domain.announcements import announcement
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.disruptions import leaves
@@ -27,7 +28,7 @@ from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
-from plimsoll.domain.turns import MOVES, moved_lately, waiting_for_turn
+from plimsoll.domain.turns import MOVES
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.notices import NoticeService
@@ -125,10 +126,10 @@ class ResyncService:
                 failed.append(str(error))
                 return otherwise
 
-        if waiting_for_turn(seen):
-            reports = partial(self.reports.list, cluster.name, MOVES)
-            lately = tried(lambda: moved_lately(reports(), now), None)
-            seen = replace(seen, moved_lately=lately)
+        if asks_for_reports(seen):
+            seen = replace(
+                seen, reports=tried(partial(self.reports.list, cluster.name, MOVES), None)
+            )
         woken = tried(partial(self._wake, cluster, seen, now), otherwise=False)
         ids = [n.instance for n in seen.nodes if n.instance is not None]
         known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(ids), {})

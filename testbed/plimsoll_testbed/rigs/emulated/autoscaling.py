@@ -168,12 +168,11 @@ class AutoScaling:
         return {}
 
     def _terminate(self, parameters: Parameters) -> Mapping[str, Any]:
-        if parameters.get("ShouldDecrementDesiredCapacity"):
-            raise AwsError("ValidationError", "the drill's fleet lowers nothing")
+        decrement = bool(parameters.get("ShouldDecrementDesiredCapacity"))
         for named in self._groups.values():
             for machine in named.group.alive:
                 if machine.id == parameters["InstanceId"]:
-                    named.fleet.end(machine.id, self._clock())
+                    named.fleet.end(machine.id, self._clock(), decrement=decrement)
                     return {"Activity": terms.termination(named, machine.id, self._clock())}
         raise AwsError("ValidationError", f"Instance Id not found - {parameters['InstanceId']}")
 

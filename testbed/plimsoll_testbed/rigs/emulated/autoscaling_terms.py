@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from plimsoll.domain.names import GROW, ZONE
+from plimsoll.domain.names import GROW, RENEW, ZONE
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Parameters
@@ -49,6 +49,7 @@ def tags_of(named: Named) -> Mapping[str, str]:
         f"kubernetes.io/cluster/{cluster}": "owned",
         f"k8s.io/cluster-autoscaler/{cluster}": "owned",
         GROW: "true",
+        RENEW: str(spec.renew).lower(),
         # What a node will be, for groups that have none:
         **{f"{_NODE}resources/{k}": str(v) for k, v in spec.allocatable.items()},
         **{

@@ -83,11 +83,11 @@ class SimulatedNodeGroups:
         )
         self._clock.touch(self._fleet)
 
-    def terminate(self, instance: str) -> None:
-        """Terminate an instance; its group keeps its desired capacity and launches another."""
+    def terminate(self, instance: str, *, decrement: bool) -> None:
+        """Terminate an instance, and lower the desired capacity of its group; else it launches another."""
         self._wire.to_aws(
             "autoscaling:TerminateInstanceInAutoScalingGroup",
-            lambda: self._fleet.end(instance, self._clock.now()),
+            lambda: self._fleet.end(instance, self._clock.now(), decrement=decrement),
         )
         self._clock.touch(self._fleet)
 
@@ -170,6 +170,7 @@ def group_of(group: Group) -> NodeGroup:
             LifecycleHook(group=spec.name, name=HOOK, timeout=wait, longest=100 * wait, ours=True)
             for wait in {m.hook for m in group.alive if m.hook is not None}
         ),
+        renew=spec.renew,
     )
 
 

@@ -333,13 +333,13 @@ def _overrides(group: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return overrides
 
 
-def terminate(account: Account, instance: str) -> None:
-    """Terminate an instance; its group keeps its desired capacity and launches another.
+def terminate(account: Account, instance: str, *, decrement: bool) -> None:
+    """Terminate an instance, and lower the desired capacity of its group; else it launches another.
 
     Raises:
-        NotFound: it is gone, or belongs to no group.
+        NotFound: it is gone, belongs to no group, or this would leave less than the minimum.
     """
-    with _known_action(f"terminate {instance} so that its group launches another"):
+    with _known_action(f"terminate {instance} in its group"):
         account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
-            InstanceId=instance, ShouldDecrementDesiredCapacity=False
+            InstanceId=instance, ShouldDecrementDesiredCapacity=decrement
         )

@@ -101,15 +101,15 @@ class AwsNodeGroups:
         self._check_ours(instance)
         asg.complete_lifecycle(self._account, hook, instance)
 
-    def terminate(self, instance: str) -> None:
-        """Terminate an instance; its group keeps its desired capacity and launches another.
+    def terminate(self, instance: str, *, decrement: bool) -> None:
+        """Terminate an instance, and lower the desired capacity of its group; else it launches another.
 
         Raises:
-            NotFound: it is gone, or belongs to no group.
+            NotFound: it is gone, belongs to no group, or this would leave less than the minimum.
             Refused: its tags name another cluster.
         """
         self._check_ours(instance)
-        asg.terminate(self._account, instance)
+        asg.terminate(self._account, instance, decrement=decrement)
 
     def _check_ours(self, instance: str) -> None:
         """Ask EC2 whose an instance is: a Node may say of itself what it likes."""

@@ -31,6 +31,9 @@ URGENCY: Final[tuple[str, ...]] = tuple(kind.kind for kind in get_args(InstanceN
 ADVICE: Final = frozenset({"health-scheduled-change", "rebalance-recommendation"})
 """The kinds of notice that leave time, if ever they come true."""
 
+SCALE_DOWN: Final = "scale-down"
+"""No notice of AWS: a node that we added is empty again. See `plimsoll.domain.added_nodes`."""
+
 NEAR: Final = timedelta(minutes=10)
 """A deadline nearer than this presses. Maintenance in two weeks does not."""
 
@@ -151,7 +154,7 @@ class Interruption:
     def on_advice(self, now: datetime) -> bool:
         """Whether only advice says that it goes, and no deadline is near."""
         near = self.deadline is not None and self.deadline - now < NEAR
-        return not near and all(notice.kind in ADVICE for notice in self.standing)
+        return not near and all(n.kind in {*ADVICE, SCALE_DOWN} for n in self.standing)
 
     @property
     def guessed(self) -> bool:

@@ -1,0 +1,128 @@
+"""Nodes that were added for interruptions, and are empty: as many are taken back as were added.
+
+Only in groups whose owner lets us (`NodeGroup.renew`); of all others the cluster's autoscaler takes
+care. How many were added, and when, is told by reports, which nobody in the cluster can write. Which
+nodes these are is told by their age. A node that was drained on advice counts too: the added one
+stands in its place. A record tells since when a node is empty; it is cordoned after `SETTLE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.actions import Cordon, Record
+from plimsoll.domain.disruptions import left_on, opted_out_on
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, marked
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.turns import waiting_for_turn
+
+SETTLE: Final = timedelta(minutes=10)
+"""How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""
+ARRIVAL: Final = timedelta(minutes=15)
+"""How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
+
+
+def added(group: NodeGroup, nodes: int, now: datetime) -> Mapping[str, int]:
+    """Return what a report says of nodes that were added to a group, or taken back (less than zero)."""
+    return {f"{group.kind}/{group.name}@{now.isoformat()}": nodes}
+
+
+def asks_for_reports(seen: Observation) -> bool:
+    """Whether reports decide what is done: in a calm cluster also where a node is empty."""
+    return bool(waiting_for_turn(seen)) or (
+        _calm(seen) and any(_empty(seen, node) or node.interruption for node in seen.nodes)
+    )
+
+
+def taken_back(seen: Observation) -> Mapping[str, NodeGroup]:
+    """Return the empty nodes that their groups need no longer, by name."""
+    found: dict[str, NodeGroup] = {}
+    for group in seen.groups:
+        asked = _asked(seen, group)
+        most = min(sum(asked.values()), group.desired - group.min_size) if group.renew else 0
+        if most > 0:
+            here = [
+                node
+                for node in seen.nodes
+                if node.instance in group.instances and _is_surplus(seen, node, asked)
+            ]
+            found |= {node.name: group for node in sorted(here, key=_order)[:most]}
+    return found
+
+
+def scale_down_steps(seen: Observation, now: datetime) -> Iterator[Record | Cordon]:
+    """Yield for empty added nodes a record of the time, and the cordon when they have settled.
+
+    Nothing while a node with a deadline is interrupted, or a pod waits for a node.
+    """
+    if not _calm(seen) or any(pod.pending for pod in seen.pods):
+        return
+    for name in taken_back(seen):
+        node = seen.node[name]
+        found = node.interruption
+        if found is None:
+            notice = NoticeRecord(kind=SCALE_DOWN, time=now, id=name)
+            since = Interruption(
+                instance=node.instance or "", launched=None, node=name, notices=(notice,)
+            )
+            reason = f"it was added and is empty: it goes if it stays so for {SETTLE}"
+            yield Record(node=node, interruption=since, reason=reason)
+        elif found.kind == SCALE_DOWN and not found.cordoned and found.noticed + SETTLE <= now:
+            reason = f"it was added, and has been empty since {found.noticed:%H:%M:%S}"
+            yield Cordon(node=node, interruption=marked(found, cordoned=now), reason=reason)
+
+
+def may_be_added(seen: Observation) -> Iterator[str]:
+    """Yield the empty nodes that could be taken back, for all that is known without their groups."""
+    every = {key: n for report in seen.reports or () for key, n in report.added.items()}
+    if sum(every.values()) > 0 and _calm(seen):
+        yield from (node.name for node in seen.nodes if _is_surplus(seen, node, every))
+
+
+def _asked(seen: Observation, group: NodeGroup) -> Mapping[str, int]:
+    return {
+        key: nodes
+        for report in seen.reports or ()
+        for key, nodes in report.added.items()
+        if key.rpartition("@")[0] == f"{group.kind}/{group.name}"
+    }
+
+
+def _is_surplus(seen: Observation, node: Node, asked: Mapping[str, int]) -> bool:
+    """Whether a node is empty, and was added by one of these requests or drained on advice."""
+    found = node.interruption
+    if not _empty(seen, node):
+        return False
+    if found is not None and found.kind != SCALE_DOWN:
+        return bool(found.cordoned) and found.deadline is None and found.phase != "closed"
+    requests = (datetime.fromisoformat(key.rpartition("@")[2]) for key, n in asked.items() if n > 0)
+    return (found is not None or not node.unschedulable) and any(
+        at <= node.created <= at + ARRIVAL for at in requests
+    )
+
+
+def _empty(seen: Observation, node: Node) -> bool:
+    return node.ready and not left_on(seen, node) and not opted_out_on(seen, node)
+
+
+def _calm(seen: Observation) -> bool:
+    return not any(
+        found.deadline and found.phase == "open" and not found.withdrawn
+        for node in seen.nodes
+        if (found := node.interruption)
+    )
+
+
+def _order(node: Node) -> tuple[bool, bool, datetime, str]:
+    """What is cordoned already goes first, then what has been empty for longest."""
+    found = node.interruption
+    return (
+        found is None,
+        found is not None and found.cordoned is None,
+        found.noticed if found else node.created,
+        node.name,
+    )

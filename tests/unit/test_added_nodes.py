@@ -1,0 +1,205 @@
+"""Nodes that were added and are empty again, and nodes that were drained on advice for nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.domain.actions import Cordon, Record, TerminateInstance, Uncordon
+from plimsoll.domain.added_nodes import SETTLE, added
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption, marked
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.reports import Report
+from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod, pods_of
+from tests.support.observations import actions, ec2, interrupted, looked, noon
+
+ADVICE = "rebalance-recommendation"
+SETTLED = SETTLE.total_seconds()
+HOUR = 3600
+
+
+def a_group_of(*nodes: Node, desired: int | None = None, **how) -> NodeGroup:
+    """Return a group of these nodes whose owner lets us terminate empty ones."""
+    instances = frozenset(node.instance or "" for node in nodes)
+    group = a_group("od", desired=len(nodes) if desired is None else desired)
+    return replace(group, instances=instances, **{"renew": True, **how})
+
+
+def told(group: NodeGroup, nodes: int = 1, at: float = 0, name: str = "i-1@noon") -> Report:
+    """Return the report of an interruption for which nodes were added at that time."""
+    return Report(
+        interruption=name,
+        cluster="harbor",
+        node="spot",
+        kind="spot-interruption",
+        noticed=NOON,
+        gone=noon(120),
+        added=added(group, nodes, noon(at)),
+    )
+
+
+def fresh(name: str = "new", seconds: float = 60) -> Node:
+    return replace(a_node(name), created=noon(seconds))
+
+
+def since(node: Node, seconds: float, *, cordoned: float | None = None) -> Node:
+    """Return a node as `plan_drain` leaves it when it was seen empty at that time."""
+    group = a_group_of(node)
+    seen = looked([node], [], groups=[group], reports=[told(group)])
+    (record,) = actions(plan_drain(seen, noon(seconds)), Record)
+    found: Interruption = record.interruption
+    if cordoned is not None:
+        found = marked(found, cordoned=noon(cordoned))
+    return replace(node, interruption=found, unschedulable=cordoned is not None)
+
+
+def observed(node: Node, *others: Node, pods=(), **how) -> Observation:
+    group = how.pop("group", None) or a_group_of(node)
+    reports = how.pop("reports", [told(group)])
+    return looked([node, *others], list(pods), groups=[group], reports=reports, **how)
+
+
+def test_an_added_node_that_stays_empty_is_recorded_then_cordoned_then_terminated():
+    node = fresh()
+    (record,) = actions(plan_drain(observed(node), noon(900)), Record)
+    assert (record.interruption.kind, record.interruption.cordoned) == ("scale-down", None)
+
+    recorded = replace(node, interruption=record.interruption)
+    assert plan_drain(observed(recorded), noon(900 + SETTLED - 1)).actions == ()
+    (cordon,) = actions(plan_drain(observed(recorded), noon(900 + SETTLED)), Cordon)
+
+    cordoned = replace(node, interruption=cordon.interruption, unschedulable=True)
+    (end,) = actions(plan_drain(observed(cordoned), noon(901 + SETTLED)), TerminateInstance)
+    assert end.shrunk is not None
+    assert end.shrunk.name == "od"
+    assert end.interruption.phase == "closed"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"renew": False}, id="its owner leaves it to the cluster's autoscaler"),
+        pytest.param({"min_size": 1}, id="its group is at its minimum"),
+        pytest.param({"instances": frozenset()}, id="it belongs to no group that was read"),
+    ],
+)
+def test_an_added_node_stays_where_its_group_does_not_let_us(how):
+    group = replace(a_group_of(fresh()), **how)
+    assert plan_drain(observed(fresh(), group=group), noon(900)).actions == ()
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        pytest.param([], id="nothing was added"),
+        pytest.param(None, id="the reports cannot be read"),
+        pytest.param([told(a_group("other"))], id="another group got the node"),
+        pytest.param([told(a_group("od"), at=61)], id="the node was there before"),
+        pytest.param([told(a_group("od"), at=-900)], id="the node came much later"),
+        pytest.param(
+            [told(a_group("od")), told(a_group("od"), -1, at=500, name="i-2@noon")],
+            id="as many were taken back",
+        ),
+    ],
+)
+def test_an_empty_node_that_was_not_added_stays(reports):
+    seen = observed(fresh(), reports=reports)
+    assert plan_drain(seen, noon(900)).actions == ()
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(a_pod("web-0", node="new", owner=("ReplicaSet", "web-abc")), id="a pod"),
+        pytest.param(
+            a_pod("quiet", node="new", annotations={"plimsoll.dev/ignore": "true"}),
+            id="a pod that opted out",
+        ),
+    ],
+)
+@pytest.mark.parametrize("cordoned", [None, 900 + SETTLED])
+def test_an_added_node_on_which_pods_stand_again_is_left_alone(pod, cordoned):
+    node = since(fresh(), 900, cordoned=cordoned)
+    assert actions(plan_drain(observed(fresh(), pods=[pod]), noon(900)), Record) == []
+
+    plan = plan_drain(observed(node, pods=[pod]), noon(901 + SETTLED))
+    assert [type(action) for action in plan.actions] == [Uncordon]
+
+
+def test_no_more_nodes_are_taken_back_than_were_added():
+    nodes = [fresh("a"), fresh("b"), fresh("c")]
+    group = a_group_of(*nodes)
+    seen = observed(*nodes, group=group, reports=[told(group, 2)])
+
+    assert [r.node.name for r in actions(plan_drain(seen, noon(900)), Record)] == ["a", "b"]
+
+
+def test_a_node_that_is_not_to_be_taken_back_any_more_is_uncordoned():
+    node = since(fresh(), 900, cordoned=1600)
+    taken = [told(a_group("od")), told(a_group("od"), -1, at=500, name="i-2@noon")]
+
+    plan = plan_drain(observed(node, reports=taken), noon(1601))
+    assert [type(action) for action in plan.actions] == [Uncordon]
+    unread = looked([node], [], reports=taken)
+    assert plan_drain(unread, noon(1601)).actions == (), "its group could not be read"
+
+
+def test_no_node_is_taken_back_while_another_goes_or_a_pod_waits():
+    node = since(fresh(), 900)
+    later = noon(900 + SETTLED)
+    going = interrupted("spot", ends=900 + SETTLED + 60)
+    waiting = a_pod("late", node=None, phase="Pending", cpu="64")
+
+    assert actions(plan_drain(observed(node), later), Cordon)
+    assert actions(plan_drain(observed(node, going), later), Cordon) == []
+    assert actions(plan_drain(observed(node, pods=[waiting]), later), Cordon) == []
+
+
+def test_a_node_drained_on_advice_makes_way_for_the_one_that_was_added_for_it():
+    drained = interrupted("spot", kind=ADVICE, ends=None)
+    new = fresh()
+    pods = pods_of("web", 1, node="new")
+    group = a_group_of(drained, new)
+
+    def ended(reports) -> TerminateInstance:
+        seen = looked(
+            [drained, new], pods, [a_deployment(replicas=1)], groups=[group], reports=reports
+        )
+        (end,) = actions(plan_drain(seen, noon(200)), TerminateInstance)
+        return end
+
+    assert ended([told(group)]).shrunk == group
+    assert ended([]).shrunk is None, "nothing was added, so its group launches another"
+
+
+@pytest.mark.parametrize(
+    ("kind", "cordoned", "now", "over"),
+    [
+        (ADVICE, 0, HOUR + 1, True),
+        (ADVICE, 0, HOUR, False),
+        (ADVICE, 60, HOUR + 1, False),
+        ("health-scheduled-change", 0, HOUR + 1, False),
+    ],
+)
+@pytest.mark.parametrize("pods", [0, 1])
+def test_a_recommendation_that_nothing_followed_expires(kind, cordoned, now, over, pods):
+    node = interrupted("spot", kind=kind, ends=None)
+    assert node.interruption is not None
+    found = replace(node.interruption, cordoned=noon(cordoned))
+    node = replace(node, interruption=found if pods else marked(found, closed=noon(300)))
+    stays = [a_pod("db-0", node="spot", owner=("StatefulSet", "db"))][:pods]
+    seen = looked([node], stays, instances=ec2(node, state="running"))
+
+    assert bool(actions(plan_drain(seen, noon(now)), Uncordon)) is over
+
+
+def test_what_was_added_is_merged_into_the_report_once():
+    group = a_group("od")
+    first, more = told(group, 2), told(group, 1, at=5)
+    merged = first.merged(more).merged(first)
+
+    assert sum(merged.added.values()) == 3
