@@ -17,11 +17,18 @@ import statistics
 import time
 from collections import Counter
 from importlib.metadata import version
+from itertools import product
 
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.domain.names import HOSTNAME, INSTANCE_TYPE, MIN_ON_DEMAND, POD_TEMPLATE_HASH
+from plimsoll.domain.names import (
+    DELETION_COST,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    MIN_ON_DEMAND,
+    POD_TEMPLATE_HASH,
+)
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
@@ -37,33 +44,45 @@ SPOT_GROUPS = 2
 FLOOR = "30%"
 
 
-def cluster(share: float) -> Observation:
-    """Return a cluster of this share of the full size, its workloads already spread."""
+STATES = ("first run", "steady", "after a storm")
+"""No pod has its deletion cost yet; nothing is to be changed; all of spot-1 stands on on-demand."""
+
+
+def cluster(share: float, state: str) -> Observation:
+    """Return a cluster of this share of the full size, its workloads spread as the state says."""
     nodes = [node(number) for number in range(int(NODES * share))]
     workloads, pods, replica_sets = [], [], {}
     for number in range(int(WORKLOADS * share)):
         workload, replica_set = workload_of(number)
         workloads.append(workload)
         replica_sets[replica_set.ref] = replica_set
-        labels = {**workload.selector.labels, POD_TEMPLATE_HASH: replica_set.hash}
-        pods += [
-            Pod(
-                namespace=workload.ref.namespace,
-                name=f"{replica_set.ref.name}-{replica}",
-                uid=f"{number}-{replica}",
-                resource_version="1",
-                labels=labels,
-                owner=replica_set.ref,
-                node=nodes[(number * REPLICAS + replica) % len(nodes)].name,
-                phase="Running",
-                ready=True,
-                created=NOON,
-                scheduling=workload.scheduling,
-            )
-            for replica in range(REPLICAS)
-        ]
+        pods += [pod(workload, replica_set, replica, nodes, state) for replica in range(REPLICAS)]
     return Observation(
         cluster="harbor", nodes=nodes, pods=pods, workloads=workloads, replica_sets=replica_sets
+    )
+
+
+def pod(
+    workload: Workload, replica_set: ReplicaSet, replica: int, nodes: list[Node], state: str
+) -> Pod:
+    where = (int(workload.uid.partition("-")[2]) * REPLICAS + replica) % len(nodes)
+    if state == "after a storm" and nodes[where].labels[label_key(SPOT_GROUPS)] == "spot-1":
+        where -= where % 3  # the on-demand node beside it
+    costs = state != "first run" and nodes[where].capacity == "on-demand"
+    return Pod(
+        namespace=workload.ref.namespace,
+        name=f"{replica_set.ref.name}-{replica}",
+        generate_name=f"{replica_set.ref.name}-",
+        uid=f"{workload.uid}-{replica}",
+        resource_version="1",
+        labels={**workload.selector.labels, POD_TEMPLATE_HASH: replica_set.hash},
+        annotations={DELETION_COST: "1000"} if costs else {},
+        owner=Ref(*replica_set.ref),
+        node=nodes[where].name,
+        phase="Running",
+        ready=True,
+        created=NOON,
+        scheduling=workload.scheduling,
     )
 
 
@@ -116,11 +135,11 @@ def workload_of(number: int) -> tuple[Workload, ReplicaSet]:
     return workload, replica_set
 
 
-def measure(share: float, runs: int) -> tuple[list[float], list[float], float]:
+def measure(share: float, state: str, runs: int) -> tuple[list[float], list[float], float]:
     """Return seconds of plans, seconds of the bound, and the peak of memory in GB."""
     plans, bounds = [], []
     for _ in range(runs):
-        seen = cluster(share)
+        seen = cluster(share, state)
         began = time.perf_counter()
         Counter(pod.owner for pod in seen.pods)
         Counter(pod.node for pod in seen.pods)
@@ -138,9 +157,9 @@ def main() -> None:
     chosen = parser.parse_args()
     table = Table(title=f"placement plan, a floor of {FLOOR} for every workload")
     for heading in (
+        "state",
         "nodes",
         "pods",
-        "workloads",
         "median",
         "fastest",
         "slowest",
@@ -148,13 +167,13 @@ def main() -> None:
         "memory",
     ):
         table.add_column(heading, justify="right")
-    for share in chosen.shares:
+    for state, share in product(STATES, chosen.shares):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            plans, bounds, gigabytes = pool.apply(measure, (share, chosen.runs))
+            plans, bounds, gigabytes = pool.apply(measure, (share, state, chosen.runs))
         table.add_row(
+            state,
             f"{NODES * share:,.0f}",
             f"{WORKLOADS * REPLICAS * share:,.0f}",
-            f"{WORKLOADS * share:,.0f}",
             *(f"{seconds:.2f} s" for seconds in (statistics.median(plans), min(plans), max(plans))),
             f"{statistics.median(bounds):.2f} s",
             f"{gigabytes:.2f} GB",

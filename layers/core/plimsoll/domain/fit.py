@@ -15,7 +15,7 @@ Surprise: `place` asks nothing. The snapshot shows what is, also where that brea
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Self
@@ -48,6 +48,7 @@ class ClusterSnapshot:
         self._nodes: dict[str, Node] = {}
         self._on: dict[str, dict[str, Pod]] = {}
         self._where: dict[str, str] = {}
+        self._in_namespace: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         self._free: dict[str, Resources] = {}
         self._ports: Counter[tuple[str, str, int]] = Counter()
         self._claims = dict(claims or {})
@@ -168,7 +169,7 @@ class ClusterSnapshot:
         there = self._on[node_name]
         self.remove(pod)
         self._where[pod.uid] = node_name
-        there[pod.uid] = pod
+        there[pod.uid] = self._in_namespace[pod.namespace][pod.uid] = pod
         self._free[node_name] -= pod.scheduling.requests
         self._count(pod, node_name, 1)
 
@@ -178,6 +179,7 @@ class ClusterSnapshot:
         if name is None:
             return
         held = self._on[name].pop(pod.uid)
+        del self._in_namespace[held.namespace][held.uid]
         self._free[name] += held.scheduling.requests
         self._count(held, name, -1)
 
@@ -230,6 +232,9 @@ class ClusterSnapshot:
         self._nodes = self._nodes.copy()
         self._on = {name: pods.copy() for name, pods in self._on.items()}
         self._where = self._where.copy()
+        self._in_namespace = defaultdict(
+            dict, {name: pods.copy() for name, pods in self._in_namespace.items()}
+        )
         self._free = self._free.copy()
         self._ports = self._ports.copy()
         self._claims = self._claims.copy()
@@ -297,15 +302,22 @@ class ClusterSnapshot:
 
         return free
 
-    def _count_topology(self, key: Hashable, admits: Admits, domain_of: DomainOf) -> TopologyCount:
+    def _count_topology(
+        self, key: Hashable, admits: Admits, domain_of: DomainOf, namespace: str | None = None
+    ) -> TopologyCount:
         topology_count = self._topology_counts.get(key)
         if topology_count is None:
             topology_count = self._topology_counts[key] = TopologyCount(admits, domain_of)
             for node in self._nodes.values():
                 topology_count.add_node(node)
-            for name, pods in self._on.items():
-                for pod in pods.values():
-                    topology_count.change(pod, name, 1)
+            groups = (
+                self._in_namespace.values()
+                if namespace is None
+                else [self._in_namespace[namespace]]
+            )
+            for pods in groups:
+                for uid, pod in pods.items():
+                    topology_count.change(pod, self._where[uid], 1)
         return topology_count
 
 

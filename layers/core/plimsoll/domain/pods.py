@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import override
+from typing import NamedTuple, override
 
 from plimsoll.domain.names import HASHES, RELEASED, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.quantities import Resources
@@ -114,9 +114,11 @@ _RELEASES = {OwnerKind.DEPLOYMENT, OwnerKind.REPLICA_SET}
 """Owners of released pods. A ReplicaSet takes its own reference off a moment later."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ref:
-    """A reference to an object in a namespace, as `kind namespace/name`."""
+class Ref(NamedTuple):
+    """A reference to an object in a namespace, as `kind namespace/name`.
+
+    A tuple, because it is hashed many times for each pod, and tuples are hashed in C.
+    """
 
     kind: str
     namespace: str

@@ -42,6 +42,7 @@ def _level(
         ),
         lambda p: p.namespace == namespace and p.deleting is None and matches(selector, p.labels),
         _domain(constraint, keys, pod.scheduling),
+        namespace,
     )
     key, count = constraint.topology_key, topology_count.count
     lowest = min(count.values(), default=0)

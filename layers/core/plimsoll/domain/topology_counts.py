@@ -70,6 +70,8 @@ class TopologyCount:
 class TopologyCounts(Protocol):
     """Where counts are kept: the same key gives the same count, made on first use."""
 
-    def __call__(self, key: Hashable, admits: Admits, domain_of: DomainOf) -> TopologyCount:
-        """Return the count of a key."""
+    def __call__(
+        self, key: Hashable, admits: Admits, domain_of: DomainOf, namespace: str | None = None
+    ) -> TopologyCount:
+        """Return the count of a key. Only pods of `namespace` are admitted, where it is given."""
         ...

@@ -8,8 +8,11 @@ the scheduler would not have allowed. Each move makes that smaller, so moves end
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
 from typing import Final
+from zlib import crc32
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.capacity import replacement_of
@@ -17,7 +20,7 @@ from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.eligibility import why_not_released
@@ -25,6 +28,8 @@ from plimsoll.domain.workloads import Workload
 
 AT_ONCE: Final = 10
 """Moves of one run, over all workloads: with a run every five minutes at most 120 an hour."""
+TRIES: Final = 50
+"""For how many workloads one run looks whether a pod fits elsewhere: each look is at all nodes."""
 
 
 def why_not_now(seen: Observation) -> str | None:
@@ -41,68 +46,90 @@ def plan_moves(
     seen: Observation,
     spread: Mapping[int, Sequence[Workload]],
     groups: Sequence[SpreadGroup],
+    now: datetime,
 ) -> Iterator[Release]:
     """Yield the moves of one run: at most one pod of each workload, and only where it provably fits.
+
+    Workloads that stand too seldom on on-demand come first. The others are in an order that the time
+    decides, so that those whose pods fit nowhere do not hold the rest back.
 
     Args:
         seen: one observation of the cluster, in which nothing forbids moves.
         spread: number of spot groups -> the workloads whose templates are spread over so many.
         groups: the spread groups, open and closed.
+        now: the time of the observation.
     """
-    snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
-    moved = 0
-    for spot_groups, workloads in sorted(spread.items()):
+    waiting: list[Unevenness] = []
+    for spot_groups, workloads in spread.items():
         open_names = {g.name for g in groups if g.spot_groups == spot_groups and g.opened}
-        for workload in sorted(workloads, key=lambda w: w.ref):
-            if moved == AT_ONCE:
-                return
-            move = _move(seen, snapshot, workload, label_key(spot_groups), open_names)
-            if move is not None:
-                moved += 1
-                yield move
+        found = (_unevenness(seen, w, label_key(spot_groups), open_names) for w in workloads)
+        waiting += [uneven for uneven in found if uneven is not None]
+    if not waiting:
+        return  # a snapshot of a large cluster takes seconds
+    waiting.sort(key=lambda u: (u.emptiest != ON_DEMAND, crc32(f"{now}{u.workload}".encode())))
+    snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
+    moves = (_move(seen, snapshot, uneven) for uneven in waiting[:TRIES])
+    yield from islice((move for move in moves if move is not None), AT_ONCE)
 
 
-def _move(
-    seen: Observation,
-    snapshot: ClusterSnapshot,
-    workload: Workload,
-    key: str,
-    open_names: set[str],
-) -> Release | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unevenness:
+    """A workload whose fullest group stands more than one pod above its emptiest."""
+
+    workload: Workload
+    key: str
+    """The label over which it is spread."""
+    movable: Sequence[Pod]
+    """Its pods in the fullest group."""
+    fullest: str
+    emptiest: str
+    reason: str
+
+
+def _unevenness(
+    seen: Observation, workload: Workload, key: str, open_names: set[str]
+) -> Unevenness | None:
     pods = seen.of_workload.get(workload.ref, ())
     settled = len(pods) == workload.replicas and all(p.serving and not p.released for p in pods)
     if workload.rolling_out or workload.paused or not settled:
         return None
-    standing: dict[str, list[Pod]] = {name: [] for name in open_names}
+    standing: dict[str, list[Pod]] = {name: [] for name in sorted(open_names)}
     for pod in pods:
-        group = _group(seen, pod, key)
+        node = seen.node.get(pod.node or "")
+        group = None if node is None else node.labels.get(key)
         if group in standing:
             standing[group].append(pod)
     if not standing:
         return None
-    fullest = max(sorted(standing), key=lambda name: len(standing[name]))
-    emptiest = min(sorted(standing), key=lambda name: len(standing[name]))
-    if len(standing[fullest]) - len(standing[emptiest]) <= 1:
+    fullest = max(standing, key=lambda name: len(standing[name]))
+    emptiest = min(standing, key=lambda name: len(standing[name]))
+    most, least = len(standing[fullest]), len(standing[emptiest])
+    if most - least <= 1:
         return None
-    for pod in sorted(standing[fullest], key=lambda p: p.name):
+    return Unevenness(
+        workload=workload,
+        key=key,
+        movable=sorted(standing[fullest], key=lambda p: p.name),
+        fullest=fullest,
+        emptiest=emptiest,
+        reason=f"{most} of its pods stand on {fullest} and {least} on {emptiest}",
+    )
+
+
+def _move(seen: Observation, snapshot: ClusterSnapshot, uneven: Unevenness) -> Release | None:
+    for pod in uneven.movable:
         if (
             pod.owner is not None
-            and why_not_released(seen, workload, pod, Resources()) is None
-            and _lands_elsewhere(snapshot, pod, key, fullest)
+            and why_not_released(seen, uneven.workload, pod, Resources()) is None
+            and _lands_elsewhere(snapshot, pod, uneven.key, uneven.fullest)
         ):
             return Release(
                 pod=pod,
                 replica_set=seen.replica_sets[pod.owner],
                 interruption=RELEASED_FOR_PLACEMENT,
-                reason=f"{len(standing[fullest])} of its pods stand on {fullest} and "
-                f"{len(standing[emptiest])} on {emptiest}",
+                reason=uneven.reason,
             )
     return None
-
-
-def _group(seen: Observation, pod: Pod, key: str) -> str | None:
-    node = None if pod.node is None else seen.node.get(pod.node)
-    return None if node is None else node.labels.get(key)
 
 
 def _lands_elsewhere(snapshot: ClusterSnapshot, pod: Pod, key: str, fullest: str) -> bool:

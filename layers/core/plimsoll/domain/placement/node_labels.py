@@ -9,7 +9,7 @@ bring a node for that pod.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, family_of, groups_of, label_key
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.workloads import Workload
 
@@ -46,8 +46,8 @@ class Asked:
     workloads: Sequence[Workload]
     groups: int
     """How many groups are open, on-demand among them: each takes an even share of every workload."""
-    pods: frozenset[str]
-    """The uids of their pods, which the shares stand for."""
+    free: Mapping[str, Resources]
+    """Node -> what is left on it without their pods, which the shares stand for."""
     stuck: Sequence[Resources]
     """What their pods request that have been Pending for long."""
 
@@ -69,7 +69,7 @@ def spread_groups(
         asked = Asked(
             workloads=workloads,
             groups=len(members),
-            pods=frozenset(pod.uid for pod in pods),
+            free=_free(seen, {workload.ref for workload in workloads}),
             stuck=[p.scheduling.requests for p in pods if p.pending and p.created + WAITED < now],
         )
         judged: dict[str, tuple[bool, str]] = {}
@@ -134,15 +134,15 @@ def _judge(
         return False, "none of its nodes takes pods"
     was_open = any(key in node.labels for node in staying)
     if name == ON_DEMAND and (was_open or not asked.stuck):
-        room = [_free(seen.on_node.get(n.name, ()), n, frozenset()) for n in staying]
-        short = [r for r in asked.stuck if not any(_places(r, left) for left in room)]
+        taken = _free(seen, frozenset()) if asked.stuck else {}
+        short = [r for r in asked.stuck if not any(_places(r, taken[n.name]) for n in staying)]
         return (
             not short,
             f"{len(short)} pods wait for a place on it"
             if short
             else "on-demand nodes carry it always",
         )
-    free = [_free(seen.on_node.get(n.name, ()), n, asked.pods) for n in staying]
+    free = [asked.free[node.name] for node in staying]
     shares = [(w.replicas // asked.groups, w.scheduling.requests) for w in asked.workloads]
     for share, each in shares:
         places = 0
@@ -159,11 +159,14 @@ def _judge(
     )
 
 
-def _free(pods: Sequence[Pod], node: Node, mine: frozenset[str]) -> Resources:
-    left = node.allocatable
-    for pod in pods:
-        if pod.uid not in mine:
-            left -= pod.scheduling.requests
+def _free(seen: Observation, without: Collection[Ref]) -> Mapping[str, Resources]:
+    """Return what the pods of all workloads but these leave free, by node."""
+    left = {node.name: node.allocatable for node in seen.nodes}
+    for ref, pods in seen.of_workload.items():
+        if ref not in without:
+            for pod in pods:
+                if pod.node in left:
+                    left[pod.node] -= pod.scheduling.requests
     return left
 
 

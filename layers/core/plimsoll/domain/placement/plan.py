@@ -95,7 +95,7 @@ def plan_placement(
     if held is None:
         steps += [
             Step(action=move, nodes=frozenset({move.pod.node or ""}))
-            for move in plan_moves(seen, constrained, groups)
+            for move in plan_moves(seen, constrained, groups, now)
         ]
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
@@ -166,19 +166,16 @@ def _spread(
 
 
 def _standing(seen: Observation, workload: Workload, floor: OnDemandFloor) -> Standing:
-    pods = [p for p in seen.of_workload.get(workload.ref, ()) if not p.released]
-    return Standing(
-        floor=floor,
-        ready=dict(
-            Counter(
-                node.capacity or "unknown"
-                for pod in pods
-                if pod.serving and (node := seen.node.get(pod.node or "")) is not None
-            )
-        ),
-        pending=sum(pod.pending for pod in pods),
-        lacks=_lacks(workload, floor),
-    )
+    ready: Counter[str] = Counter()
+    pending = 0
+    for pod in seen.of_workload.get(workload.ref, ()):
+        if pod.released:
+            continue
+        node = seen.node.get(pod.node or "")
+        if node is not None and pod.serving:
+            ready[node.capacity or "unknown"] += 1
+        pending += pod.pending
+    return Standing(floor=floor, ready=dict(ready), pending=pending, lacks=_lacks(workload, floor))
 
 
 def _lacks(workload: Workload, floor: OnDemandFloor) -> str | None:
