@@ -172,11 +172,12 @@ def test_any_other_spot_request_is_none(moto_aws: Aws, ec2: Ec2Instances, code: 
     assert ec2.interrupted([id_]) == []
 
 
-def test_spot_requests_are_asked_for_spot_instances_only(moto_aws: Aws, ec2: Ec2Instances) -> None:
-    asked = Answers(moto_aws, "ec2", "DescribeSpotInstanceRequests", None)
-    bought, lent = run(moto_aws)[0], spot_instance(moto_aws)
-    ec2.interrupted([bought, lent])
-    assert [a["Filters"] for a in asked.asked] == [[{"Name": "instance-id", "Values": [lent]}]]
+def test_ec2_leaves_out_what_runs_on(moto_aws: Aws, ec2: Ec2Instances) -> None:
+    asked = Answers(moto_aws, "ec2", "DescribeInstances", None)
+    assert ec2.interrupted([*run(moto_aws), spot_instance(moto_aws)]) == []
+    [(only,)] = [a["Filters"] for a in asked.asked]
+    assert only["Name"] == "instance-state-name"
+    assert "running" not in only["Values"]
 
 
 def status(id_: str, **event: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.reports import Report
-from plimsoll.services.resync import LABELLED, OTHERS
+from plimsoll.services.each_cluster import LABELLED, OTHERS
 from tests.support.workload_sets import WiredServices
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

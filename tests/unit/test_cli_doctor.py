@@ -15,6 +15,7 @@ from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
+from plimsoll_cli.checks.cluster import STALE
 from plimsoll_cli.checks.facts import GroupSettings, Quota
 from plimsoll_cli.checks.policies import Request, decide
 from plimsoll_cli.checks.requests import FUNCTIONS, Place
@@ -474,7 +475,7 @@ def test_roles_without_an_access_entry_are_named():
 
 def test_an_index_that_no_sweep_renews_is_stale():
     environment = healthy()
-    environment.clock.time += timedelta(minutes=6)
+    environment.clock.time += STALE + timedelta(minutes=1)
     status, found = findings_by_check(environment)
     assert (status, found["node index"]["state"]) == (1, "fail")
     assert found["node index"]["says"].startswith("0 of 2 nodes")

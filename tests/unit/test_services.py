@@ -23,6 +23,7 @@ from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.drains import PAUSE_SECONDS
 from plimsoll.services.lease import LEASE_SECONDS
 from plimsoll.services.notices import Senders
+from plimsoll.services.resync import REFRESH
 from tests.support.builders import a_group
 from tests.support.workload_sets import WiredServices, deployment
 
@@ -766,8 +767,10 @@ def test_a_node_whose_instance_is_started_again_is_as_it_was_before_us(rig, befo
     assert rig.index.find([instance])[instance].launched == again.launched
 
 
-def test_the_resync_writes_an_index_entry_again_only_when_it_changed_or_is_old(rig):
-    instance = rig.join("od")
+def test_placement_writes_an_index_entry_again_only_when_it_changed_is_old_or_of_the_oldest(rig):
+    oldest = rig.join("od")
+    rig.sleep(1)
+    instance = rig.join("od-2")
     written: list[list[str]] = []
     real = rig.index.put
 
@@ -776,13 +779,11 @@ def test_the_resync_writes_an_index_entry_again_only_when_it_changed_or_is_old(r
         real(entries)
 
     rig.index.put = put
-    rig.resync.run()
-    rig.sleep(60)
-    rig.resync.run()
-    rig.sleep(600)
-    rig.resync.run()
+    for seconds in (0, 300, REFRESH.total_seconds() - 300):
+        rig.sleep(seconds)
+        rig.placement.run()
 
-    assert written == [[instance], [], [instance]]
+    assert written == [[oldest, instance], [oldest], [oldest, instance]]
 
 
 def test_ec2_is_asked_once_in_a_reconcile_about_an_instance_whose_end_is_recorded(rig):

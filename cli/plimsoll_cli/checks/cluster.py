@@ -8,11 +8,12 @@ from typing import Final
 
 from plimsoll.domain.clusters import ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
+from plimsoll.services.resync import LULL, REFRESH
 from plimsoll_cli.checks.facts import Facts, Right, read_or_raise
 from plimsoll_cli.checks.findings import APPLY, Finding, fail, info, ok, skipped
 
-STALE: Final = timedelta(minutes=5)
-"""The resync writes the index every minute."""
+STALE: Final = REFRESH + LULL
+"""How old an entry of the index gets at most: what says the same is written again after `REFRESH`."""
 NEW: Final = timedelta(minutes=2)
 """How long a node may be missing from the index, because no resync has seen it yet."""
 
@@ -90,7 +91,7 @@ def index(facts: Facts) -> Iterator[Finding]:
         return
     known = [entries[i] for i in wanted if i in entries]
     fresh = [e for e in known if e.cluster == facts.cluster.name and facts.now - e.seen <= STALE]
-    says = f"{len(fresh)} of {len(wanted)} nodes were seen by the resync within 5 minutes"
+    says = f"{len(fresh)} of {len(wanted)} nodes are as a resync of the last {STALE.seconds // 60} minutes saw them"
     if len(fresh) == len(wanted):
         yield ok("node index", f"{says}: the functions reach the cluster")
         return
@@ -100,8 +101,8 @@ def index(facts: Facts) -> Iterator[Finding]:
     yield fail(
         "node index",
         says,
-        'in the log group of resync: filter message = "cluster not resynced" | fields because; see '
-        "SweepErrors in docs/operations.md",
+        'in the log group of sweep: filter message = "cluster not resynced" | fields because; see '
+        "ResyncErrors in docs/operations.md",
     )
 
 

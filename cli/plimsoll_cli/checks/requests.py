@@ -93,7 +93,6 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
         secret = place.arn("secretsmanager", "secret:plimsoll/lab-AbCdEf")
         yield from _requests(role, ("secretsmanager:GetSecretValue",), secret)
         yield from _requests(role, ("dynamodb:GetItem",), place.table("ClustersTable"))
-    for role in ("NoticesRole", "DrainsRole", "SweepRole"):
         yield from _requests(role, _READS, "*")
         node_group = place.arn("eks", "nodegroup/harbor/spot/0a1b")
         yield from _requests(role, ("eks:DescribeNodegroup",), node_group)
@@ -107,10 +106,10 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     for role in ("SweepRole", "PlacementRole"):
         yield from _requests(role, ("sqs:SendMessage",), place.queue("WakeUpsQueue"))
         yield from _requests(role, ("dynamodb:Scan",), place.table("ClustersTable"))
-    yield from _requests("SweepRole", ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
+        yield from _requests(role, ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
     newest = f"{place.table('ReportsTable')}/index/newest"
     silent = ("ec2:DescribeSpotInstanceRequests", "ec2:DescribeInstanceStatus")
-    for role in ("DrainsRole", "SweepRole"):
+    for role in ("DrainsRole", "SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Query",), newest)
         yield from _requests(role, silent, "*")
     for actions, resource, tag in _group_writes(place):

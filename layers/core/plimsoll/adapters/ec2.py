@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +35,17 @@ type Json = Mapping[str, Any]
 _UNKNOWN: Final = {"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"}
 _ID: Final = re.compile(r"i-[0-9a-zA-Z]+")
 _WHEN: Final = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
-_ENDING: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+_ENDING: Final = ("stopping", "stopped", "shutting-down", "terminated")
+_ENDS: Final = [{"Name": "instance-state-name", "Values": _ENDING}]
+_CODES: Final = (
+    "instance-reboot",
+    "instance-retirement",
+    "instance-stop",
+    "system-maintenance",
+    "system-reboot",
+)
+_HAS_EVENTS: Final = [{"Name": "event.code", "Values": _CODES}]
+"""https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html"""
 _RECLAIMED: Final = re.compile(
     r"marked-for-(?:termination|stop)"
     r"|instance-(?:terminated|stopped)-(?:by-price|no-capacity|capacity-oversubscribed)"
@@ -56,33 +67,44 @@ class Ec2Instances:
 
         A terminated instance is known for about an hour.
         """
-        return {i["InstanceId"]: _instance(i) for _, i in self._described(ids)}
+        return {i: _instance(found) for i, (_, found) in self._described(ids)}
 
     def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
         """Return notices for those instances that are about to go, as events would have told.
 
         An instance that EC2 does not know is no notice: it may be too new as well as long gone.
+        In calm times the answers are short, since EC2 itself leaves out what is not ending.
         """
-        known = {i["InstanceId"]: (owner, i) for owner, i in self._described(ids)}
-        spot = [i for i, (_, found) in known.items() if _is_spot(found)]
-        about = {i: self._about(owner, found) for i, (owner, found) in known.items()}
-        notices: list[InstanceNotice] = []
-        for request in self._spot_requests(spot):
-            notices += _spot(request, about[request["InstanceId"]])
-        for instance, (_, found) in known.items():
-            notices += _state(found, about[instance], self._clock.now())
-        for status in self._statuses(list(known)):
-            _, found = known[status["InstanceId"]]
-            notices += _events(status, about[status["InstanceId"]], self._today(found))
+        known = dict(self._described(ids, Filters=_ENDS))
+        requests = [r for r in self._spot_requests(ids) if _is_reclaimed(r)]
+        statuses = [s for s in self._statuses(ids) if s.get("Events")]
+        found = {each["InstanceId"] for each in (*requests, *statuses)}
+        known |= dict(self._described(sorted(found - known.keys())))
+        about = {i: self._about(owner, instance) for i, (owner, instance) in known.items()}
+        notices: list[InstanceNotice] = [
+            _spot(request, about[instance])
+            for request in requests
+            if (instance := request["InstanceId"]) in known
+        ]
+        for instance, (_, described) in known.items():
+            notices += _state(described, about[instance], self._clock.now())
+        for status in statuses:
+            if (instance := status["InstanceId"]) in known:
+                _, described = known[instance]
+                notices += _events(status, about[instance], self._today(described))
         return notices
 
-    def _described(self, ids: Sequence[str]) -> Iterator[tuple[str, Json]]:
-        """Yield (owner, instance)."""
+    def _described(
+        self, ids: Sequence[str], **wanted: Any
+    ) -> Iterator[tuple[str, tuple[str, Json]]]:
+        """Yield the id of each instance, with its owner and what EC2 says of it."""
+        ask = partial(self._aws.ec2.describe_instances, **wanted)
         for batch in batched(dict.fromkeys(ids), BATCH, strict=False):
-            answer = self._known("describe instances", batch, self._aws.ec2.describe_instances)
-            for reservation in answer.get("Reservations", ()):
+            for reservation in self._known("describe instances", batch, ask).get(
+                "Reservations", ()
+            ):
                 for instance in reservation["Instances"]:
-                    yield reservation.get("OwnerId", ""), instance
+                    yield instance["InstanceId"], (reservation.get("OwnerId", ""), instance)
 
     def _spot_requests(self, ids: Sequence[str]) -> Iterator[Json]:
         for batch in batched(ids, BATCH, strict=False):
@@ -94,9 +116,8 @@ class Ec2Instances:
             yield from (r for r in found if r.get("InstanceId") in batch)
 
     def _statuses(self, ids: Sequence[str]) -> Iterator[Json]:
-        def ask(**wanted: Any) -> Json:
-            return self._aws.ec2.describe_instance_status(IncludeAllInstances=True, **wanted)
-
+        status: Callable[..., Json] = self._aws.ec2.describe_instance_status
+        ask = partial(status, IncludeAllInstances=True, Filters=_HAS_EVENTS)
         for batch in batched(ids, BATCH, strict=False):
             yield from self._known("describe instance status", batch, ask).get(
                 "InstanceStatuses", ()
@@ -155,17 +176,19 @@ def _is_spot(found: Json) -> bool:
     return found.get("InstanceLifecycle") == "spot" or bool(found.get("SpotInstanceRequestId"))
 
 
-def _spot(request: Json, about: Mapping[str, Any]) -> Iterator[SpotInterruption]:
+def _is_reclaimed(request: Json) -> bool:
     status = request.get("Status", {})
-    code, updated = status.get("Code", ""), _utc(status.get("UpdateTime"))
-    if updated is None or not _RECLAIMED.fullmatch(code):
-        return
+    return "UpdateTime" in status and bool(_RECLAIMED.fullmatch(status.get("Code", "")))
+
+
+def _spot(request: Json, about: Mapping[str, Any]) -> SpotInterruption:
+    updated = request["Status"]["UpdateTime"].astimezone(UTC)
     action = "terminate"
-    if "stop" in code:
+    if "stop" in request["Status"]["Code"]:
         hibernates = request.get("InstanceInterruptionBehavior") == "hibernate"
         action = "hibernate" if hibernates else "stop"
     identity = f"{request['SpotInstanceRequestId']}/{updated:%Y%m%dT%H%M%S}"
-    yield SpotInterruption(**about, time=updated, id=identity, action=action)
+    return SpotInterruption(**about, time=updated, id=identity, action=action)
 
 
 def _state(found: Json, about: Mapping[str, Any], now: datetime) -> Iterator[StateChange]:

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.clusters import Cluster, Mode
-from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.errors import Temporary
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import SLOW_WAKE_UPS
+from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.executor import Executor
 from plimsoll.services.ports import (
     Clock,
+    ClusterApi,
     Clusters,
     NodeGroups,
-    Registry,
     Telemetry,
     WakeUps,
     Workers,
 )
+from plimsoll.services.resync import ResyncService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementService:
     """Plans the placement of all registered clusters, and carries the plans out."""
 
-    registry: Registry
+    each: EachCluster
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
+    resync: ResyncService
     wake_ups: WakeUps
     clock: Clock
     workers: Workers
-    cluster_workers: Workers
     telemetry: Telemetry
     kill_switch: bool = False
 
@@ -45,32 +47,26 @@ class PlacementService:
         Raises:
             Temporary: a cluster could not be placed; the others were.
         """
-        clusters = self.registry.list()
-        answers = self.cluster_workers.run([partial(self.place, cluster) for cluster in clusters])
-        total, failed = 0, []
-        for cluster, answer in zip(clusters, answers, strict=True):
-            match answer:
-                case PlacementPlan():
-                    total += len(answer.steps)
-                case PlimsollError():
-                    failed.append(cluster.name)
-                    self.telemetry.warn(
-                        "cluster not placed", cluster=cluster.name, because=str(answer)
-                    )
-                case Exception():
-                    raise answer
+        total, failed = self.each.run(self._run, "cluster not placed")
         if failed:
             raise Temporary(f"not placed: {', '.join(failed)}")
         return total
 
-    def place(self, cluster: Cluster) -> PlacementPlan:
+    def _run(self, cluster: Cluster, label: str) -> int:
+        """Place a cluster, and do with the same observation what the resync needs the pods for."""
+        api = self.clusters.open(cluster)
+        seen = api.observe()
+        plan = self.place(cluster, api, seen)
+        self.resync.complete(cluster, label, api, seen)
+        return len(plan.steps)
+
+    def place(self, cluster: Cluster, api: ClusterApi, seen: Observation) -> PlacementPlan:
         """Plan one cluster, and carry the plan out where writes are allowed.
 
         It holds no Lease: its writes are patches under a resourceVersion, safe beside others. The
         pods that it releases are evicted by the drain, which a wake-up starts.
         """
-        api = self.clusters.open(cluster)
-        plan = plan_placement(api.observe(), self.clock.now(), namespaces=api.namespace_floors())
+        plan = plan_placement(seen, self.clock.now(), namespaces=api.namespace_floors())
         for problem in plan.problems:
             self.telemetry.warn("floor not understood", cluster=cluster.name, because=problem)
         if self.kill_switch or cluster.mode is not Mode.ACT:

@@ -3,6 +3,9 @@
 Wakes clusters in which something can be done, finds interrupted instances of which no event told,
 keeps the node index, and closes the reports of nodes that are no more. Neither a cluster that cannot
 be reached nor a step that fails, as without DynamoDB or EC2, stops the rest.
+
+In calm times it lists the Nodes only. What needs the pods is done with each observation of the
+placement run, and by the resync itself where that run stopped.
 """
 
 from __future__ import annotations
@@ -19,18 +22,20 @@ from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.interruptions import actionable
+from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.names import INSTANCE_TYPE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
+from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
     Announcer,
@@ -40,18 +45,15 @@ from plimsoll.services.ports import (
     Instances,
     NodeGroups,
     NodeIndex,
-    Registry,
     Reports,
     Telemetry,
     WakeUps,
-    Workers,
 )
 
 REFRESH: Final = timedelta(minutes=10)
 """How often an entry of the index that says the same is written again: it expires after days."""
-LABELLED: Final = 50
-"""How many clusters, the first by name, have metrics of their own: each costs as much as one."""
-OTHERS: Final = "others"
+LULL: Final = timedelta(minutes=6)
+"""How old the last full resync of a calm cluster may be: placement runs every five minutes."""
 UNSEEN: Final = timedelta(minutes=2)
 """How long a node must be missing before its report is closed: an observation may be older than a node."""
 
@@ -60,7 +62,7 @@ UNSEEN: Final = timedelta(minutes=2)
 class ResyncService:
     """Resyncs all registered clusters."""
 
-    registry: Registry
+    each: EachCluster
     index: NodeIndex
     instances: Instances
     clusters: Clusters
@@ -70,7 +72,6 @@ class ResyncService:
     notices: NoticeService
     wake_ups: WakeUps
     clock: Clock
-    workers: Workers
     telemetry: Telemetry
     kill_switch: bool = False
 
@@ -79,42 +80,56 @@ class ResyncService:
 
         A cluster that cannot be resynced is counted, by itself: it hides no other.
         """
-        clusters = self.registry.list()
-        labels = [c.name if n < LABELLED else OTHERS for n, c in enumerate(clusters)]
-        answers = self.workers.run(
-            [
-                partial(self._resync, cluster, label)
-                for cluster, label in zip(clusters, labels, strict=True)
-            ]
-        )
-        total = failed = 0
-        for cluster, label, answer in zip(clusters, labels, answers, strict=True):
-            match answer:
-                case int():
-                    total += answer
-                    if answer:
-                        self.telemetry.count(Metric.OPEN_INTERRUPTIONS, answer, cluster=label)
-                case PlimsollError():
-                    failed += 1
-                    self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, cluster=label)
-                    self.telemetry.warn(
-                        "cluster not resynced", cluster=cluster.name, because=str(answer)
-                    )
-                case Exception():
-                    raise answer
+        total, failed = self.each.run(self._resync, "cluster not resynced")
         self.telemetry.count(Metric.OPEN_INTERRUPTIONS, total)
-        self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, failed)
+        self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, len(failed))
         return total
 
     def _resync(self, cluster: Cluster, label: str) -> int:
-        """Wake a cluster, then make up for what was lost. A step that fails stops none of the others.
+        api = self.clusters.open(cluster)
+        if self._calm(cluster, api.nodes()):
+            return 0
+        found = self.complete(cluster, label, api, api.observe())
+        if found:
+            self.telemetry.count(Metric.OPEN_INTERRUPTIONS, found, cluster=label)
+        return found
+
+    def _calm(self, cluster: Cluster, nodes: Sequence[Node]) -> bool:
+        """Whether no interruption is open, EC2 tells of none, and a full resync was a short time ago.
+
+        The oldest node's entry in the index says when that was; a young node may not have one yet.
+        What cannot be asked now leaves it open: the full resync isolates each of its steps.
+        """
+        now = self.clock.now()
+        ours = {node.instance: node for node in nodes if node.instance is not None}
+        if not ours or any(node.interruption for node in nodes):
+            return False
+        young = {i for i, node in ours.items() if now - node.created < LULL}
+        asked = sorted(young | {_oldest(ours)})
+        try:
+            told = [n for n in self.instances.interrupted(list(ours)) if _begins(n, cluster)]
+            known = self.index.find(asked)
+        except PlimsollError:
+            return False
+        mine = {i: entry for i, entry in known.items() if entry.cluster == cluster.name}
+        return not told and all(i in mine and now - mine[i].seen < LULL for i in asked)
+
+    def complete(self, cluster: Cluster, label: str, api: ClusterApi, observed: Observation) -> int:
+        """Wake a cluster, then make up for what was lost; return how many interruptions are open.
+
+        A step that fails stops none of the others.
+
+        Args:
+            cluster: it, as the registry knows it.
+            label: its name in metrics.
+            api: its API.
+            observed: everything in it, read just now.
 
         Raises:
             Temporary: steps failed; all others were taken.
         """
         now = self.clock.now()
-        api = self.clusters.open(cluster)
-        seen = replace(api.observe(), policy=cluster.policy)
+        seen = replace(observed, policy=cluster.policy)
         if seen.left_out:
             self.telemetry.count(Metric.OBJECTS_LEFT_OUT, len(seen.left_out))
         failed: list[str] = []
@@ -131,8 +146,8 @@ class ResyncService:
                 seen, reports=tried(partial(self.reports.list, cluster.name, MOVES), None)
             )
         woken = tried(partial(self._wake, cluster, seen, now), otherwise=False)
-        ids = [n.instance for n in seen.nodes if n.instance is not None]
-        known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(ids), {})
+        ours = {n.instance: n for n in seen.nodes if n.instance is not None}
+        known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(list(ours)), {})
         said: Mapping[str, Instance] | None = tried(
             lambda: self._said(cluster, seen, known, now), None
         )
@@ -140,7 +155,9 @@ class ResyncService:
             tried(partial(self._wake, cluster, seen.among(instances=said), now), otherwise=False)
         entries = self._entries(cluster, seen, known, said, now) if said is not None else []
         tried(partial(self._find_silent, cluster, api, seen, entries), None)
-        tried(partial(self.index.put, [e for e in entries if not _fresh(known, e)]), None)
+        oldest = _oldest(ours) if ours else None
+        news = [e for e in entries if e.instance == oldest or not _fresh(known, e)]
+        tried(partial(self.index.put, news), None)
         tried(partial(self._close_reports, cluster, label, seen, now), None)
         if failed:
             raise Temporary("; ".join(failed))
@@ -283,6 +300,18 @@ class ResyncService:
 
     def _open_reports(self, cluster: Cluster) -> Sequence[Report]:
         return [r for r in self.reports.list(cluster.name) if r.closed is None]
+
+
+def _oldest(nodes: Mapping[str, Node]) -> str:
+    """Return the instance of the oldest node: its entry in the index is written by each full resync."""
+    return min(nodes, key=lambda i: (nodes[i].created, i))
+
+
+def _begins(notice: InstanceNotice, cluster: Cluster) -> bool:
+    """Whether a notice would interrupt a node that has no record."""
+    effect = actionable(notice).effect
+    ignored = cluster.policy.of_kind(notice.kind) is Response.IGNORE
+    return effect is Effect.GONE or (effect is Effect.DRAIN and not ignored)
 
 
 def _learned(entry: IndexEntry | None, cluster: str, now: datetime) -> bool:

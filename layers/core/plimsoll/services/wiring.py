@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from plimsoll.domain.clusters import Cluster
 from plimsoll.services.drains import DrainService
 from plimsoll.services.dry_run import DryRun
+from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.notices import NoticeService, Senders
@@ -93,6 +94,23 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
         kill_switch=kill_switch,
         senders=senders,
     )
+    each = EachCluster(
+        registry=ports.registry, workers=ports.cluster_workers, telemetry=ports.telemetry
+    )
+    resync = ResyncService(
+        each=each,
+        index=ports.index,
+        instances=ports.instances,
+        clusters=ports.clusters,
+        groups=ports.groups,
+        reports=ports.reports,
+        announcer=ports.announcer,
+        notices=notices,
+        wake_ups=ports.wake_ups,
+        clock=ports.clock,
+        telemetry=ports.telemetry,
+        kill_switch=kill_switch,
+    )
     return Services(
         notices=notices,
         drains=DrainService(
@@ -108,29 +126,15 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
             kill_switch=kill_switch,
         ),
         placement=PlacementService(
-            registry=ports.registry,
+            each=each,
             clusters=ports.clusters,
             groups=ports.groups,
+            resync=resync,
             wake_ups=ports.wake_ups,
             clock=ports.clock,
             workers=ports.workers,
-            cluster_workers=ports.cluster_workers,
             telemetry=ports.telemetry,
             kill_switch=kill_switch,
         ),
-        resync=ResyncService(
-            registry=ports.registry,
-            index=ports.index,
-            instances=ports.instances,
-            clusters=ports.clusters,
-            groups=ports.groups,
-            reports=ports.reports,
-            announcer=ports.announcer,
-            notices=notices,
-            wake_ups=ports.wake_ups,
-            clock=ports.clock,
-            workers=ports.cluster_workers,
-            telemetry=ports.telemetry,
-            kill_switch=kill_switch,
-        ),
+        resync=resync,
     )
