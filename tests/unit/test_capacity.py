@@ -180,7 +180,7 @@ class TestWhichGroups:
         zone = grow(empty(), pod, group, avoid={("base", ZONE_A): later})
         assert asked(zone) == {("base", ZONE_B): 1}
         whole = grow(empty(), pod, group, avoid={("base", None): later})
-        assert "base: refused or interrupted lately" in whole.unplaceable[pod[0].uid]
+        assert "base: refused lately" in whole.unplaceable[pod[0].uid]
         assert grow(empty(), pod, group, avoid={("base", None): NOON}).growths
 
     def test_a_group_that_cannot_be_steered_is_avoided_only_as_a_whole(self):
@@ -189,18 +189,28 @@ class TestWhichGroups:
         assert grow(empty(), [a_pod()], group, avoid=one).growths
         assert not grow(empty(), [a_pod()], group, avoid={**one, ("base", ZONE_B): later}).growths
 
-    @pytest.mark.parametrize(("launchable", "zones"), [(True, {ZONE_B}), (False, set())])
-    def test_a_spot_group_that_is_going_is_not_asked_in_the_zone_where_it_is(
-        self, launchable, zones
+    @pytest.mark.parametrize(
+        ("launchable", "zones", "expected"),
+        [
+            (True, (ZONE_A, ZONE_B), {("spot", ZONE_B): 2}),
+            (True, (ZONE_A,), {("other", ZONE_A): 1, ("spot", ZONE_A): 1}),
+            (False, (ZONE_A, ZONE_B), {("other", ZONE_A): 1, ("spot", None): 1}),
+        ],
+    )
+    def test_a_capacity_pool_that_is_reclaimed_is_asked_only_as_the_last_resort(
+        self, launchable, zones, expected
     ):
         notice = NoticeRecord(kind="rebalance-recommendation", time=NOON, id="1")
         interruption = Interruption(instance="i-0a", launched=None, node="s", notices=(notice,))
         interrupted = replace(
             a_node("s", instance="i-0a", unschedulable=True), interruption=interruption
         )
-        spot = a_group("spot", capacity="spot", instances=["i-0a"], launchable=launchable)
-        plan = grow(ClusterSnapshot([interrupted], []), pods_of("web", 3, cpu="8"), spot)
-        assert {g.zone for g in plan.growths} == zones
+        spot = a_group(
+            "spot", capacity="spot", zones=zones, instances=["i-0a"], launchable=launchable
+        )
+        other = a_group("other", capacity="spot", zones=[ZONE_A], max_size=int(len(expected) > 1))
+        pods = pods_of("web", 2, cpu="8")
+        assert asked(grow(ClusterSnapshot([interrupted], []), pods, spot, other)) == expected
 
 
 class TestZones:

@@ -135,6 +135,23 @@ def test_capacity_is_asked_for_in_the_first_plan_and_never_for_the_groups_that_a
     assert plan.actions[0] == grown[0]
 
 
+@pytest.mark.parametrize(("kind", "asked"), [("spot-interruption", 1), ("lifecycle-terminate", 0)])
+def test_where_nothing_else_is_left_a_group_that_is_going_is_asked_but_none_that_shrinks(
+    kind, asked
+):
+    record = NoticeRecord(kind=kind, time=NOON, id="1", ends=noon(120))
+    node = a_node("spot", unschedulable=True)
+    interruption = Interruption(
+        instance=node.instance or "", launched=NOON, node="spot", notices=(record,), cordoned=NOON
+    )
+    group = a_group("spot", capacity="spot", desired=1, instances=[node.instance or ""])
+    pods = pods_of("web", 1, node="spot", cpu="4")
+    seen = looked([replace(node, interruption=interruption)], pods, [a_deployment(replicas=1)],
+                  groups=[group])  # fmt: skip
+
+    assert sum(g.add for g in actions(plan_drain(seen, noon(1)), Grow)) == asked
+
+
 def test_the_same_look_asks_for_the_same_capacity_under_the_same_token():
     pods = pods_of("web", 3, node="spot", cpu="4")
     seen = looked(

@@ -50,11 +50,13 @@ class BinPacking:
         groups: Sequence[NodeGroup],
         upcoming: Mapping[Source, int],
         avoided: frozenset[Source],
+        doubtful: frozenset[Source],
     ) -> None:
         self._snapshot = snapshot
         self._groups = groups
         self._upcoming = Counter(upcoming)
         self._avoided = avoided
+        self._doubtful = doubtful
         self._headroom = {group.name: group.headroom for group in groups}
         self._in_zone = _zones_in_use(snapshot, groups)
         self._daemons = Daemons(snapshot)
@@ -132,8 +134,8 @@ class BinPacking:
                 continue
             taken, left = _filled(group.template.allocatable, rest)
             for zone in group.zones:
-                if self._is_avoided(group, zone):
-                    reasons.setdefault(group.name, "refused or interrupted lately")
+                if _covers(self._avoided, group, zone):
+                    reasons.setdefault(group.name, "refused lately")
                     continue
                 node = future_node(group, group.template, zone, "")
                 why = why_never(pod.scheduling, node) or _too_small(pod, node)
@@ -152,6 +154,7 @@ class BinPacking:
                     zones=zones,
                     fresh=fresh,
                     rank=(
+                        _covers(self._doubtful, group, zone),
                         fresh > 0,
                         group.capacity != "on-demand",
                         len(zones),
@@ -220,14 +223,6 @@ class BinPacking:
     def _ready_to_open(self, group: NodeGroup, zone: str) -> int:
         return self._upcoming[group.name, zone] + self._upcoming[group.name, None]
 
-    def _is_avoided(self, group: NodeGroup, zone: str) -> bool:
-        """Whether a group is not to be counted on; one that cannot be steered only as a whole."""
-        if (group.name, None) in self._avoided:
-            return True
-        if group.launchable:
-            return (group.name, zone) in self._avoided
-        return all((group.name, z) in self._avoided for z in group.zones)
-
     def _close(self, name: str, pods: Mapping[str, Pod]) -> None:
         node = self._snapshot.nodes[name]
         held = self._snapshot.on(name)
@@ -260,6 +255,12 @@ class BinPacking:
     def _refusal(self, pod: Pod, reasons: Mapping[str, str]) -> str:
         counted = "; ".join(f"{group}: {why}" for group, why in sorted(reasons.items()))
         return f"{self._why_unschedulable(pod)}; {counted or 'there is no group that could grow'}"
+
+
+def _covers(sources: frozenset[Source], group: NodeGroup, zone: str) -> bool:
+    """Whether a group is among these sources; one that cannot be steered only as a whole."""
+    zones = (zone,) if group.launchable else group.zones
+    return (group.name, None) in sources or all((group.name, z) in sources for z in zones)
 
 
 def _zones_in_use(

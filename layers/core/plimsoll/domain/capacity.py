@@ -1,8 +1,8 @@
 """How much headroom the unschedulable pods need, and the smallest growth of node groups that makes it.
 
 Pods are placed by priority, the constrained and the big first, on the nodes that stay, then to those
-that were asked for, then to new ones: of on-demand groups, and of spot groups where no on-demand
-group will do. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
+that were asked for, then to new ones: of on-demand groups, of spot groups where no on-demand
+group will do, and as last resort out of capacity pools that are reclaimed just now. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
 The exact minimum is a bin packing problem; this is first-fit decreasing with a second look, and
 what it asks for is enough by construction, because every pod was placed by the scheduler's rules.
 """
@@ -82,11 +82,11 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     for pod in unschedulable:
         start.remove(pod)
     avoided = frozenset(source for source, until in avoid.items() if until > now)
-    avoided |= _interrupted_groups(snapshot, groups)
+    doubtful = _interrupted_groups(snapshot, groups)
     order = _in_order(unschedulable, start, groups)
 
     def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> BinPacking:
-        packing = BinPacking(start.copy(), groups, upcoming, avoided)
+        packing = BinPacking(start.copy(), groups, upcoming, avoided, doubtful)
         packing.pack(order)
         return packing
 

@@ -41,15 +41,14 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
 ) -> ScaleUp:
     """Return what to ask for so that every replacement has a node.
 
-    Groups with an interrupted node under a deadline are left out: what is reclaimed together
-    would be reclaimed again. What an owner ended himself is not replaced: he wants less, or his
-    group replaces it.
+    What an owner ended himself is not replaced: he wants less, or his group replaces it. So is a
+    group left out that ends instances by itself, as its lifecycle actions say.
     """
     ended = {n.name for n in interrupted.nodes if ended_by_owner(seen, n)}
     if ended >= interrupted.names:
         return ScaleUp()
     unschedulable = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions, ended)]
-    groups = [g for g in seen.groups if not _interrupted(g, interrupted)]
+    groups = [g for g in seen.groups if not _shrinks(g, interrupted)]
     plan = plan_growth(
         snapshot, unschedulable, groups, upcoming=_upcoming(seen, groups), avoid=avoid, now=now
     )
@@ -117,10 +116,13 @@ def _replacements(
             yield pod if leaves_first else replacement_of(pod)
 
 
-def _interrupted(group: NodeGroup, interrupted: InterruptedNodes) -> bool:
+def _shrinks(group: NodeGroup, interrupted: InterruptedNodes) -> bool:
     return any(
-        node.instance in group.instances and interruption.deadline is not None
-        for node, interruption in ((n, interrupted.interruption[n.name]) for n in interrupted.nodes)
+        node.instance in group.instances
+        and any(
+            n.kind == "lifecycle-terminate" for n in interrupted.interruption[node.name].standing
+        )
+        for node in interrupted.nodes
     )
 
 
@@ -129,13 +131,14 @@ def _upcoming(
 ) -> Mapping[tuple[str, str | None], int]:
     """Count the nodes that were asked for and are not Ready yet.
 
-    An instance that has its end and is still Ready counts as gone: its group replaces it itself.
+    What a group launches for an instance when that is gone comes too late for the pods on it. One
+    whose interruption is finished with counts as gone.
     """
-    ready = {n.instance for n in seen.nodes if n.ready and n.instance and not _ends(n)}
+    ready = {n.instance for n in seen.nodes if n.ready and n.instance and not _finished(n)}
     here = Counter({g.name: len(g.instances & ready) for g in groups})
     return {(g.name, None): g.desired - here[g.name] for g in groups if g.desired > here[g.name]}
 
 
-def _ends(node: Node) -> bool:
-    interruption = node.interruption
-    return bool(interruption and interruption.deadline and not interruption.withdrawn)
+def _finished(node: Node) -> bool:
+    found = node.interruption
+    return bool(found and found.phase == "closed" and found.deadline)
