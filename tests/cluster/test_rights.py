@@ -25,6 +25,7 @@ from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import a_lease, install, message_of, until
+from tests.contract.rights import documents
 from tests.support.cli_environment import an_environment, run
 from tests.support.hollows import STRATEGIC, a_deployment, a_stateful_set
 
@@ -338,6 +339,8 @@ def test_no_pod_of_an_excluded_namespace_is_changed(shop: Ground, ours: Transpor
         until(lambda: patch(ours, pod_of(shop), release_of(shop), dryRun="All").status == 403)
         answer = patch(ours, pod_of(shop), release_of(shop), dryRun="All")
         assert "the namespace bears plimsoll.dev/ignore" in message_of(answer)
+        answer = create_event(ours, shop.name, an_event(shop))
+        assert "a namespace that its owner excludes" in message_of(answer)
     finally:
         assert patch(shop.api, namespace, marks("labels", **{IGNORE: None})).status == 200
     until(lambda: patch(ours, pod_of(shop), release_of(shop), dryRun="All").status == 200)
@@ -382,6 +385,58 @@ def test_a_pod_is_told_to_go_only_by_its_uid(shop: Ground, ours: Transport):
     assert ours.call("DELETE", path, body=options).status == 200
     eviction["deleteOptions"] = options
     assert ours.call("POST", f"{path}/eviction", body=eviction).status == 201
+
+
+# Events
+
+
+def an_event(ground: Ground, **changes: Any) -> Json:
+    name = ground.pods("web")[0]["metadata"]["name"]
+    return {
+        "metadata": {"name": f"plimsoll.{'0' * 32}"},
+        "involvedObject": {"kind": "Pod", "namespace": ground.name, "name": name},
+        "source": {"component": "plimsoll"},
+        "type": "Normal",
+        "reason": "Evicted",
+        "message": "a test",
+    } | changes
+
+
+def create_event(api: Transport, namespace: str, body: Json) -> Response:
+    path = f"/api/v1/namespaces/{namespace}/events"
+    return api.call("POST", path, query={"dryRun": "All"}, body=body)
+
+
+def test_events_about_pods_and_nodes_pass(shop: Ground, ours: Transport):
+    assert create_event(ours, shop.name, an_event(shop)).status == 201
+    node = {"kind": "Node", "name": f"{shop.name}-a"}
+    assert create_event(ours, "default", an_event(shop, involvedObject=node)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"metadata": {"name": "web.1"}}, "another name"),
+        ({"source": {"component": "kubelet"}}, "another source"),
+        ({"reportingComponent": "kubelet"}, "another source"),
+        ({"source": {}}, "another source"),
+        ({"message": "x" * 1001}, "a message of more than 1000 characters"),
+    ],
+    ids=["name", "source", "reporting component", "no source", "length"],
+)
+def test_an_event_in_the_name_of_others_or_too_long_is_refused(
+    shop: Ground, ours: Transport, changes: Json, named: str
+):
+    answer = create_event(ours, shop.name, an_event(shop, **changes))
+    assert answer.status == 403, answer.body
+    assert "'plimsoll-events'" in message_of(answer)
+    assert named in message_of(answer)
+
+
+def test_no_event_about_what_we_do_not_work_on_passes(shop: Ground, ours: Transport):
+    secret = {"kind": "Secret", "namespace": shop.name, "name": "x"}
+    answer = create_event(ours, shop.name, an_event(shop, involvedObject=secret))
+    assert "the kind Secret" in message_of(answer)
 
 
 # What RBAC alone refuses
@@ -504,7 +559,8 @@ def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(guarded: Contro
         found = api.call("GET", f"{ADMISSION}/validatingadmissionpolicies").body["items"]
         return [p for p in found if "typeChecking" in p.get("status", {})]
 
-    until(lambda: len(checked()) == 4)
+    there = [d for d in documents("fields/*.yaml") if d["kind"] == "ValidatingAdmissionPolicy"]
+    until(lambda: len(checked()) == len(there))
     assert {p["metadata"]["name"]: p["status"]["typeChecking"] for p in checked()} == {
         p["metadata"]["name"]: {} for p in checked()
     }

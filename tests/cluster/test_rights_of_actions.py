@@ -113,6 +113,10 @@ class Situation:
         assert outcome is not None
         assert outcome.error is None
         assert outcome.done
+        told = set(executor.noted)
+        executor.create_events()
+        events = self.ground.get("/api/v1/events")["items"]
+        assert told <= {event["metadata"]["name"] for event in events}
 
     def stored_pod(self, name: str) -> Json | None:
         return self.ground.pod(name)

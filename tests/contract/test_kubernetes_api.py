@@ -12,6 +12,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.domain import names
+from plimsoll.domain.cluster_events import ClusterEvent, about_node
 from plimsoll.domain.errors import (
     Blocked,
     Conflict,
@@ -534,6 +535,30 @@ def test_of_two_who_reach_for_the_lease_one_gets_it(shop: ContractRig, *, exists
     shop.wire.inner = Race()
     assert not shop.api.acquire("slower", 20)
     assert lease(shop)["holderIdentity"] == "quicker"
+
+
+def test_an_event_is_created_once_beside_what_it_is_about(shop: ContractRig) -> None:
+    pod = pods(shop)[0]
+    of_pod = ClusterEvent(
+        about=Ref("Pod", pod.namespace, pod.name), uid=pod.uid, reason="Evicted", message="a test"
+    )
+    of_node = about_node("a", "i-1@noon", "Cordoned", "a test", warning=True)
+    for event in (of_pod, of_node):
+        shop.api.create_event(event)
+        with pytest.raises(Conflict):
+            shop.api.create_event(event)
+    (told,) = stored(shop, "/api/v1/namespaces/shop/events")["items"]
+    assert (told["type"], told["reason"], told["message"]) == ("Normal", "Evicted", "a test")
+    assert told["involvedObject"] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": "shop",
+        "name": pod.name,
+        "uid": pod.uid,
+    }
+    (told,) = stored(shop, "/api/v1/namespaces/default/events")["items"]
+    assert told["type"] == "Warning"
+    assert told["involvedObject"]["uid"] == told["involvedObject"]["name"] == "a"
 
 
 def test_a_cluster_without_our_namespace_says_how_to_make_it(rig: ContractRig) -> None:

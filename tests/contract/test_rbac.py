@@ -16,6 +16,7 @@ from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain import names
+from plimsoll.domain.cluster_events import LONGEST, about_node
 from plimsoll.domain.errors import Refused
 from plimsoll_cli.checks.probe import KubernetesProbe
 
@@ -69,6 +70,7 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     api.release(first, api.observe().current[WEB], "i-1@noon")
     api.evict(first)
     api.delete(second)
+    api.create_event(about_node("a", "i-1@noon", "Uncordoned", "a test"))
     api.uncordon(node(rig))
     KubernetesProbe(rig.wire, "shop", SerialWorkers()).queue()
     assert rig.rights.used == {(verb, group, resource) for verb, group, resource, *_ in TABLE}
@@ -154,6 +156,9 @@ def test_the_policies_name_what_the_code_writes() -> None:
     assert names.DELETION_COST in said["plimsoll-pods"]
     assert f"'{names.LEASE}'" in said["plimsoll-lease"].replace("''", "'")
     assert f"kubernetes.io/metadata.name: {names.NAMESPACE}" in said["plimsoll-lease"]
+    assert re.search(r"size\(\) <= (\d+)", said["plimsoll-events"])[1] == str(LONGEST)  # type: ignore[index]
+    (event_name,) = re.findall(r"matches\('(.+?)'\)", said["plimsoll-events"].replace("''", "'"))
+    assert re.fullmatch(event_name, about_node("a", "i-1@noon", "Cordoned", "a test").name)
     ours = re.compile(r"^([a-z0-9-]+[.])*plimsoll[.]dev/")
     for policy in ("nodes", "pods"):
         assert f"matches('{ours.pattern}')" in said[f"plimsoll-{policy}"].replace("''", "'")

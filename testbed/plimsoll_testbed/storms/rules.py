@@ -58,7 +58,7 @@ def judged(write: Request, situation: Situation) -> list[Wrong]:
         seen = situation.observe()
         pod = next((p for p in seen.pods if (p.namespace, p.name) == (namespace, write.name)), None)
         return [] if pod is None else list(_Removal(write, situation, seen, pod).wrong())
-    if plural not in {"pods", "nodes", "leases"}:
+    if plural not in {"pods", "nodes", "leases", "events"}:
         return [("workload-written", f"{write.method} {plural} {namespace}/{write.name}")]
     return []
 

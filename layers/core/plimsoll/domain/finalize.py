@@ -167,6 +167,11 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
         gone=interruption.gone,
         closed=interruption.closed,
         lowest_ready={str(c.ref): c.serving for c in here if c.workload is not None},
+        below_floor={
+            str(c.ref): c.floor - c.serving
+            for c in here
+            if c.workload is not None and c.serving < c.floor
+        },
         killed=tuple(str(p) for p in left_on(seen, node)) if gone else (),
         reasons=tuple(reasons),
     )

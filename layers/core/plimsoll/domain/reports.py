@@ -35,6 +35,8 @@ class Report:
     closed: datetime | None = None
     lowest_ready: Mapping[str, int] = field(default_factory=dict)
     """Workload -> the fewest ready replicas seen while this node was drained."""
+    below_floor: Mapping[str, int] = field(default_factory=dict)
+    """Workload -> by how many ready replicas it once missed its ready floor."""
     killed: tuple[str, ...] = ()
     """Pods that were still there when the instance was gone."""
     added: Mapping[str, int] = field(default_factory=dict)
@@ -46,6 +48,9 @@ class Report:
         lowest = dict(self.lowest_ready)
         for workload, ready in other.lowest_ready.items():
             lowest[workload] = min(ready, lowest.get(workload, ready))
+        below = dict(self.below_floor)
+        for workload, short in other.below_floor.items():
+            below[workload] = max(short, below.get(workload, short))
         return replace(
             self,
             noticed=min(self.noticed, other.noticed),
@@ -57,6 +62,7 @@ class Report:
             gone=_first(self.gone, other.gone),
             closed=_first(self.closed, other.closed),
             lowest_ready=dict(sorted(lowest.items())),
+            below_floor=dict(sorted(below.items())),
             added={**self.added, **other.added},
             killed=tuple(sorted({*self.killed, *other.killed})),
             reasons=tuple(dict.fromkeys((*self.reasons, *other.reasons)))[:MAX_REASONS],

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
@@ -58,6 +59,9 @@ class ClusterWriter(Protocol):
 
     def delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
         """Delete a pod past its budget, under its UID."""
+
+    def create_event(self, event: ClusterEvent) -> None:
+        """Create an Event of Kubernetes; `Conflict` where it was created before."""
 
 
 class CapacityWriter(Protocol):

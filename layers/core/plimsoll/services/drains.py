@@ -13,6 +13,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Evict, Grow, Release, TerminateInstance, UndoRelease
 from plimsoll.domain.added_nodes import added, asks_for_reports
+from plimsoll.domain.cluster_events import of_report
 from plimsoll.domain.clusters import Cluster, Instance, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
@@ -102,8 +103,11 @@ class DrainService:
         if not self._take(lease, until, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=cluster)
             return 0
-        with lease:
-            return self._work(known, api, groups, executor, lease, until)
+        try:
+            with lease:
+                return self._work(known, api, groups, executor, lease, until)
+        finally:
+            executor.create_events()
 
     def _take(self, lease: Lease, until: datetime, unanswered: Callable[[], None]) -> bool:
         """Take the Lease as soon as the cluster answers; `unanswered` is called once if it is late.
@@ -164,7 +168,8 @@ class DrainService:
                     return observations
                 self.clock.sleep(pause)
         finally:
-            self._save(list(memory.reports.values()))
+            for report in self._save(list(memory.reports.values())):
+                executor.note(of_report(report))
 
     def _pause(self, spent: float, plan: Plan, outcomes: Sequence[Outcome]) -> float:
         """Return the seconds until the next observation: less where a pod has to be told before it.
@@ -267,14 +272,21 @@ class DrainService:
                 case UndoRelease() | Evict() as action if refused:
                     memory.refused[action.target] = f"{action.target}: {outcome.error}"
 
-    def _save(self, reports: Sequence[Report]) -> None:
-        """Write reports. A drain does not wait for a database: what fails is only logged."""
+    def _save(self, reports: Sequence[Report]) -> Sequence[Report]:
+        """Write reports, and return what stands there then.
+
+        A drain does not wait for a database: what fails is only logged.
+        """
         answers = self.workers.run([lambda r=r: self.reports.merge(r) for r in reports])  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         for report, answer in zip(reports, answers, strict=True):
             if isinstance(answer, Exception):
                 self.telemetry.warn(
                     "report not written", interruption=report.interruption, because=str(answer)
                 )
+        return [
+            report if isinstance(answer, Exception) else answer
+            for report, answer in zip(reports, answers, strict=True)
+        ]
 
 
 def _is_near(deadline: datetime | None, now: datetime) -> bool:

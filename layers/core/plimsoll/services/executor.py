@@ -8,17 +8,20 @@ observation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from itertools import batched, groupby
 from typing import Final
 
+from plimsoll.domain.action_events import of_action
 from plimsoll.domain.actions import Action
+from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import NotFound, PlimsollError, Temporary
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.writers import Writers
+from plimsoll.services.cluster_events import MOST, create_events
 from plimsoll.services.ports import Telemetry, Workers
 
 TOGETHER: Final = 48
@@ -52,6 +55,18 @@ class Executor:
     writers: Writers
     workers: Workers
     telemetry: Telemetry
+    noted: dict[str, ClusterEvent] = field(default_factory=dict)
+    """Events to create, by name: so often repeated, so often the same."""
+
+    def note(self, event: ClusterEvent | None) -> None:
+        """Keep an Event for `create_events`, unless there are too many."""
+        if event is not None and len(self.noted) < MOST:
+            self.noted.setdefault(event.name, event)
+
+    def create_events(self) -> None:
+        """Create the Events of all that was done. For the end: nobody may wait for it."""
+        create_events(self.writers.cluster, [*self.noted.values()], self.workers, self.telemetry)
+        self.noted.clear()
 
     def carry_out(
         self,
@@ -119,6 +134,7 @@ class Executor:
                     error=type(answer).__name__,
                     because=str(answer),
                 )
+                self.note(of_action(step.action, error=answer))
                 return Outcome(action=step.action, done=False, error=answer)
             case Exception():
                 raise answer
@@ -131,9 +147,11 @@ class Executor:
                     because=refusal,
                 )
                 self._say("acted", step)
+                self.note(of_action(step.action, overruled=refusal))
                 return Outcome(action=step.action, done=True)
             case _:
                 self._say("acted", step)
+                self.note(of_action(step.action))
                 return Outcome(action=step.action, done=True)
 
     def _say(self, message: str, step: Step) -> None:

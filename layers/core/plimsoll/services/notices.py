@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from plimsoll.domain.canaries import echo_of
+from plimsoll.domain.cluster_events import ClusterEvent, of_cordon
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
 from plimsoll.domain.interruptions import Decision, actionable
@@ -20,6 +21,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.reports import Report
+from plimsoll.services.cluster_events import create_events
 from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.dry_run import DryRun
@@ -138,12 +140,15 @@ class NoticeService:
         )
         failed: dict[Notice, Exception] = {}
         urgent: list[bool] = []
+        events: list[ClusterEvent] = []
         for batch, answer in zip(batches, answers, strict=True):
             match answer:
                 case Cordoned():
                     advised = answer.interruption.on_advice(self.clock.now())
                     urgent.append(answer.interruption.deadline is not None and not advised)
                     self._say(batch, answer)
+                    if answer.written and answer.interruption.cordoned is not None:
+                        events.append(of_cordon(answer.interruption, batch[0].decision.reason))
                 case str() as why:
                     self.telemetry.log("notice leads to nothing", because=why)
                 case error:
@@ -152,6 +157,7 @@ class NoticeService:
             self.wake_ups.send(cluster.name, (0,))  # it asks for capacity where the cluster is away
         if urgent:
             self.wake_ups.send(cluster.name, URGENT_WAKE_UPS if any(urgent) else SLOW_WAKE_UPS)
+        create_events(api, events, self.workers, self.telemetry)
         return failed
 
     def _read(self, body: str) -> tuple[Notice, ...] | Exception:

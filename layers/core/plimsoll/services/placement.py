@@ -79,6 +79,9 @@ class PlacementService:
             telemetry=self.telemetry,
         )
         outcomes = executor.carry_out(Plan(steps=plan.steps))
+        for event in plan.events:
+            executor.note(event)
+        executor.create_events()
         if any(o.done and isinstance(o.action, Release) for o in outcomes):
             self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
         return plan

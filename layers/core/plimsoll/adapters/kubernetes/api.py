@@ -15,6 +15,7 @@ from plimsoll.adapters.kubernetes import calls, lease
 from plimsoll.adapters.kubernetes.reading import Reader
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
+from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
 from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RELEASED
@@ -30,6 +31,12 @@ OUT_OF_SERVICE: Final = Taint(
 )
 """https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown"""
 
+_API_VERSIONS: Final[Mapping[str, str]] = {
+    OwnerKind.DEPLOYMENT: "apps/v1",
+    OwnerKind.STATEFUL_SET: "apps/v1",
+    OwnerKind.REPLICA_SET: "apps/v1",
+    OwnerKind.ROLLOUT: "argoproj.io/v1alpha1",
+}
 _OWNERS_KEPT: Final = "cannot set an ownerRef on a resource you can't delete"
 
 
@@ -209,6 +216,32 @@ class KubernetesCluster:
             namespace=pod.namespace,
             name=pod.name,
             body={"apiVersion": "v1", "kind": "DeleteOptions", **_options(pod, grace_seconds)},
+        )
+
+    def create_event(self, event: ClusterEvent) -> None:
+        """Create an Event of Kubernetes; `Conflict` where it was created before."""
+        about, now = event.about, f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        namespace = about.namespace or "default"
+        involved = {"kind": about.kind, "name": about.name, "uid": event.uid}
+        if about.namespace:
+            involved["namespace"] = about.namespace
+        self._requests.send(
+            calls.CREATE_EVENT,
+            namespace=namespace,
+            name=event.name,
+            body={
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": event.name, "namespace": namespace},
+                "involvedObject": {"apiVersion": _API_VERSIONS.get(about.kind, "v1"), **involved},
+                "type": "Warning" if event.warning else "Normal",
+                "reason": event.reason,
+                "message": event.message,
+                "source": {"component": "plimsoll"},
+                "firstTimestamp": now,
+                "lastTimestamp": now,
+                "count": 1,
+            },
         )
 
     def _patch_node(

@@ -67,6 +67,7 @@ PATCH_NODE: Final = Call(verb="patch", resource="nodes")
 PATCH_POD: Final = Call(verb="patch", resource="pods")
 DELETE_POD: Final = Call(verb="delete", resource="pods")
 EVICT: Final = Call(verb="create", resource="pods/eviction")
+CREATE_EVENT: Final = Call(verb="create", resource="events")
 
 LIST_NODES: Final = Call(verb="list", resource="nodes")
 LIST_NAMESPACES: Final = Call(verb="list", resource="namespaces")
@@ -114,6 +115,7 @@ CALLS: Final[tuple[Call, ...]] = (
     PATCH_POD,
     DELETE_POD,
     EVICT,
+    CREATE_EVENT,
     LIST_NODES,
     LIST_NAMESPACES,
     LIST_PODS,

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Wave
+from plimsoll.domain.cluster_events import ClusterEvent, about_workload
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import CAPACITY_LABELS
 from plimsoll.domain.objects import capacity_of
@@ -55,6 +56,8 @@ class PlacementPlan:
     """Why no pod is moved now, in words; None where moves are free."""
     problems: tuple[str, ...]
     """What owners wrote that makes no sense, in words: such a workload is left as it is."""
+    events: tuple[ClusterEvent, ...] = ()
+    """What the owners of workloads are told on their objects."""
 
 
 def plan_placement(
@@ -74,11 +77,13 @@ def plan_placement(
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
     problems: list[str] = []
+    events: list[ClusterEvent] = []
     for workload in seen.workloads:
         try:
             floor = floor_of(workload, namespaces=namespaces, default=default)
         except BadInput as error:
             problems.append(str(error))
+            events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             continue
         if floor.way is not Way.FREE or spread_keys(workload.scheduling):
             floors.append((workload, floor))
@@ -107,6 +112,7 @@ def plan_placement(
         groups=tuple(groups),
         held=held,
         problems=tuple(problems),
+        events=tuple(events),
     )
 
 

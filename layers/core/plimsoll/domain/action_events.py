@@ -1,0 +1,87 @@
+"""Which actions are told as Events of Kubernetes, and in what words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from plimsoll.domain.actions import (
+    AboutNode,
+    AboutPod,
+    Action,
+    CompleteLifecycle,
+    Cordon,
+    Evict,
+    ForceDelete,
+    OutOfService,
+    Release,
+    TerminateInstance,
+    Uncordon,
+    UndoRelease,
+)
+from plimsoll.domain.cluster_events import LONGEST, ClusterEvent, about_node, of_cordon
+from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
+from plimsoll.domain.pods import Ref
+
+_REASONS: Final[Mapping[type, str]] = {
+    Uncordon: "Uncordoned",
+    Release: "Released",
+    UndoRelease: "ReleaseUndone",
+    Evict: "Evicted",
+    ForceDelete: "ForceDeleted",
+    OutOfService: "OutOfService",
+    TerminateInstance: "InstanceTerminated",
+    CompleteLifecycle: "LifecycleCompleted",
+}
+"""Actions that are told once they are done. The others change labels, records and node groups."""
+
+
+def of_action(
+    action: Action, *, overruled: str | None = None, error: PlimsollError | None = None
+) -> ClusterEvent | None:
+    """Return the Event of an action that was tried; None where there is nothing to tell.
+
+    Args:
+        action: what was tried.
+        overruled: how a budget had refused the pod that was deleted all the same.
+        error: why it was not done. What the next try may do is not told, but for a budget's refusal.
+    """
+    if isinstance(action, AboutPod):
+        return _of_pod(action, overruled, error)
+    if error is not None or not isinstance(action, AboutNode):
+        return None
+    if isinstance(action, Cordon):
+        return of_cordon(action.interruption, action.reason)
+    reason, record = _REASONS.get(type(action)), action.node.interruption
+    if reason is None:
+        return None
+    identity = "" if record is None else record.identity
+    return about_node(action.node.name, identity, reason, action.reason)
+
+
+def _of_pod(
+    action: AboutPod, overruled: str | None, error: PlimsollError | None
+) -> ClusterEvent | None:
+    pod, message = action.pod, action.reason
+    reason, warning = _REASONS.get(type(action)), True
+    match action:
+        case _ if isinstance(error, Blocked | Refused | BadInput):
+            reason = "EvictionBlocked" if isinstance(error, Blocked) else "Refused"
+            message = str(error)
+        case _ if error is not None:
+            return None
+        case Evict() if overruled is not None:
+            reason, message = "BudgetOverruled", f"{message}; its budget refused: {overruled}"
+        case Evict(grace_seconds=int() as grace) if grace < pod.stop_seconds:
+            reason = "StopTimeCutShort"
+        case _:
+            warning = isinstance(action, ForceDelete)
+    if reason is None:
+        return None
+    return ClusterEvent(
+        about=Ref("Pod", pod.namespace, pod.name),
+        uid=pod.uid,
+        reason=reason,
+        message=message[:LONGEST],
+        warning=warning,
+    )

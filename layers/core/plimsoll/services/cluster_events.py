@@ -1,0 +1,33 @@
+"""Creates Events of Kubernetes. What becomes of them never decides what becomes of a drain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import batched
+from typing import Final
+
+from plimsoll.domain.cluster_events import ClusterEvent
+from plimsoll.domain.errors import Conflict
+from plimsoll.domain.writers import ClusterWriter
+from plimsoll.services.ports import Telemetry, Workers
+
+MOST: Final = 96
+"""Events that one run creates: an API server has better things to do in a storm."""
+AT_ONCE: Final = 16
+"""One for each worker."""
+
+
+def create_events(
+    cluster: ClusterWriter, events: Sequence[ClusterEvent], workers: Workers, telemetry: Telemetry
+) -> None:
+    """Create Events, and raise nothing. The first failure ends it: no API server is pressed further.
+
+    One that was created before is as good as created.
+    """
+    for some in batched(events[:MOST], AT_ONCE, strict=False):
+        answers = workers.run([partial(cluster.create_event, event) for event in some])
+        errors = [e for e in answers if isinstance(e, Exception) and not isinstance(e, Conflict)]
+        if errors:
+            telemetry.warn("events not created", failed=len(errors), because=str(errors[0]))
+            return
