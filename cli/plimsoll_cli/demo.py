@@ -29,7 +29,7 @@ from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.registry import RIGS, SIMULATED, rig_of
 from plimsoll_testbed.scenario.drill import Drill, read_drill
 
-EXAMPLE: Final = Path("examples", "all-spot-at-once.yaml")
+EXAMPLE: Final = Path("examples", "all-spot-and-back.yaml")
 PACE: Final = 0.1
 """Real seconds for each second of a simulated drill: fast, and slow enough to follow."""
 
@@ -65,8 +65,9 @@ Exit status:
 def demo(file: Path | None, rig: str, keep: Path | None) -> None:
     """Watch Plimsoll carry a shop through the scenario FILE, and compare.
 
-    Without FILE every spot instance of a small shop gets its notice in the same second. The same
-    drill is simulated with a common drain and with nobody who reacts.
+    Without FILE every spot instance of a small shop gets its notice in the same second, and pods
+    return to spot when it is back, while a workload keeps its on-demand floor. The same drill is
+    simulated with a common drain and with nobody who reacts.
     """
     play = rig_of(rig)
     drill = read_drill(_file(file))

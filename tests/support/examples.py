@@ -9,6 +9,7 @@ from typing import Final
 FOLDER: Final = Path(__file__).parents[2] / "examples"
 
 VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "all-spot-and-back": (),
     "all-spot-at-once": (),
     "api-server-away": (),
     "jobs": (),
@@ -16,6 +17,7 @@ VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {
     "lost-notices": (),
     "one-capacity-pool": (),
     "one-family": (),
+    "one-family-with-floor": (),
     "one-node": (),
     "one-zone": (),
     "refused-capacity": (),

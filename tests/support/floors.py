@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
 
-from plimsoll.domain.placement.spread_groups import label_key
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.plan import spread_keys
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
+from plimsoll.domain.pods import Pod, Ref
 from tests.support.workload_sets import WiredServices, deployment
+
+PENDING_SECONDS: Final = 90.0
+"""How long a pod may be Pending because of our constraint while it would fit without it."""
 
 
 def spread_over(spot_groups: int) -> dict[str, Any]:
@@ -22,15 +31,15 @@ def spread_over(spot_groups: int) -> dict[str, Any]:
     return {"topologySpreadConstraints": [constraint]}
 
 
-def a_cluster(**how: Any) -> WiredServices:
+def a_cluster(cpu: str = "8", **how: Any) -> WiredServices:
     """Return a cluster with three on-demand nodes and spot nodes of two families."""
     wired = WiredServices(**how)
     for n in range(3):
-        wired.join(f"od-{n}")
+        wired.join(f"od-{n}", cpu=cpu)
     for family in ("m5", "c5"):
         for n in range(2):
             labels = {"node.kubernetes.io/instance-type": f"{family}.large"}
-            wired.join(f"{family}-{n}", capacity="spot", labels=labels)
+            wired.join(f"{family}-{n}", capacity="spot", labels=labels, cpu=cpu)
     return wired
 
 
@@ -44,3 +53,34 @@ def standing(wired: WiredServices) -> Counter[str]:
     """Return how many Ready pods stand on nodes of each family."""
     seen = wired.api.observe()
     return Counter((p.node or "").partition("-")[0] for p in seen.pods if p.serving)
+
+
+def waits_in_vain(seen: Observation, now: datetime) -> list[str]:
+    """Return the pods that our constraint alone keeps Pending, for longer than it may."""
+    snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
+    return [
+        pod.name
+        for pod in seen.pods
+        if pod.pending
+        and (now - pod.created).total_seconds() > PENDING_SECONDS
+        and spread_keys(pod.scheduling)
+        and snapshot.choose(_unconstrained(pod)) is not None
+    ]
+
+
+def on_demand(seen: Observation, workload: Ref) -> tuple[int, int]:
+    """Return how many Ready pods of a workload stand on on-demand, and how many could."""
+    nodes = {n.name: n for n in seen.nodes if n.capacity == ON_DEMAND}
+    snapshot = ClusterSnapshot(nodes.values(), seen.pods, seen.claims)
+    pods = [p for p in seen.of_workload.get(workload, ()) if not p.released and not p.deleting]
+    there = [p for p in pods if p.node in nodes]
+    could = len(there)
+    for pod in pods:
+        if pod not in there and (node := snapshot.choose(_unconstrained(pod))) is not None:
+            snapshot.place(replace(pod, node=None), node.name)
+            could += 1
+    return sum(pod.serving for pod in there), could
+
+
+def _unconstrained(pod: Pod) -> Pod:
+    return replace(pod, scheduling=replace(pod.scheduling, spread=()))

@@ -19,7 +19,7 @@ from plimsoll_testbed.rigs import registry as rigs
 from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.scenario.drill import Drill, read_drill
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-and-back.yaml"
 
 type Json = dict[str, Any]
 type Rig = Callable[..., Json]
@@ -65,7 +65,7 @@ def test_a_simulated_demo_ends_with_a_table_and_a_verdict():
     assert "yes  0 pods killed" in result.stdout
     assert "yes  0 seconds at zero for each workload that can run twice" in result.stdout
     assert "ready-replica-seconds lost" in result.stdout
-    assert "Plimsoll carried all-spot-at-once as promised" in result.stdout
+    assert "Plimsoll carried all-spot-and-back as promised" in result.stdout
     assert "the simulated rig" not in result.stdout
     assert "simulated drain (" in result.stderr
     assert "cordon Node spot-m5-1" in result.stderr
@@ -80,10 +80,10 @@ def test_the_emulated_rig_is_the_default_and_the_simulated_one_has_to_agree(
     assert "started the emulator" in result.stderr
     assert "yes  the simulated rig gives the same verdict" in result.stdout
     assert sorted(path.name for path in (tmp_path / "reports").iterdir()) == [
-        "all-spot-at-once-emulated-plimsoll.json",
-        "all-spot-at-once-simulated-drain.json",
-        "all-spot-at-once-simulated-none.json",
-        "all-spot-at-once-simulated-plimsoll.json",
+        "all-spot-and-back-emulated-plimsoll.json",
+        "all-spot-and-back-simulated-drain.json",
+        "all-spot-and-back-simulated-none.json",
+        "all-spot-and-back-simulated-plimsoll.json",
     ]
 
 

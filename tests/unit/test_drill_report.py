@@ -28,7 +28,7 @@ WEB = WorkloadFigures(
     cluster="harbor", namespace="default", kind="Deployment", name="web", replicas=6, ready_floor=5,
     min_ready=6, seconds_below_floor=0.0, seconds_below_replicas=0.0,
     ready_replica_seconds_lost=0.0, seconds_at_zero=0.0, pods_killed=0, pods_cut_short=0,
-    pods_evicted=0, replaced_first=4,
+    pods_evicted=0, replaced_first=4, min_ready_on_demand=2, ready_on_spot=3,
 )  # fmt: skip
 NODE = NodeFigures(
     cluster="harbor", name="n1", instance="i-1", group="spot", zone="a", notice="spot-interruption",
@@ -92,6 +92,7 @@ def test_the_report_has_the_published_keys_in_the_published_order(drill):
         "cluster", "namespace", "kind", "name", "replicas", "ready_floor", "min_ready",
         "seconds_below_floor", "seconds_below_replicas", "ready_replica_seconds_lost",
         "seconds_at_zero", "pods_killed", "pods_cut_short", "pods_evicted", "replaced_first",
+        "min_ready_on_demand", "ready_on_spot",
     ]  # fmt: skip
     assert list(report["capacity"][0]) == [
         "cluster", "group", "capacity", "first_asked", "nodes_added", "peak", "node_hours",
@@ -187,6 +188,14 @@ def test_other_responders_are_measured_and_not_judged(drill):
             Expect(workloads={"default/web": WorkloadBounds(min_ready=7)}),
             CALM,
             ["Deployment default/web of harbor: minReady is 6, expected at least 7"],
+        ),
+        (
+            Expect(workloads={"default/web": WorkloadBounds(on_demand_ready=3, spot_ready=4)}),
+            CALM,
+            [
+                "Deployment default/web of harbor: onDemandReady is 2, expected at least 3",
+                "Deployment default/web of harbor: spotReady is 3, expected at least 4",
+            ],
         ),
         (
             Expect(workloads={"*": WorkloadBounds(seconds_at_zero=0)}),

@@ -369,9 +369,7 @@ def test_whatever_is_damaged_the_scenario_reads_or_says_what_is_wrong(tmp_path_f
     ("fault", "rig", "named"),
     [
         ("api-server-slow, latency: 1s", "emulated", "the fault api-server-slow"),
-        ("function-killed, function: placement", "emulated", "the function placement"),
         ("aws-throttled, service: ec2", "emulated", "the fault aws-throttled"),
-        ("function-killed, function: placement", "simulated", "the function placement"),
         ("aws-throttled, service: s3", "simulated", "the service s3"),
     ],
 )

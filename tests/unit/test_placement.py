@@ -287,6 +287,21 @@ def test_the_drain_closes_groups_that_an_interruption_takes_and_opens_none():
     assert labels == {"c5-0": {key: None}}
 
 
+def test_amid_an_interruption_a_fresh_node_is_labelled_for_a_pod_that_waited():
+    web = a_workload(3, "1", 2)
+    nodes = on_demand(1) + spot("m5")
+    nodes = labelled(nodes, looked(nodes, [], [web]))
+    nodes += [interrupted("c5-0"), a_node("od-9", capacity="on-demand")]
+
+    def fresh(*pods: Pod) -> bool:
+        steps = plan_drain(looked(nodes, [*pods], [web]), NOON).steps
+        return "od-9" in [s.action.node.name for s in steps if isinstance(s.action, LabelNode)]
+
+    waiting = replace(a_pod("web-2"), created=NOON - timedelta(seconds=20))
+    assert not fresh(waiting)
+    assert fresh(replace(waiting, created=NOON - timedelta(seconds=40)))
+
+
 def test_the_on_demand_group_closes_only_for_a_pod_that_waited_for_it_in_vain():
     web = a_workload(3, "1", 2)
     nodes = on_demand(1, cpu="1") + spot("m5") + spot("c5")
@@ -368,6 +383,18 @@ def test_pods_go_back_to_spot_one_by_one_until_the_spread_is_even():
         pods = [*(p for p in pods if p.uid != move.pod.uid), new]
     assert not moves(looked(nodes, pods, [web]))
     assert standing(pods, nodes) == {"on-demand": 3, "spot": 6}
+
+
+def test_the_drain_takes_the_way_back_to_spot_on_where_it_has_nothing_else_to_do():
+    nodes, pods, web = after_a_storm()
+
+    def released_now(*more: Pod) -> list[str]:
+        plan = plan_drain(looked(nodes, [*pods, *more], [web]), NOON)
+        assert plan.busy is bool(plan.steps)
+        return [a.pod.name for a in plan.actions if isinstance(a, Release)]
+
+    assert released_now() == ["web-0"]
+    assert not released_now(a_pod("other", labels={"app": "other"}, owner=None))
 
 
 def test_a_broken_floor_is_repaired_from_the_fullest_group():

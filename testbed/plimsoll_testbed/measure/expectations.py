@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from plimsoll_testbed.measure.figures import Figures, Totals, WorkloadFigures
+from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.durations import words
 from plimsoll_testbed.scenario.kinds import COUNTED
 from plimsoll_testbed.scenario.problems import listed
-from plimsoll_testbed.scenario.scenario import Bounds, Expect
+from plimsoll_testbed.scenario.scenario import Bounds, Expect, WorkloadBounds
 
 JUDGED = "plimsoll"
 """The responder that expectations are about; others are measured only."""
@@ -41,6 +42,22 @@ def judge(expect: Expect | None, figures: Figures, responder: str) -> Expectatio
     return ExpectationResult(held=not failures, failures=failures)
 
 
+def awaited(expect: Expect | None, metrics: Iterable[WorkloadMetrics]) -> Iterator[str]:
+    """Yield in words which pods are not back on spot for which the drill waits."""
+    if expect is None:
+        return
+    for one in metrics:
+        _, namespace, kind, name = one.id
+        bounds = _bounds(expect, f"{namespace}/{name}")
+        wanted = bounds and bounds.spot_ready
+        if wanted and kind in COUNTED and one.ready_on_spot < wanted:
+            yield f"{kind} {namespace}/{name} has {one.ready_on_spot} of {wanted} pods on spot"
+
+
+def _bounds(expect: Expect, name: str) -> WorkloadBounds | None:
+    return expect.workloads.get(name, expect.workloads.get("*"))
+
+
 def _failures(expect: Expect, figures: Figures) -> Iterator[str]:
     yield from _over(expect, figures.totals, "")
     if expect.cordoned_within is not None:
@@ -59,17 +76,18 @@ def _failures(expect: Expect, figures: Figures) -> Iterator[str]:
         yield f"settled: the drill was not at rest when it ended after {figures.seconds:g} s"
     for row in figures.workloads:
         name = f"{row.namespace}/{row.name}"
-        bounds = expect.workloads.get(name, expect.workloads.get("*"))
+        bounds = _bounds(expect, name)
         if bounds is None:
             continue
-        yield from _over(bounds, row, f"{row.kind} {name} of {row.cluster}: ")
-        if bounds.min_ready is not None and (
-            row.kind in COUNTED and row.min_ready < bounds.min_ready
+        whose = f"{row.kind} {name} of {row.cluster}: "
+        yield from _over(bounds, row, whose)
+        for word, least, measured in (
+            ("minReady", bounds.min_ready, row.min_ready),
+            ("onDemandReady", bounds.on_demand_ready, row.min_ready_on_demand),
+            ("spotReady", bounds.spot_ready, row.ready_on_spot),
         ):
-            yield (
-                f"{row.kind} {name} of {row.cluster}: minReady is {row.min_ready}, "
-                f"expected at least {bounds.min_ready}"
-            )
+            if least is not None and row.kind in COUNTED and measured < least:
+                yield f"{whose}{word} is {measured}, expected at least {least}"
 
 
 def _over(bounds: Bounds, measured: Totals | WorkloadFigures, whose: str) -> Iterator[str]:

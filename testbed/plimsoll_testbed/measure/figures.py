@@ -34,6 +34,10 @@ class WorkloadFigures:
     pods_cut_short: int
     pods_evicted: int
     replaced_first: int
+    min_ready_on_demand: int
+    """The fewest Ready pods on on-demand nodes at any moment."""
+    ready_on_spot: int
+    """Ready pods on spot nodes when the drill ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +177,8 @@ def _workload(metrics: WorkloadMetrics) -> WorkloadFigures:
         pods_cut_short=metrics.cut_short,
         pods_evicted=metrics.evicted,
         replaced_first=metrics.replaced_first,
+        min_ready_on_demand=metrics.min_ready_on_demand or 0,
+        ready_on_spot=metrics.ready_on_spot,
     )
 
 

@@ -123,7 +123,9 @@ class Measurement:
         if (was_on, was_there) != (seen.node, seen.occupies):
             self._move(now, cluster, seen, was_on if was_there else None)
         if seen.metrics is not None:
-            seen.metrics.set_ready(now, uid, ready=seen.ready)
+            seen.metrics.set_ready(
+                now, uid, ready=seen.ready, on_demand=self._is_on_demand(cluster, seen.node)
+            )
             self._history.counts(now, seen.metrics)
 
     def pod_removed(self, now: datetime, cluster: str, pod: Mapping[str, Any]) -> None:
@@ -252,6 +254,10 @@ class Measurement:
                 pods = len(on_node.get(str(name), ()))
                 metrics.occupy(now, pods)
                 self._history.load(now, metrics.instance, pods)
+
+    def _is_on_demand(self, cluster: str, name: str | None) -> bool:
+        node = self._node(cluster, name)
+        return node is not None and self.groups[cluster, node.group].capacity == "on-demand"
 
     def _node(self, cluster: str, name: str | None) -> NodeMetrics | None:
         if name is None:

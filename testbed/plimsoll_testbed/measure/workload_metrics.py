@@ -108,7 +108,10 @@ class WorkloadMetrics:
     """The count that is measured against: a raised one binds once it was reached."""
     bound_floor: int = 0
     ready: set[str] = field(default_factory=set)
+    on_demand: set[str] = field(default_factory=set)
+    """Those of the Ready pods that stand on on-demand nodes."""
     min_ready: int | None = None
+    min_ready_on_demand: int | None = None
     below_floor: timedelta = _ZERO
     below_replicas: timedelta = _ZERO
     lost: timedelta = _ZERO
@@ -128,6 +131,11 @@ class WorkloadMetrics:
     def counted(self) -> bool:
         """Whether its ready pods are measured."""
         return self.id[2] not in LISTED
+
+    @property
+    def ready_on_spot(self) -> int:
+        """How many of its Ready pods stand on spot nodes now."""
+        return len(self.ready) - len(self.on_demand)
 
     @property
     def twice(self) -> bool:
@@ -167,15 +175,17 @@ class WorkloadMetrics:
         self.since = now
         self.bound, self.bound_floor = self.replicas, self.floor
 
-    def set_ready(self, now: datetime, uid: str, *, ready: bool) -> None:
-        """Take in whether one of its pods is Ready."""
+    def set_ready(self, now: datetime, uid: str, *, ready: bool, on_demand: bool = False) -> None:
+        """Take in whether one of its pods is Ready, and whether that stands on an on-demand node."""
         if ready == (uid in self.ready):
             return
         self.advance(now)
         if ready:
             self.ready.add(uid)
+            self.on_demand |= {uid} if on_demand else set()
         else:
             self.ready.discard(uid)
+            self.on_demand.discard(uid)
         self._bind()
 
     def _bind(self) -> None:
@@ -207,8 +217,10 @@ class WorkloadMetrics:
     def look(self) -> None:
         """Note the ready count as one that was seen to last."""
         if self.since is not None and self.counted and self.bound > 0:
-            ready = len(self.ready)
-            self.min_ready = ready if self.min_ready is None else min(self.min_ready, ready)
+            ready, on_demand = len(self.ready), len(self.on_demand)
+            self.min_ready = min(ready, ready if self.min_ready is None else self.min_ready)
+            lowest = self.min_ready_on_demand
+            self.min_ready_on_demand = min(on_demand, on_demand if lowest is None else lowest)
 
     def vanish(self, now: datetime, uid: str) -> None:
         """Take in that the instance of a pod is gone."""

@@ -12,8 +12,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.transport import Response
+from plimsoll.domain.actions import LabelNode
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import MIRROR, RELEASED
+from plimsoll.domain.objects import parse_deployment, parse_node, parse_stateful_set
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import plan_placement
 from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.fleet import Fleet, Group
@@ -21,7 +25,7 @@ from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.model.hollow.manifests import path_of
 from plimsoll_testbed.model.hollow.resources import BY_KIND
 from plimsoll_testbed.model.hollow.store import Change, Store
-from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec, GroupSelector, ScaleEntry
@@ -29,6 +33,8 @@ from plimsoll_testbed.scenario.scenario import ClusterSpec, GroupSelector, Scale
 OWNER: Final = "kubectl"
 """The field manager of what the owner does."""
 _MERGE: Final = "application/merge-patch+json"
+_READERS: Final = {"Deployment": parse_deployment, "StatefulSet": parse_stateful_set}
+"""Of the workloads that may have an on-demand floor."""
 _CONFLICT: Final = 409
 _REFUSED: Final = 400
 
@@ -150,6 +156,28 @@ class RigCluster(ABC):
             refusal = self._applied(manifest.sent)
             if refusal is not None:
                 raise BadInput(f"{manifest.place}: {manifest} was refused: {refusal}")
+
+    def label_nodes(self, objects: Sequence[Manifest]) -> None:
+        """Give the nodes of the start the labels that the scheduled placement keeps in a cluster.
+
+        Whoever responds: pods with a spread constraint run on labelled nodes only.
+        """
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        nodes = [node_object(machine) for machine in self.fleet.alive()]
+        seen = Observation(
+            cluster=self.name,
+            nodes=[parse_node(node | {"status": node["status"] | ready}) for node in nodes],
+            pods=(),
+            workloads=[
+                _READERS[obj.sent["kind"]](obj.sent)
+                for obj in objects
+                if obj.sent["kind"] in _READERS
+            ],
+        )
+        for action in (step.action for step in plan_placement(seen, self._clock.now()).steps):
+            if isinstance(action, LabelNode):
+                labels = {"metadata": {"labels": dict(action.labels)}}
+                self._call("PATCH", f"/api/v1/nodes/{action.node.name}", labels, _MERGE)
 
     def scale(self, entry: ScaleEntry) -> None:
         """Let the owner declare another count.

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Required, Self, TypedDict
 
+from plimsoll_testbed.measure.expectations import JUDGED, awaited
 from plimsoll_testbed.measure.history import History
 from plimsoll_testbed.measure.listening import Listener, Progress, Quiet
 from plimsoll_testbed.measure.measure import Measurement
@@ -27,6 +28,8 @@ RESYNC: Final = timedelta(seconds=60)
 """How often the resync runs: what a lost notice costs is how long its net is in coming."""
 RESYNC_PHASE: Final = timedelta(seconds=37)
 """From time 0 to the first resync after it: one at the second of a notice would do its work."""
+PLACEMENT: Final = timedelta(minutes=5)
+"""How often the scheduled placement runs; the resync wakes the drain for what cannot wait for it."""
 
 
 class How(TypedDict, total=False):
@@ -141,6 +144,9 @@ class Run(ABC):
     def restless(self) -> list[str]:
         """Return in words why the drill cannot end yet, but for its timeline."""
         words = self.measurement.restless()
+        if self.responder_name == JUDGED:
+            metrics = self.measurement.workload_metrics.values()
+            words += awaited(self.drill.scenario.expect, metrics)
         for rig_cluster in self.rig_clusters.values():
             words += rig_cluster.unfinished()
         if not self.timeline.over:

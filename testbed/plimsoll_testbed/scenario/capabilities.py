@@ -25,7 +25,7 @@ class RigCapabilities:
     rivals: frozenset[str] = frozenset()
 
 
-_FUNCTIONS = frozenset({"drains", "notices", "sweep"})
+_FUNCTIONS = frozenset({"drains", "notices", "placement", "sweep"})
 
 RIGS: Mapping[str, RigCapabilities] = {
     "simulated": RigCapabilities(

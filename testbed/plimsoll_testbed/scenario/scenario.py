@@ -502,6 +502,10 @@ class WorkloadBounds(Bounds):
 
     min_ready: Whole | None = None
     """At least this many Ready pods at every moment."""
+    on_demand_ready: Whole | None = None
+    """At least this many Ready pods on on-demand nodes at every moment."""
+    spot_ready: Whole | None = None
+    """At least this many Ready pods on spot nodes in the end; until then the drill goes on, up to its horizon."""
 
 
 type WorkloadName = Annotated[

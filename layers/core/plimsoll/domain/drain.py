@@ -27,7 +27,7 @@ from plimsoll.domain.disruptions import (
 from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement import closings
+from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.disruption import PATIENCE
@@ -58,7 +58,6 @@ def plan_drain(
     interrupted = InterruptedNodes.of(seen)
     disruptions = disruptions_of(seen, interrupted, now, refused)
     draft = _Draft(seen=seen, interrupted=interrupted, refused=refused or {})
-    draft.steps += closings(seen, now)
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
@@ -85,6 +84,8 @@ def plan_drain(
             draft.add(turn, {node.name})
     _plan_endings(draft, now)
     here = by_node(disruptions)
+    busy = bool(draft.steps) or _under_way(seen, disruptions, interrupted, now)
+    draft.steps += between_runs(seen, now, idle=not busy)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
     return Plan(
         steps=tuple(steps),
@@ -100,7 +101,7 @@ def plan_drain(
             )
             for node in interrupted.nodes
         ),
-        busy=bool(steps) or _under_way(seen, disruptions, interrupted, now),
+        busy=busy or bool(steps),
         next_call=min(
             (start for start in _latest_starts(disruptions) if start > now), default=None
         ),

@@ -131,6 +131,7 @@ class ControlPlaneRigCluster(RigCluster):
                 raise error
             time.sleep(POLL_SECONDS)
         with self._time.lock:
+            self.label_nodes(objects)
             self.apply(objects)
 
     @override

@@ -23,6 +23,7 @@ from plimsoll_testbed.scenario.scenario import FaultEntry
 FUNCTIONS: Final = {
     "drains": "DrainsFunction",
     "notices": "NoticesFunction",
+    "placement": "PlacementFunction",
     "sweep": "SweepFunction",
 }
 """What a scenario calls them -> what the stack's outputs call them."""

@@ -62,6 +62,9 @@ class Responder(Protocol):
     def resync(self) -> object:
         """Look after everything, every minute."""
 
+    def place(self) -> object:
+        """Look after on-demand floors, every five minutes."""
+
     def hand_in(self, measurement: Measurement) -> None:
         """Give in reports, when all is over."""
 
@@ -80,6 +83,9 @@ class Nobody:
         """Do nothing."""
 
     def resync(self) -> None:
+        """Do nothing."""
+
+    def place(self) -> None:
         """Do nothing."""
 
     def hand_in(self, measurement: Measurement) -> None:
@@ -155,6 +161,10 @@ class Plimsoll:
     def resync(self) -> object:
         """Run the function `sweep`."""
         return self._services.resync.run()
+
+    def place(self) -> object:
+        """Run the function `placement`."""
+        return self._services.placement.run()
 
     def hand_in(self, measurement: Measurement) -> None:
         """Give in what stands in the store of reports."""

@@ -15,7 +15,7 @@ from typing import Final, Unpack, override
 from plimsoll.domain.errors import PlimsollError
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.registry import Rig
-from plimsoll_testbed.rigs.run import RESYNC, RESYNC_PHASE, How, Run, rig_of_runs
+from plimsoll_testbed.rigs.run import PLACEMENT, RESYNC, RESYNC_PHASE, How, Run, rig_of_runs
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
 from plimsoll_testbed.rigs.simulated.fault_injector import FaultInjector
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
@@ -105,6 +105,7 @@ class Simulation(Run):
             rig_cluster.set_up(self.drill.objects[name])
         # The first resync fills the node index; in a cluster that stands, it did so long ago.
         self.clock.spawn(self.clock.now(), self.responder.resync, "sweep")
+        self.clock.spawn(self.clock.now(), self.responder.place, "placement")
         for autoscaler, scan in self._autoscalers:
             self.clock.every(scan, autoscaler.scan, "autoscaler")
         for rig_cluster in self.rig_clusters.values():
@@ -119,6 +120,8 @@ class Simulation(Run):
         self.clock.on_end = self.fault_injector.ended
         resync = partial(self.clock.every, RESYNC, self.responder.resync, "sweep")
         self.clock.at(zero + RESYNC_PHASE, resync)
+        place = partial(self.clock.every, PLACEMENT, self.responder.place, "placement")
+        self.clock.at(zero + RESYNC_PHASE, place)
 
     @override
     def _pass_time(self) -> None:

@@ -58,6 +58,7 @@ class HollowRigCluster(RigCluster):
         self.fleet.step(now)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         self.cluster.apply([namespace], now=now)
+        self.label_nodes(objects)
         self.apply(objects)
 
     @override

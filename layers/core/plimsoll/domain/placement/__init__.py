@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.placement.plan import PlacementPlan, Standing, closings, plan_placement
+from plimsoll.domain.placement.plan import PlacementPlan, Standing, between_runs, plan_placement
 
-__all__ = ["PlacementPlan", "Standing", "closings", "plan_placement"]
+__all__ = ["PlacementPlan", "Standing", "between_runs", "plan_placement"]

@@ -27,7 +27,7 @@ from plimsoll.domain.replace.eligibility import why_not_released
 from plimsoll.domain.workloads import Workload
 
 AT_ONCE: Final = 10
-"""Moves of one run, over all workloads: with a run every five minutes at most 120 an hour."""
+"""Moves under way in a cluster at a time: the next begin when the drain has ended these."""
 TRIES: Final = 50
 """For how many workloads one run looks whether a pod fits elsewhere: each look is at all nodes."""
 
@@ -36,7 +36,7 @@ def why_not_now(seen: Observation) -> str | None:
     """Say what forbids any voluntary move in a cluster now; None where nothing does."""
     for node in seen.nodes:
         found = node.interruption
-        if found is not None and found.deadline is not None and found.phase != "closed":
+        if found is not None and found.deadline and not found.gone and found.phase != "closed":
             return f"node {node.name} is interrupted"
     waiting = next((pod for pod in seen.pods if pod.pending), None)
     return None if waiting is None else f"pod {waiting} is Pending"
@@ -89,7 +89,7 @@ class Unevenness:
 def _unevenness(
     seen: Observation, workload: Workload, key: str, open_names: set[str]
 ) -> Unevenness | None:
-    pods = seen.of_workload.get(workload.ref, ())
+    pods = [pod for pod in seen.of_workload.get(workload.ref, ()) if pod.deleting is None]
     settled = len(pods) == workload.replicas and all(p.serving and not p.released for p in pods)
     if workload.rolling_out or workload.paused or not settled:
         return None

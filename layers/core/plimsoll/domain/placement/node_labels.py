@@ -17,7 +17,7 @@ from typing import Final
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, family_of, groups_of, label_key
-from plimsoll.domain.pods import Ref
+from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.workloads import Workload
 
@@ -70,7 +70,7 @@ def spread_groups(
             workloads=workloads,
             groups=len(members),
             free=_free(seen, {workload.ref for workload in workloads}),
-            stuck=[p.scheduling.requests for p in pods if p.pending and p.created + WAITED < now],
+            stuck=[p.scheduling.requests for p in pods if waited(p, now)],
         )
         judged: dict[str, tuple[bool, str]] = {}
         while True:  # every group that closes leaves larger shares for the others
@@ -94,10 +94,18 @@ def spread_groups(
     return found
 
 
+def waited(pod: Pod, now: datetime) -> bool:
+    """Whether a pod has been Pending for so long that the groups are judged by what it needs."""
+    return pod.pending and pod.created + WAITED < now
+
+
 def label_changes(
     nodes: Sequence[Node], groups: Sequence[SpreadGroup]
 ) -> Iterator[tuple[Node, Mapping[str, str | None], str]]:
-    """Yield the nodes whose labels are to change, the change, and why. None takes a label off."""
+    """Yield the nodes whose labels are to change, the change, and why. None takes a label off.
+
+    A node that takes no pods is counted by no spread: it is given no label.
+    """
     wanted: dict[str, dict[str, SpreadGroup]] = defaultdict(dict)
     for group in groups:
         for name in group.nodes:
@@ -107,7 +115,7 @@ def label_changes(
         reasons = []
         for key, group in wanted[node.name].items():
             value = group.name if group.opened else None
-            if node.labels.get(key) != value:
+            if node.labels.get(key) != value and (node.staying or value is None):
                 change[key] = value
                 reasons.append(f"{group.name} of {group.spot_groups}: {group.reason}")
         if change:

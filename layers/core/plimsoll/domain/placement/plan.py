@@ -16,7 +16,12 @@ from plimsoll.domain.objects import capacity_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.deletion_cost import deletion_costs
 from plimsoll.domain.placement.moves import plan_moves, why_not_now
-from plimsoll.domain.placement.node_labels import SpreadGroup, label_changes, spread_groups
+from plimsoll.domain.placement.node_labels import (
+    SpreadGroup,
+    label_changes,
+    spread_groups,
+    waited,
+)
 from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way, floor_of
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
 from plimsoll.domain.plan import Step
@@ -87,8 +92,8 @@ def plan_placement(
             continue
         if floor.way is not Way.FREE or spread_keys(workload.scheduling):
             floors.append((workload, floor))
-    constrained = _constrained(workload for workload, _ in floors)
-    spread = _spread(constrained, floors)
+    there = constrained(workload for workload, _ in floors)
+    spread = _spread(there, floors)
     groups = spread_groups(seen, spread, now)
     steps = _label_steps(seen, groups)
     steps += [
@@ -98,10 +103,7 @@ def plan_placement(
     ]
     held = why_not_now(seen) or ("labels change first" if steps else None)
     if held is None:
-        steps += [
-            Step(action=move, nodes=frozenset({move.pod.node or ""}))
-            for move in plan_moves(seen, constrained, groups, now)
-        ]
+        steps += _move_steps(seen, there, groups, now)
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
         workloads=tuple(
@@ -116,13 +118,32 @@ def plan_placement(
     )
 
 
-def closings(seen: Observation, now: datetime) -> Sequence[Step]:
-    """Return the labels to take off at once, because a spread group lost nodes.
+def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[Step]:
+    """Return what of placement cannot wait for the scheduled run, which is minutes away.
 
-    The scheduled run is minutes away; until then every pod that moves would count that group.
+    A spread group that lost its nodes closes at once: until then every pod that moves would count it.
+    Where a pod waited for long, all labels follow the nodes: a fresh node is of use to it only with its
+    label. In a cluster that has nothing else to do the way back to spot goes on, move after move.
+
+    Args:
+        seen: one observation of the cluster.
+        now: the time of the observation.
+        idle: no interruption asks for anything now.
     """
-    groups = spread_groups(seen, _constrained(seen.workloads), now)
-    return _label_steps(seen, [group for group in groups if not group.opened])
+    spread = constrained(seen.workloads)
+    if not spread:
+        return ()
+    groups = spread_groups(seen, spread, now)
+    fresh = idle or any(
+        waited(pod, now)
+        for workloads in spread.values()
+        for workload in workloads
+        for pod in seen.of_workload.get(workload.ref, ())
+    )
+    labels = _label_steps(seen, [group for group in groups if fresh or not group.opened])
+    if labels or not idle or why_not_now(seen) is not None:
+        return labels
+    return _move_steps(seen, spread, groups, now)
 
 
 def spread_keys(scheduling: Scheduling) -> Sequence[int]:
@@ -146,11 +167,23 @@ def _label_steps(seen: Observation, groups: Sequence[SpreadGroup]) -> list[Step]
     ]
 
 
+def _move_steps(
+    seen: Observation,
+    spread: Mapping[int, Sequence[Workload]],
+    groups: Sequence[SpreadGroup],
+    now: datetime,
+) -> list[Step]:
+    return [
+        Step(action=move, nodes=frozenset({move.pod.node or ""}))
+        for move in plan_moves(seen, spread, groups, now)
+    ]
+
+
 def _opens_spot(change: Mapping[str, str | None]) -> bool:
     return any(value not in {None, ON_DEMAND} for value in change.values())
 
 
-def _constrained(workloads: Iterable[Workload]) -> Mapping[int, Sequence[Workload]]:
+def constrained(workloads: Iterable[Workload]) -> Mapping[int, Sequence[Workload]]:
     """Return the workloads by the number of spot groups that their templates name."""
     found: dict[int, list[Workload]] = defaultdict(list)
     for workload in workloads:
