@@ -12,6 +12,7 @@ from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.interruptions import URGENCY
+from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Response
 from plimsoll_cli.environment import environment_of, warn
 from plimsoll_cli.options import (
@@ -23,7 +24,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
-from plimsoll_cli.policy_options import HOURLY, changed, listed
+from plimsoll_cli.policy_options import HOURLY, WINDOW, changed, listed
 from plimsoll_cli.uninstall import name_what_is_left, put_back
 
 EXAMPLES: Final = """\b
@@ -33,6 +34,7 @@ Examples:
   plimsoll clusters list --json
   plimsoll clusters set harbor --mode act
   plimsoll clusters set harbor --on rebalance-recommendation=cordon --nodes-per-hour 2
+  plimsoll clusters set harbor --maintenance-window "sat,sun 22:00-04:00"
   plimsoll clusters remove lab --dry-run
   plimsoll clusters remove lab
 
@@ -179,6 +181,14 @@ def list_(
     "recommendation or a Health change without a near deadline; default is a tenth of the nodes, "
     "at least one.",
 )
+@click.option(
+    "--maintenance-window",
+    "window",
+    type=WINDOW,
+    metavar='"DAYS HH:MM-HH:MM"|none',
+    help="When nodes are drained for changes that AWS Health announced, in UTC: "
+    '"sat,sun 22:00-04:00". Without one, from a day before the change.',
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stack_option
 @click.pass_context
@@ -188,16 +198,17 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     mode: str | None,
     responses: tuple[str, ...],
     nodes_per_hour: int | Literal["default"] | None,
+    window: MaintenanceWindow | Literal["none"] | None,
     yes: bool,  # noqa: FBT001 - click hands it over by name
     stack: str,
 ) -> None:
     """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
-    if mode is None and not responses and nodes_per_hour is None:
-        raise click.UsageError("nothing to set: give --mode, --on or --nodes-per-hour")
+    if mode is None and not responses and nodes_per_hour is None and window is None:
+        raise click.UsageError("nothing to set: give a mode or a part of the policy")
     deployed = environment_of(ctx).deployed(stack)
     cluster = registered(deployed, name)
     wanted = cluster.mode if mode is None else Mode(mode)
-    policy = changed(cluster.policy, responses, nodes_per_hour)
+    policy = changed(cluster.policy, responses, nodes_per_hour, window)
     if (cluster.mode, cluster.policy) == (wanted, policy):
         click.echo(f"{name} is in the mode {wanted} already, under this policy: {policy}.")
         return

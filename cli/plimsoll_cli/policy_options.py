@@ -8,8 +8,27 @@ from typing import Final, Literal, override
 
 import click
 
+from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import URGENCY
+from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Policy, Response
+
+
+class _Window(click.ParamType[MaintenanceWindow | Literal["none"]]):
+    """A maintenance window, or the word none."""
+
+    name = "window"
+
+    @override
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> MaintenanceWindow | Literal["none"]:
+        if value == "none":
+            return "none"
+        try:
+            return MaintenanceWindow.parse(value)
+        except BadInput as error:
+            self.fail(str(error), param, ctx)
 
 
 class _Hourly(click.ParamType[int | Literal["default"]]):
@@ -29,6 +48,7 @@ class _Hourly(click.ParamType[int | Literal["default"]]):
 
 
 HOURLY: Final = _Hourly()
+WINDOW: Final = _Window()
 
 
 def listed(words: Iterable[str]) -> str:
@@ -37,7 +57,10 @@ def listed(words: Iterable[str]) -> str:
 
 
 def changed(
-    policy: Policy, responses: Sequence[str], nodes_per_hour: int | Literal["default"] | None
+    policy: Policy,
+    responses: Sequence[str],
+    nodes_per_hour: int | Literal["default"] | None,
+    window: MaintenanceWindow | Literal["none"] | None,
 ) -> Policy:
     """Return a policy with what was given.
 
@@ -54,8 +77,10 @@ def changed(
             )
         on[kind] = Response(response)
     hourly = policy.nodes_per_hour if nodes_per_hour is None else nodes_per_hour
+    opens = policy.window if window is None else window
     return replace(
         policy,
         on=tuple(sorted((k, r) for k, r in on.items() if r is not Response.MOVE)),
         nodes_per_hour=None if hourly == "default" else hourly,
+        window=None if opens == "none" else opens,
     )

@@ -19,6 +19,7 @@ from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
+from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
@@ -39,7 +40,11 @@ SHOP = Cluster(
     kind=ClusterKind.EKS,
     region="eu-west-1",
     added=T0,
-    policy=Policy(on=(("rebalance-recommendation", Response.CORDON),), nodes_per_hour=3),
+    policy=Policy(
+        on=(("rebalance-recommendation", Response.CORDON),),
+        nodes_per_hour=3,
+        window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),
+    ),
 )
 BARE = Cluster(
     name="bare",

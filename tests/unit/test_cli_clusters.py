@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.clusters import ClusterKind, Mode
+from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Policy, Response
 from tests.support.cli_environment import (
     MemoryEnvironment,
@@ -142,6 +143,11 @@ ADVICE = "rebalance-recommendation"
         (("--on", f"{ADVICE}=cordon"), Policy(on=((ADVICE, Response.CORDON),))),
         (("--on", f"{ADVICE}=ignore", "--on", f"{ADVICE}=move"), Policy()),
         (("--nodes-per-hour", "0"), Policy(nodes_per_hour=0)),
+        (
+            ("--maintenance-window", "sat,sun 22:00-04:00"),
+            Policy(window=MaintenanceWindow.parse("sat,sun 22:00-04:00")),
+        ),
+        (("--maintenance-window", "sat 22:00-04:00", "--maintenance-window", "none"), Policy()),
         (("--nodes-per-hour", "2", "--nodes-per-hour", "default"), Policy()),
     ],
 )
@@ -163,6 +169,7 @@ def test_the_policy_is_set_shown_and_kept_in_whatever_mode(args, policy):
         ("--on", f"{ADVICE}=stop"),
         ("--nodes-per-hour", "-1"),
         ("--nodes-per-hour", "many"),
+        ("--maintenance-window", "weekends"),
     ],
 )
 def test_a_policy_that_means_nothing_is_refused(args):

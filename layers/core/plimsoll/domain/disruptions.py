@@ -171,7 +171,8 @@ def held_on(seen: Observation, node: Node, now: datetime, refused: Mapping[str, 
     if found is None or is_gone(seen, node):
         return []
     only_cordoned = seen.policy.response(found) is Response.CORDON
-    if not (only_cordoned or found.on_advice(now)):
+    patient = found.on_advice(now) and not seen.policy.maintains(found, now)
+    if not (only_cordoned or patient):
         return []
     return [
         pod

@@ -7,13 +7,17 @@ only so many nodes an hour are cordoned for it, each when its turn comes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, override
 
-from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.interruptions import NEAR, Interruption
+from plimsoll.domain.maintenance import MaintenanceWindow
+from plimsoll.domain.notices import HealthScheduledChange
 
 HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+"""How long before a scheduled change a node's turn comes, where no maintenance window opens before."""
 _SHARE: Final = 10
 """Of so many nodes one is moved in an hour, where the owner says nothing."""
 
@@ -34,6 +38,8 @@ class Policy:
     """Kind of notice -> response, for those that the owner named."""
     nodes_per_hour: int | None = None
     """How many nodes are cordoned in an hour on advice alone."""
+    window: MaintenanceWindow | None = None
+    """When nodes are drained for scheduled changes."""
 
     def of_kind(self, kind: str) -> Response:
         """Return the response to one kind of notice."""
@@ -48,9 +54,32 @@ class Policy:
         """Return how many of so many nodes may be cordoned in an hour on advice alone."""
         return max(1, nodes // _SHARE) if self.nodes_per_hour is None else self.nodes_per_hour
 
+    def maintains(self, found: Interruption, now: datetime) -> bool:
+        """Whether nothing but scheduled changes takes a node, and its owner's window is open."""
+        return self.window is not None and _is_scheduled(found) and self.window.is_open(now)
+
+    def postpones(self, found: Interruption, now: datetime) -> str | None:
+        """Say until when a node that is scheduled for a change is left alone; None if no longer."""
+        change = found.deadline
+        if change is None or not _is_scheduled(found) or self.maintains(found, now):
+            return None
+        if self.window is not None and (opens := self.window.next_start(now)) < change - NEAR:
+            return f"waits for the maintenance window, which opens at {opens:%Y-%m-%dT%H:%MZ}"
+        if change - DAY > now:
+            return f"waits until {change - DAY:%Y-%m-%dT%H:%MZ}, a day before the change"
+        return None
+
     @override
     def __str__(self) -> str:
         hourly = "a tenth of the nodes" if self.nodes_per_hour is None else self.nodes_per_hour
         return "; ".join(
-            [*(f"{kind}: {response}" for kind, response in self.on), f"{hourly} per hour on advice"]
+            [
+                *(f"{kind}: {response}" for kind, response in self.on),
+                f"{hourly} per hour on advice",
+                *([f"scheduled changes on {self.window}"] if self.window else ()),
+            ]
         )
+
+
+def _is_scheduled(found: Interruption) -> bool:
+    return {notice.kind for notice in found.standing} == {HealthScheduledChange.kind}

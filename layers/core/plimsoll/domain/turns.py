@@ -56,6 +56,9 @@ def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str
     for node in waiting_for_turn(seen):
         interruption = node.interruption
         assert interruption is not None  # noqa: S101 - those that wait have one
+        if later := seen.policy.postpones(interruption, now):
+            yield node, later
+            continue
         if interruption.on_advice(now):
             left -= 1
             if left < 0:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.dynamodb.schema import TTL
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
@@ -102,9 +103,11 @@ def item_to_cluster(item: Mapping[str, Any]) -> Cluster:
 def _policy(text: str | None) -> Policy:
     """Return what is stored; clusters of an earlier version have none."""
     said = json.loads(text or "{}")
+    window = said.get("window")
     return Policy(
         on=tuple((kind, Response(response)) for kind, response in said.get("on", ())),
         nodes_per_hour=said.get("nodes_per_hour"),
+        window=window and MaintenanceWindow(**{**window, "days": tuple(window["days"])}),
     )
 
 
