@@ -166,6 +166,10 @@ def _show_one(out: Console, report: Report) -> None:
     out.print(f"  closed        {clock_text(report.closed) or 'not yet'}")
     out.print(f"  lowest ready  {_lowest(report)}")
     out.print(f"  killed        {', '.join(report.killed) or 'none'}")
+    for pod, refusal in report.overruled.items():
+        out.print(f"  overruled     {pod}: {refusal}")
+    for workload, short in report.below_floor.items():
+        out.print(f"  below floor   {workload}: by {short}")
     for reason in report.reasons:
         out.print(f"  - {reason}")
 
@@ -195,6 +199,8 @@ def _as_json(report: Report) -> Mapping[str, Any]:
         "closed": report.closed,
         "seconds_after_notice": {step: _seconds(report, step) for step in STEPS.values()},
         "lowest_ready": dict(report.lowest_ready),
+        "below_floor": dict(report.below_floor),
+        "overruled": dict(report.overruled),
         "killed": report.killed,
         "reasons": report.reasons,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -80,6 +81,21 @@ def test_a_resync_tells_once_of_all_that_is_over_and_counts_it_by_cluster():
     assert subject == "harbor: 2 nodes interrupted, 2 pods killed"
     assert world.telemetry.of_clusters[Metric.PODS_KILLED, "harbor"] == 2
     assert world.telemetry.metrics[Metric.PODS_KILLED] == 2
+
+
+def test_what_alarms_are_about_is_counted_by_cluster_once_it_is_over():
+    world = WiredServices()
+    world.join("od")
+    report = a_report("spot", noticed=world.time, gone=None, killed=())
+    late = world.time + timedelta(seconds=20)
+    refused = {"shop/web-1": "the budget allows none"}
+    world.reports.merge(replace(report, emptied=None, cordoned=late, overruled=refused))
+    world.sleep(600)
+    world.resync.run()
+    counted = {m: n for (m, c), n in world.telemetry.of_clusters.items() if c == "harbor"}
+    assert counted == {Metric.BUDGETS_OVERRULED: 1, Metric.NOTICE_AGE_AT_CORDON: 20}
+    [(_, text)] = world.announcer.told
+    assert "deleted past their budgets: shop/web-1" in text
 
 
 def test_a_topic_that_does_not_answer_costs_no_report(monkeypatch: pytest.MonkeyPatch):

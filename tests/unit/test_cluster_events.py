@@ -38,50 +38,54 @@ def told(rig: WiredServices) -> list[tuple[str, str, str, str]]:
     )
 
 
-def an_interruption(rig: WiredServices, *, floor: bool = True) -> None:
-    """Interrupt the node of a workload, which has headroom elsewhere or not, and drain it."""
+def an_interruption(
+    rig: WiredServices, *others: dict[str, Any], elsewhere: bool = True, times: int = 1
+) -> str:
+    """Interrupt the node of a workload, which has headroom elsewhere or not; return its pod."""
     instance = rig.join("spot", capacity="spot")
-    rig.apply(deployment("web", replicas=1))
-    if floor:
+    rig.apply(deployment("web", replicas=1), *others)
+    (pod,) = rig.pods_on("spot")
+    if elsewhere:
         rig.join("od")
-        rig.sleep(60)
-    assert rig.notices.receive([rig.spot_event(instance)]) == [None]
-    for _ in range(8):
+    assert rig.notices.receive([rig.spot_event(instance)] * times) == [None] * times
+    for _ in range(24):
         rig.drains.reconcile("harbor", "one")
         rig.sleep(5)
+    return pod
 
 
-def test_an_interruption_is_told_on_its_node_and_on_each_pod_that_left():
+def test_an_interruption_is_told_once_on_its_node_and_on_each_pod_that_left():
     rig = WiredServices()
-    (pod,) = _pods_after(rig)
+    pod = an_interruption(rig, times=2)
     assert told(rig) == [
         ("Node", "spot", "Normal", "FloorsKept"),
         ("Node", "spot", "Warning", "Cordoned"),
         ("Pod", pod, "Normal", "Evicted"),
         ("Pod", pod, "Normal", "Released"),
     ]
-    namespaces = {e["metadata"]["namespace"] for e in rig.get("/api/v1/events")["items"]}
-    assert namespaces == {"default"}
-
-
-def _pods_after(rig: WiredServices) -> list[str]:
-    instance = rig.join("spot", capacity="spot")
-    rig.apply(deployment("web", replicas=1))
-    before = rig.pods_on("spot")
-    rig.join("od")
-    assert rig.notices.receive([rig.spot_event(instance)] * 2) == [None, None]
-    for _ in range(8):
-        rig.drains.reconcile("harbor", "one")
-        rig.sleep(5)
-    return before
 
 
 def test_a_floor_that_was_missed_is_told_with_the_workload():
     rig = WiredServices()
-    an_interruption(rig, floor=False)
+    an_interruption(rig, elsewhere=False)
     (event,) = [e for e in rig.get("/api/v1/events")["items"] if e["reason"].startswith("Floor")]
     assert (event["reason"], event["type"]) == ("FloorMissed", "Warning")
     assert event["message"] == "below its ready floor was Deployment default/web by 1"
+
+
+def test_a_budget_that_is_overruled_is_named_in_the_report_and_on_the_pod():
+    rig = WiredServices()
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    pod = an_interruption(rig, budget, elsewhere=False)
+    (report,) = rig.reports.list("harbor")
+    assert list(report.overruled) == [f"default/{pod}"]
+    assert "budget" in report.overruled[f"default/{pod}"]
+    assert ("Pod", pod, "Warning", "BudgetOverruled") in told(rig)
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ACT])

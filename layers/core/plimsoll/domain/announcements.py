@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.reports import Report
 
 LISTED: Final = 20
@@ -30,6 +31,17 @@ def announcement(cluster: str, reports: Sequence[Report]) -> tuple[str, str]:
     return f"{cluster[:50]}: {nodes} interrupted, {killed} pods killed", "\n".join(lines)
 
 
+def costs(reports: Sequence[Report]) -> Mapping[Metric, float]:
+    """Return what is counted by cluster of interruptions that are over; what is zero is left out."""
+    ages = [(r.cordoned - r.noticed).total_seconds() for r in reports if r.cordoned is not None]
+    found = {
+        Metric.PODS_KILLED: sum(len(report.killed) for report in reports),
+        Metric.BUDGETS_OVERRULED: sum(len(report.overruled) for report in reports),
+        Metric.NOTICE_AGE_AT_CORDON: max(ages, default=0.0),
+    }
+    return {metric: value for metric, value in found.items() if value > 0}
+
+
 def _about(report: Report) -> Iterator[str]:
     parts = [f"{report.node} ({report.kind}) was noticed {report.noticed:%Y-%m-%d %H:%M:%SZ}"]
     for name, moment in (("empty", report.emptied), ("gone", report.gone)):
@@ -37,7 +49,13 @@ def _about(report: Report) -> Iterator[str]:
             parts.append(f"{name} after {(moment - report.noticed).total_seconds():.0f} s")
     yield ", ".join(parts)
     zero = [workload for workload, ready in report.lowest_ready.items() if not ready]
-    for what, names in (("killed", report.killed), ("stood at zero", zero)):
+    told = {
+        "killed": report.killed,
+        "deleted past their budgets": (*report.overruled,),
+        "stood at zero": zero,
+        "below their ready floors": (*report.below_floor,),
+    }
+    for what, names in told.items():
         if names:
             more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
             yield f"  {what}: {', '.join(names[:LISTED])}{more}"

@@ -18,7 +18,7 @@ class Metric(StrEnum):
     CANARIES_SEEN = "CanariesSeen"
     """Canaries of the schedule that went the whole way of a notice."""
     CLUSTERS_NOT_RESYNCED = "ClustersNotResynced"
-    """Clusters that a resync could not wholly read or write."""
+    """Clusters that a resync or a placement run could not wholly read or write."""
     NOTICES_DEAD_LETTERED = "NoticesDeadLettered"
     """Notices set aside because no further attempt could help."""
     NOTICES_IGNORED = "NoticesIgnored"

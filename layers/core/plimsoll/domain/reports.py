@@ -37,6 +37,8 @@ class Report:
     """Workload -> the fewest ready replicas seen while this node was drained."""
     below_floor: Mapping[str, int] = field(default_factory=dict)
     """Workload -> by how many ready replicas it once missed its ready floor."""
+    overruled: Mapping[str, str] = field(default_factory=dict)
+    """Pod that was deleted past its PodDisruptionBudget -> how that had refused its eviction."""
     killed: tuple[str, ...] = ()
     """Pods that were still there when the instance was gone."""
     added: Mapping[str, int] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class Report:
             closed=_first(self.closed, other.closed),
             lowest_ready=dict(sorted(lowest.items())),
             below_floor=dict(sorted(below.items())),
+            overruled={**self.overruled, **other.overruled},
             added={**self.added, **other.added},
             killed=tuple(sorted({*self.killed, *other.killed})),
             reasons=tuple(dict.fromkeys((*self.reasons, *other.reasons)))[:MAX_REASONS],

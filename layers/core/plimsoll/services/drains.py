@@ -266,6 +266,8 @@ class DrainService:
                 case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
                     memory.groups = None
                     memory.add(added(group, -1, now), action.interruption.identity)
+                case Evict(pod=pod) if outcome.overruled is not None:
+                    memory.overrule(pod, outcome.overruled)
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why

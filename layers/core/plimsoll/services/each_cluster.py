@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -25,8 +25,8 @@ class EachCluster:
     workers: Workers
     telemetry: Telemetry
 
-    def run(self, act: Callable[[Cluster, str], int], words: str) -> tuple[int, Sequence[str]]:
-        """Return the sum of what `act` returned, and the clusters for which it failed.
+    def run(self, act: Callable[[Cluster, str], int], words: str) -> int:
+        """Return the sum of what `act` returned; clusters for which it failed are counted.
 
         Args:
             act: takes a cluster, and the name that it has in metrics.
@@ -39,15 +39,16 @@ class EachCluster:
         labels = [c.name if n < LABELLED else OTHERS for n, c in enumerate(clusters)]
         pairs = list(zip(clusters, labels, strict=True))
         answers = self.workers.run([partial(act, cluster, label) for cluster, label in pairs])
-        total, failed = 0, []
+        total = failed = 0
         for (cluster, label), answer in zip(pairs, answers, strict=True):
             match answer:
                 case int():
                     total += answer
                 case PlimsollError():
-                    failed.append(cluster.name)
+                    failed += 1
                     self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, cluster=label)
                     self.telemetry.warn(words, cluster=cluster.name, because=str(answer))
                 case Exception():
                     raise answer
-        return total, failed
+        self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, failed)
+        return total

@@ -46,6 +46,8 @@ class Outcome:
     done: bool
     """Also true for what was gone already: that is what was wanted."""
     error: PlimsollError | None = None
+    overruled: str | None = None
+    """How a budget had refused the pod that was deleted all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +150,7 @@ class Executor:
                 )
                 self._say("acted", step)
                 self.note(of_action(step.action, overruled=refusal))
-                return Outcome(action=step.action, done=True)
+                return Outcome(action=step.action, done=True, overruled=refusal)
             case _:
                 self._say("acted", step)
                 self.note(of_action(step.action))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.clusters import Cluster, Mode
-from plimsoll.domain.errors import Temporary
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.plan import Plan
@@ -44,13 +43,9 @@ class PlacementService:
     def run(self) -> int:
         """Place every cluster once; return how many actions were planned.
 
-        Raises:
-            Temporary: a cluster could not be placed; the others were.
+        A cluster that cannot be placed is counted, as one that cannot be resynced.
         """
-        total, failed = self.each.run(self._run, "cluster not placed")
-        if failed:
-            raise Temporary(f"not placed: {', '.join(failed)}")
-        return total
+        return self.each.run(self._run, "cluster not placed")
 
     def _run(self, cluster: Cluster, label: str) -> int:
         """Place a cluster, and do with the same observation what the resync needs the pods for."""
@@ -79,9 +74,9 @@ class PlacementService:
             telemetry=self.telemetry,
         )
         outcomes = executor.carry_out(Plan(steps=plan.steps))
+        if any(o.done and isinstance(o.action, Release) for o in outcomes):
+            self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
         for event in plan.events:
             executor.note(event)
         executor.create_events()
-        if any(o.done and isinstance(o.action, Release) for o in outcomes):
-            self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
         return plan

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from plimsoll.domain.cluster_events import LONGEST
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Ref
+from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.reports import Report
 
 
@@ -49,6 +50,11 @@ class ReconcileMemory:
         for report in [r for k, r in self.reports.items() if interruption in {None, k}][:1]:
             self.learn([replace(report, added=nodes)])
 
+    def overrule(self, pod: Pod, refusal: str) -> None:
+        """Note in the report of its node that a pod was deleted past its budget."""
+        for report in [r for r in self.reports.values() if r.node == pod.node]:
+            self.learn([replace(report, overruled={str(pod): refusal[:LONGEST]})])
+
     def news(self) -> Sequence[Report]:
         """Return reports that are new or took a turn, each once.
 
@@ -60,4 +66,4 @@ class ReconcileMemory:
 
 
 def _turns(report: Report) -> tuple[object, ...]:
-    return report.gone, report.closed, report.killed, report.added
+    return report.gone, report.closed, report.killed, report.added, report.overruled

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from plimsoll.domain.added_nodes import asks_for_reports
-from plimsoll.domain.announcements import announcement
+from plimsoll.domain.announcements import announcement, costs
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
@@ -80,9 +80,8 @@ class ResyncService:
 
         A cluster that cannot be resynced is counted, by itself: it hides no other.
         """
-        total, failed = self.each.run(self._resync, "cluster not resynced")
+        total = self.each.run(self._resync, "cluster not resynced")
         self.telemetry.count(Metric.OPEN_INTERRUPTIONS, total)
-        self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, len(failed))
         return total
 
     def _resync(self, cluster: Cluster, label: str) -> int:
@@ -285,9 +284,9 @@ class ResyncService:
                 closed.append(
                     self.reports.merge(replace(report, gone=report.gone or now, closed=now))
                 )
-                if report.killed:
-                    self.telemetry.count(Metric.PODS_KILLED, len(report.killed), cluster=label)
                 self.telemetry.count(Metric.PODS_KILLED, len(report.killed))
+        for metric, value in costs(closed).items():
+            self.telemetry.count(metric, value, cluster=label)
         if closed:
             self._announce(cluster, closed)
 
