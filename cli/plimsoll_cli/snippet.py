@@ -84,7 +84,15 @@ def pod_spec(workload: Workload, floor: OnDemandFloor) -> dict[str, Any]:
         "matchLabelKeys": [REVISION_HASH if stateful else POD_TEMPLATE_HASH],
         "nodeTaintsPolicy": "Honor",
     }
-    return {"topologySpreadConstraints": [constraint]}
+    lines: dict[str, Any] = {"topologySpreadConstraints": [constraint]}
+    if (
+        floor.spot_groups == 0
+    ):  # a single replica: the constraint says where it may go, and this where first
+        wanted = {"key": label_key(0), "operator": "NotIn", "values": [ON_DEMAND]}
+        preference = {"weight": 100, "preference": {"matchExpressions": [wanted]}}
+        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+        lines["affinity"] = {"nodeAffinity": {preferred: [preference]}}
+    return lines
 
 
 def _selector(selector: Selector) -> dict[str, Any]:

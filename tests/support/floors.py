@@ -18,13 +18,13 @@ PENDING_SECONDS: Final = 90.0
 """How long a pod may be Pending because of our constraint while it would fit without it."""
 
 
-def spread_over(spot_groups: int) -> dict[str, Any]:
-    """Return the field of a pod's spec that spreads the pods of `web` over so many spot groups."""
+def spread_over(spot_groups: int, app: str = "web") -> dict[str, Any]:
+    """Return the field of a pod's spec that spreads the pods of an app over so many spot groups."""
     constraint = {
         "maxSkew": 1,
         "topologyKey": label_key(spot_groups),
         "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
+        "labelSelector": {"matchLabels": {"app": app}},
         "matchLabelKeys": ["pod-template-hash"],
         "nodeTaintsPolicy": "Honor",
     }

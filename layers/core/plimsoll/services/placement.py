@@ -63,7 +63,7 @@ class PlacementService:
         """
         plan = plan_placement(seen, self.clock.now(), namespaces=api.namespace_floors())
         for problem in plan.problems:
-            self.telemetry.warn("floor not understood", cluster=cluster.name, because=problem)
+            self.telemetry.warn("floor cannot stand", cluster=cluster.name, because=problem)
         if self.kill_switch or cluster.mode is not Mode.ACT:
             for step in plan.steps:
                 self.telemetry.log("would place", cluster=cluster.name, step=str(step))

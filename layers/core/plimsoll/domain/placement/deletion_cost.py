@@ -12,7 +12,7 @@ from typing import Final
 
 from plimsoll.domain.names import DELETION_COST
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
+from plimsoll.domain.placement.on_demand import OnDemandFloor
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 from plimsoll.domain.pods import OwnerKind, Pod
 
@@ -33,7 +33,7 @@ def deletion_costs(
         if pod.node is None or pod.deleting is not None or pod.released:
             continue
         node = seen.node.get(pod.node)
-        holds = floor.way is Way.SPREAD and node is not None and node.capacity == ON_DEMAND
+        holds = floor.spot_groups > 0 and node is not None and node.capacity == ON_DEMAND
         cost = pod.annotations.get(DELETION_COST)
         if holds and cost is None:
             yield pod, COST, f"scale-in of {floor.workload} must not take its on-demand floor"

@@ -20,7 +20,7 @@ from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.node_labels import SpreadGroup
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.eligibility import why_not_released
@@ -74,7 +74,10 @@ def plan_moves(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unevenness:
-    """A workload whose fullest group stands more than one pod above its emptiest."""
+    """A workload whose fullest group stands more than one pod above its emptiest.
+
+    Or a single replica on spot, while the spot group of single replicas is closed.
+    """
 
     workload: Workload
     key: str
@@ -94,11 +97,23 @@ def _unevenness(
     if workload.rolling_out or workload.paused or not settled:
         return None
     standing: dict[str, list[Pod]] = {name: [] for name in sorted(open_names)}
+    unreserved = []
     for pod in pods:
         node = seen.node.get(pod.node or "")
         group = None if node is None else node.labels.get(key)
         if group in standing:
             standing[group].append(pod)
+        elif node is not None and node.capacity == SPOT:
+            unreserved.append(pod)
+    if key == label_key(0) and unreserved and ON_DEMAND in standing:
+        return Unevenness(
+            workload=workload,
+            key=key,
+            movable=unreserved,
+            fullest=SPOT,
+            emptiest=ON_DEMAND,
+            reason="it is a single replica, and the on-demand reserve may not take it later",
+        )
     if not standing:
         return None
     fullest = max(standing, key=lambda name: len(standing[name]))

@@ -16,7 +16,8 @@ from typing import Final
 
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, family_of, groups_of, label_key
+from plimsoll.domain.placement.reserve import GOES, STAYS, takes
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.workloads import Workload
@@ -126,7 +127,7 @@ def _members(nodes: Sequence[Node], spot_groups: int) -> Mapping[str, Sequence[N
     group = groups_of(nodes, spot_groups)
     members: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
-        if node.capacity == "spot":
+        if node.capacity == SPOT:
             members[group[family_of(node)]].append(node)
         elif node.capacity == ON_DEMAND:
             members[ON_DEMAND].append(node)
@@ -150,6 +151,11 @@ def _judge(
             if short
             else "on-demand nodes carry it always",
         )
+    if key == label_key(0) and name != ON_DEMAND and not asked.stuck:
+        times = STAYS if was_open else GOES
+        reserve = [n for n in seen.nodes if n.capacity == ON_DEMAND and n.staying]
+        if not takes(asked.workloads, reserve, asked.free, times):
+            return False, f"the on-demand reserve has not {times} places for every single replica"
     free = [asked.free[node.name] for node in staying]
     shares = [(w.replicas // asked.groups, w.scheduling.requests) for w in asked.workloads]
     for share, each in shares:

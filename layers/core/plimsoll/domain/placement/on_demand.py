@@ -44,11 +44,13 @@ class OnDemandFloor:
     workload: Ref
     replicas: int
     """What the arithmetic counts with: the autoscaler's minimum, else the declared count."""
+    asked: int
+    """How many its owner asked for."""
     keep: int
     """How many replicas must stand on on-demand: at most `replicas`."""
     way: Way
     spot_groups: int
-    """Over how many spot groups the rest is spread; 0 unless the way is SPREAD."""
+    """Over how many spot groups the rest is spread; 0 of SPREAD: a single replica, see `reserve`."""
     reason: str
 
 
@@ -78,6 +80,7 @@ def floor_of(
         return OnDemandFloor(
             workload=ref,
             replicas=replicas,
+            asked=asked,
             keep=keep,
             way=way,
             spot_groups=spot_groups,
@@ -86,20 +89,23 @@ def floor_of(
 
     if keep < 1:
         return floor(Way.FREE, "it asks for no replica on on-demand")
-    if asked > replicas:
-        return floor(Way.AFFINITY, f"it asks for {asked} on on-demand and has {replicas} replicas")
-    if keep == replicas:
-        return floor(Way.AFFINITY, f"all {replicas} replicas must stand on on-demand")
-    if workload.scheduling.claims or workload.claim_templates:
-        return floor(
-            Way.AFFINITY, "its volumes live in one zone, where the emptiest group may have no node"
-        )
+    volumes = bool(workload.scheduling.claims) or workload.claim_templates
+    if replicas == asked == 1 and said != "100%" and not volumes:
+        return floor(Way.SPREAD, "a single replica may stand on spot while on-demand can take it")
     spot_groups = min(MOST_GROUPS, replicas // keep - 1)
-    if spot_groups < 1:
-        return floor(Way.AFFINITY, f"an even half of {replicas} replicas is fewer than {keep}")
-    return floor(
-        Way.SPREAD,
-        f"{replicas} replicas over {spot_groups + 1} groups leave at least "
-        f"{replicas // (spot_groups + 1)} on on-demand, and {keep} are asked for",
-        spot_groups,
-    )
+    if asked > replicas:
+        why = f"it asks for {asked} on on-demand and has {replicas} replicas"
+    elif keep == replicas:
+        why = f"all {replicas} replicas must stand on on-demand"
+    elif volumes:
+        why = "its volumes live in one zone, where the emptiest group may have no node"
+    elif spot_groups < 1:
+        why = f"an even half of {replicas} replicas is fewer than {keep}"
+    else:
+        return floor(
+            Way.SPREAD,
+            f"{replicas} replicas over {spot_groups + 1} groups leave at least "
+            f"{replicas // (spot_groups + 1)} on on-demand, and {keep} are asked for",
+            spot_groups,
+        )
+    return floor(Way.AFFINITY, why)

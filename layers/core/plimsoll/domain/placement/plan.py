@@ -23,12 +23,14 @@ from plimsoll.domain.placement.node_labels import (
     waited,
 )
 from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way, floor_of
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
+from plimsoll.domain.placement.problems import problems_of
+from plimsoll.domain.placement.reserve import Loss, losses
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.plan import Step
 from plimsoll.domain.pods import Scheduling
 from plimsoll.domain.workloads import Workload
 
-_SPOT_GROUPS: Final = {label_key(number): number for number in range(1, MOST_GROUPS + 1)}
+_SPOT_GROUPS: Final = {label_key(number): number for number in range(MOST_GROUPS + 1)}
 """The label over which a workload is spread -> over how many spot groups."""
 
 
@@ -40,13 +42,16 @@ class Standing:
     ready: Mapping[str, int]
     """Serving pods by where they stand: `on-demand`, `spot`, or `unknown` for unlabelled nodes."""
     pending: int
+    reserved: bool
+    """Whether it is a single replica, and the on-demand reserve can take it from spot."""
     lacks: str | None
     """What its pod template lacks, in words; None when the constraint is there."""
 
     @property
     def met(self) -> bool:
         """Whether the floor stands now."""
-        return self.ready.get(ON_DEMAND, 0) >= self.floor.keep
+        there = self.ready.get(ON_DEMAND, 0) + (self.ready.get(SPOT, 0) if self.reserved else 0)
+        return there >= self.floor.keep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +65,11 @@ class PlacementPlan:
     held: str | None
     """Why no pod is moved now, in words; None where moves are free."""
     problems: tuple[str, ...]
-    """What owners wrote that makes no sense, in words: such a workload is left as it is."""
+    """What owners wrote that makes no sense, and what keeps floors from standing, in words."""
+    reserve: tuple[Loss, ...]
+    """What on-demand nodes have free against the largest loss of each kind."""
     events: tuple[ClusterEvent, ...] = ()
-    """What the owners of workloads are told on their objects."""
+    """The problems, as they are told on the objects."""
 
 
 def plan_placement(
@@ -81,20 +88,20 @@ def plan_placement(
         default: the cluster's on-demand floor, for namespaces without one.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
-    problems: list[str] = []
     events: list[ClusterEvent] = []
     for workload in seen.workloads:
         try:
             floor = floor_of(workload, namespaces=namespaces, default=default)
         except BadInput as error:
-            problems.append(str(error))
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             continue
         if floor.way is not Way.FREE or spread_keys(workload.scheduling):
             floors.append((workload, floor))
+    events += problems_of(seen.nodes, floors)
     there = constrained(workload for workload, _ in floors)
     spread = _spread(there, floors)
     groups = spread_groups(seen, spread, now)
+    reserved = any(g.spot_groups == 0 and g.opened and g.name != ON_DEMAND for g in groups)
     steps = _label_steps(seen, groups)
     steps += [
         Step(action=SetDeletionCost(pod=pod, cost=cost, reason=reason), nodes=frozenset())
@@ -107,13 +114,14 @@ def plan_placement(
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
         workloads=tuple(
-            _standing(seen, workload, floor)
+            _standing(seen, workload, floor, reserved=reserved)
             for workload, floor in floors
             if floor.way is not Way.FREE
         ),
         groups=tuple(groups),
         held=held,
-        problems=tuple(problems),
+        problems=tuple(event.message for event in events),
+        reserve=tuple(losses(seen)) if floors else (),
         events=tuple(events),
     )
 
@@ -204,7 +212,9 @@ def _spread(
     return found
 
 
-def _standing(seen: Observation, workload: Workload, floor: OnDemandFloor) -> Standing:
+def _standing(
+    seen: Observation, workload: Workload, floor: OnDemandFloor, *, reserved: bool
+) -> Standing:
     ready: Counter[str] = Counter()
     pending = 0
     for pod in seen.of_workload.get(workload.ref, ()):
@@ -214,17 +224,25 @@ def _standing(seen: Observation, workload: Workload, floor: OnDemandFloor) -> St
         if node is not None and pod.serving:
             ready[node.capacity or "unknown"] += 1
         pending += pod.pending
-    return Standing(floor=floor, ready=dict(ready), pending=pending, lacks=_lacks(workload, floor))
+    return Standing(
+        floor=floor,
+        ready=dict(ready),
+        pending=pending,
+        reserved=reserved and floor.way is Way.SPREAD and not floor.spot_groups,
+        lacks=_lacks(workload, floor),
+    )
 
 
 def _lacks(workload: Workload, floor: OnDemandFloor) -> str | None:
+    if _on_demand_only(workload.scheduling):
+        return None
     if floor.way is Way.SPREAD:
         there = spread_keys(workload.scheduling)
         if not there:
             return f"a spread constraint over {label_key(floor.spot_groups)}"
         if max(there) > floor.spot_groups:
             return f"a spread over {floor.spot_groups} spot groups instead of {max(there)}"
-    elif floor.way is Way.AFFINITY and not _on_demand_only(workload.scheduling):
+    elif floor.way is Way.AFFINITY:
         return "node affinity to on-demand nodes"
     return None
 

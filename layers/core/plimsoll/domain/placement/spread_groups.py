@@ -16,13 +16,17 @@ from plimsoll.domain.names import INSTANCE_TYPE, SPREAD_PREFIX
 from plimsoll.domain.nodes import Node
 
 ON_DEMAND: Final = "on-demand"
+SPOT: Final = "spot"
 UNKNOWN_FAMILY: Final = "unknown"
 TOLERATED: Final = 1.5
 """A group may hold this many times its even share before a family is moved out of it."""
 
 
 def label_key(spot_groups: int) -> str:
-    """Return the label over which a workload with so many spot groups is spread."""
+    """Return the label over which a workload with so many spot groups is spread.
+
+    Zero is for single replicas: all spot nodes are one group, open while on-demand can take it all.
+    """
     return f"{SPREAD_PREFIX}{spot_groups}"
 
 
@@ -37,9 +41,9 @@ def groups_of(nodes: Iterable[Node], spot_groups: int) -> Mapping[str, str]:
     At most one family that has a group already changes it, so one run relabels the nodes of at most
     one family, and a second run over the result changes nothing more once the groups are balanced.
     """
-    spot = [node for node in nodes if node.capacity == "spot"]
+    spot = [node for node in nodes if node.capacity == SPOT]
     weights = _weights(spot)
-    names = [f"spot-{number}" for number in range(1, spot_groups + 1)]
+    names = [f"spot-{number}" for number in range(1, max(1, spot_groups) + 1)]
     group = _present(spot, label_key(spot_groups), names)
     loads = dict.fromkeys(names, 0.0)
     for family, name in group.items():

@@ -1,0 +1,127 @@
+"""The on-demand reserve: what on-demand nodes have free, against what a loss of nodes would need.
+
+It is a sum, so it can promise too much where what is free is in small pieces. What single replicas may
+rely on is counted in whole places instead, node by node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final
+
+from plimsoll.domain.node_rules import why_never
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
+from plimsoll.domain.pods import OwnerKind, Scheduling
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.workloads import Workload
+
+STAYS: Final = 2
+"""Single replicas stay on spot while the reserve has a place for each of them twice: others take of it too."""
+GOES: Final = 3
+"""They go there while it has three: else they would go and come back."""
+_LOSSES: Final[Mapping[str, Callable[[Node], str | None]]] = {
+    "node": lambda node: node.name,
+    "family": lambda node: family_of(node) if node.capacity == SPOT else None,
+    "zone": lambda node: node.zone,
+    "all spot": lambda node: "all spot" if node.capacity == SPOT else None,
+}
+"""What can be lost at once -> which loss of its kind takes a node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """The loss of its kind that the on-demand reserve covers least, of those that need anything."""
+
+    kind: str
+    """`node`, `family` (of spot instances), `zone` or `all spot`."""
+    name: str
+    needs: Resources
+    """What the pods request that would have to run elsewhere; those of DaemonSets would not."""
+    free: Resources
+    """What the on-demand nodes have free that are not lost themselves."""
+
+    @property
+    def covered(self) -> float:
+        """The least share of processors, memory and pods of the need that is free; 1 or more: enough."""
+        pairs = (
+            (self.free.cpu, self.needs.cpu),
+            (self.free.memory, self.needs.memory),
+            (self.free.pods, self.needs.pods),
+        )
+        return min(free / need for free, need in pairs if need)
+
+
+def losses(seen: Observation) -> Sequence[Loss]:
+    """Return for each kind of loss the one that the reserve covers least."""
+    needs: dict[str, list[int]] = {node.name: [0, 0, 0] for node in seen.nodes}
+    free = {
+        n.name: [n.allocatable.cpu, n.allocatable.memory, n.allocatable.pods] for n in seen.nodes
+    }
+    for pod in seen.pods:
+        if pod.node not in free or pod.finished:
+            continue
+        asked = pod.scheduling.requests
+        daemon = pod.mirror or (pod.owner is not None and pod.owner.kind == OwnerKind.DAEMON_SET)
+        for amount, each in enumerate((asked.cpu, asked.memory, asked.pods)):
+            free[pod.node][amount] -= each
+            if not daemon:
+                needs[pod.node][amount] += each
+    reserve = {n.name: free[n.name] for n in seen.nodes if n.capacity == ON_DEMAND and n.staying}
+    found: list[Loss] = []
+    for kind, loss_of in _LOSSES.items():
+        lost: dict[str, list[str]] = defaultdict(list)
+        for node in seen.nodes:
+            name = loss_of(node)
+            if name is not None:
+                lost[name].append(node.name)
+        whole = _sum(reserve.values())
+        judged = [
+            Loss(
+                kind=kind,
+                name=name,
+                needs=_sum(needs[node] for node in nodes),
+                free=whole - _sum(reserve[node] for node in nodes if node in reserve),
+            )
+            for name, nodes in sorted(lost.items())
+        ]
+        costly = [loss for loss in judged if loss.needs != Resources()]
+        found += [min(costly, key=lambda loss: loss.covered)] if costly else []
+    return found
+
+
+def takes(
+    riders: Iterable[Workload], nodes: Sequence[Node], free: Mapping[str, Resources], times: int
+) -> bool:
+    """Whether nodes have a place for every replica of all workloads so many times over.
+
+    Nodes are filled one after the other, so that the answer costs one look at each of many pods: a yes
+    is proven, and a no may be wrong where shapes differ much.
+    """
+    left = {node.name: free[node.name] for node in nodes}
+    at = 0
+    for scheduling in _pods(riders, times):
+        need = scheduling.requests
+        for _ in nodes:
+            node = nodes[at]
+            if need.within(left[node.name]) and why_never(scheduling, node) is None:
+                left[node.name] -= need
+                break
+            at = (at + 1) % len(nodes)
+        else:
+            return False
+    return True
+
+
+def _pods(riders: Iterable[Workload], times: int) -> Iterator[Scheduling]:
+    for workload in riders:
+        yield from repeat(workload.scheduling, workload.replicas * times)
+
+
+def _sum(amounts: Iterable[Sequence[int]]) -> Resources:
+    cpu, memory, pods = (sum(column) for column in zip((0, 0, 0), *amounts, strict=True))
+    return Resources(cpu=cpu, memory=memory, pods=pods)
