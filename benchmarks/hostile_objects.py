@@ -3,7 +3,7 @@
     python -m benchmarks.hostile_objects --count 20000 --seed 1
 
 Of each, one observation and three plans are made (early, in the middle, at the last call) with the
-object in the cluster, and the plans for all others are held against those without it. Printed are the
+object in the cluster, and two runs of placement in another, and the plans for all others are held against those without it. Printed are the
 crashes, the plans that changed, and the processor time that the slowest cost more than their absence:
 the drawn ones in a small cluster, the crafted ones in one of 50 nodes and 500 pods.
 """
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 
+from plimsoll.domain.observation import Observation
 from tests.support.builders import deployment_json, node_json, pod_json
 from tests.support.cli_environment import StillClock
 from tests.support.hostile import (
@@ -24,6 +25,8 @@ from tests.support.hostile import (
     crafted,
     mutated,
     of_shop,
+    of_spread_shop,
+    placement_of_others,
     plans_of_others,
 )
 
@@ -35,8 +38,13 @@ TRIES = 5
 class Count:
     """What was found so far."""
 
-    def __init__(self, cluster: HostileTenant) -> None:
+    def __init__(
+        self,
+        cluster: HostileTenant,
+        planned: Callable[[Observation], list[object]] = plans_of_others,
+    ) -> None:
         self._cluster = cluster
+        self._planned = planned
         self._alone: dict[object, tuple[float, list[object]]] = {}
         self.crashed: list[str] = []
         self.changed: list[str] = []
@@ -64,7 +72,7 @@ class Count:
 
     def _look(self) -> tuple[float, list[object]]:
         began = time.process_time()
-        found = plans_of_others(self._cluster.api.observe())
+        found = self._planned(self._cluster.api.observe())
         return (time.process_time() - began) * 1000, found
 
 
@@ -106,16 +114,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     drawn = Count(HostileTenant(StillClock()))
+    placed = Count(HostileTenant(StillClock(), of_spread_shop()), placement_of_others)
     for number in range(asked.count):
-        kind, obj = mutated(Random(f"{asked.seed}/{number}"))
-        drawn.play(f"{kind} {asked.seed}/{number}", kind, obj)
-    say("drawn", drawn, asked.count)
+        for count in (drawn, placed):
+            kind, obj = mutated(Random(f"{asked.seed}/{number}"))
+            count.play(f"{kind} {asked.seed}/{number}", kind, obj)
+    say("drawn, drains", drawn, asked.count)
+    say("drawn, placement", placed, asked.count)
     worst = Count(HostileTenant(StillClock(), large()))
     made = crafted()
     for name, (kind, obj) in made.items():
         worst.play(name, kind, obj)
     say("crafted", worst, len(made))
-    return int(any(_bad(count) for count in (drawn, worst)))
+    return int(any(_bad(count) for count in (drawn, placed, worst)))
 
 
 def _bad(count: Count) -> bool:

@@ -9,17 +9,27 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 from typing import Any
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response, calls
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.actions import LabelNode, Release
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.names import INTERRUPTION, RELEASED, STOP_SECONDS
+from plimsoll.domain.names import (
+    DELETION_COST,
+    INTERRUPTION,
+    MIN_ON_DEMAND,
+    RELEASED,
+    STOP_SECONDS,
+)
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement import plan_placement
+from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.builders import (
     NOON,
     budget_json,
@@ -63,22 +73,20 @@ _TERM = {
 }
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_TERM = {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["1"]}]}
+_SPREAD: Json = {
+    "maxSkew": 1,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": _SELECTOR,
+    "minDomains": 1,
+    "matchLabelKeys": ["pod-template-hash"],
+}
 TEMPLATE: Json = {
     "affinity": {
         "nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [_NODE_TERM]}},
         "podAffinity": {_REQUIRED: []},
         "podAntiAffinity": {_REQUIRED: [_TERM]},
     },
-    "topologySpreadConstraints": [
-        {
-            "maxSkew": 1,
-            "topologyKey": "kubernetes.io/hostname",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": _SELECTOR,
-            "minDomains": 1,
-            "matchLabelKeys": ["pod-template-hash"],
-        }
-    ],
+    "topologySpreadConstraints": [_SPREAD | {"topologyKey": "kubernetes.io/hostname"}],
     "tolerations": [{"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"}],
     "nodeSelector": {"size": "2"},
     "overhead": {"cpu": "1m"},
@@ -160,11 +168,51 @@ def of_shop() -> dict[str, list[Json]]:
     }
 
 
+def of_spread_shop() -> dict[str, list[Json]]:
+    """Return what the tenant must not touch: spread groups, and a shop on its way back to spot."""
+    key = label_key(2)
+    spread: Json = {"topologySpreadConstraints": [_SPREAD | {"topologyKey": key}]}
+    nodes = {"m5-0": "spot-1", "m5-1": "spot-1", "c5-0": "spot-2", "od-1": "on-demand"}
+    pods = _pods(
+        SHOP,
+        "web",
+        ("ReplicaSet", "web-abc"),
+        ["od-1", "od-1", "od-1", "od-1", "m5-0", "c5-0"],
+        **spread,
+    )
+    for pod in pods[:4]:
+        pod["metadata"]["annotations"] = {DELETION_COST: "1000"}
+    return {
+        "Node": [
+            node_json(
+                name,
+                capacity="on-demand" if group == "on-demand" else "spot",
+                labels={"node.kubernetes.io/instance-type": f"{name[:2]}.large", key: group},
+            )
+            for name, group in nodes.items()
+        ],
+        "Pod": pods,
+        "Deployment": [
+            deployment_json(
+                "web",
+                namespace=SHOP,
+                replicas=6,
+                annotations={MIN_ON_DEMAND: "2"},
+                template=pod_spec_json(**spread),
+            )
+        ],
+        "ReplicaSet": [_replica_set(SHOP, "web")],
+    }
+
+
 def of_tenant() -> dict[str, list[Json]]:
     """Return one of each kind that a tenant writes, with as many fields as are read."""
     web, db = ("ReplicaSet", "web-abc"), ("StatefulSet", "db")
-    template = pod_spec_json(**TEMPLATE)
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spread = pod_spec_json(
+        **TEMPLATE | {"topologySpreadConstraints": [_SPREAD | {"topologyKey": label_key(2)}]}
+    )
+    floor = {MIN_ON_DEMAND: "1"}
     return {
         "Node": [
             node_json(
@@ -185,9 +233,15 @@ def of_tenant() -> dict[str, list[Json]]:
             ),
             *_pods(TENANT, "db", db, ["spot"]),
         ],
-        "Deployment": [deployment_json("web", namespace=TENANT, replicas=2, template=template)],
+        "Deployment": [
+            deployment_json("web", namespace=TENANT, replicas=2, annotations=floor, template=spread)
+        ],
         "ReplicaSet": [_replica_set(TENANT, "web")],
-        "StatefulSet": [stateful_set_json("db", namespace=TENANT, replicas=1, template=template)],
+        "StatefulSet": [
+            stateful_set_json(
+                "db", namespace=TENANT, replicas=1, annotations=floor, template=spread
+            )
+        ],
         "PodDisruptionBudget": [
             budget_json("web", namespace=TENANT, minAvailable="50%", allowed=1)
         ],
@@ -524,6 +578,27 @@ class HostileTenant:
 TENANTS = of_tenant()
 _PLACE = re.compile(r"(place|headroom) on \S+")
 """Which of several nodes a pod goes to may depend on any other pod; whether it goes may not."""
+
+
+def placement_of_others(seen: Observation) -> list[object]:
+    """Return what two runs of placement do to all but the tenant; moves begin once labels are right."""
+    found: list[object] = []
+    for minute in (0, 5):
+        plan = plan_placement(seen, NOON + timedelta(minutes=minute))
+        actions = [step.action for step in plan.steps]
+        labels = {a.node.name: a.labels for a in actions if isinstance(a, LabelNode)}
+        found += [(group.spot_groups, group.name, group.opened) for group in plan.groups]
+        found += sorted(name for name in labels if name.startswith(("m5-", "c5-", "od-")))
+        moved = [a.target for a in actions if isinstance(a, Release) and a.pod.namespace == SHOP]
+        found += moved if minute else []
+        nodes = [_with_labels(node, labels.get(node.name, {})) for node in seen.nodes]
+        seen = replace(seen, nodes=nodes)
+    return found
+
+
+def _with_labels(node: Node, change: Mapping[str, str | None]) -> Node:
+    labels = {key: value for key, value in {**node.labels, **change}.items() if value is not None}
+    return replace(node, labels=labels)
 
 
 def plans_of_others(seen: Observation) -> list[object]:

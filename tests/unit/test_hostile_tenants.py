@@ -6,6 +6,7 @@ API server takes. `python -m benchmarks.hostile_objects` plays thousands of them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -16,18 +17,22 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.drain import MOST_NAMED, plan_drain
 from plimsoll.domain.objects import parse_pod
+from plimsoll.domain.observation import Observation
 from plimsoll.services.drains import DrainService
 from tests.support.builders import NOON, pod_json
 from tests.support.cli_environment import StillClock, a_cluster, an_environment, run
 from tests.support.hostile import (
     CALLS,
+    SHOP,
     TENANT,
     Canned,
     HostileTenant,
     Json,
     crafted,
     mutated,
+    of_spread_shop,
     of_tenant,
+    placement_of_others,
     places,
     plans_of_others,
 )
@@ -37,17 +42,26 @@ CRAFTED = crafted()
 randoms = st.randoms(use_true_random=False)
 
 
-def check_nobody_else_notices(cluster: HostileTenant, kind: str, obj: Json) -> None:
+def check_nobody_else_notices(
+    cluster: HostileTenant,
+    kind: str,
+    obj: Json,
+    planned: Callable[[Observation], object] = plans_of_others,
+) -> None:
     cluster.write(kind, obj)
-    seen = cluster.api.observe()
-    found = plans_of_others(seen)
+    found = planned(cluster.api.observe())
     cluster.without(kind, obj)
-    assert found == plans_of_others(cluster.api.observe())
+    assert found == planned(cluster.api.observe())
 
 
 @pytest.fixture(scope="module")
 def cluster() -> HostileTenant:
     return HostileTenant(StillClock())
+
+
+@pytest.fixture(scope="module")
+def spread() -> HostileTenant:
+    return HostileTenant(StillClock(), of_spread_shop())
 
 
 @settings(deadline=None, max_examples=300)
@@ -63,6 +77,26 @@ def test_the_worst_that_an_api_server_takes_changes_no_plan_for_others(
     cluster: HostileTenant, name: str
 ):
     check_nobody_else_notices(cluster, *CRAFTED[name])
+
+
+@settings(deadline=None, max_examples=300)
+@given(random=randoms)
+def test_no_field_that_a_tenant_writes_changes_the_placement_of_others(
+    spread: HostileTenant, random: Random
+):
+    check_nobody_else_notices(spread, *mutated(random), planned=placement_of_others)
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_the_worst_that_an_api_server_takes_changes_no_placement_of_others(
+    spread: HostileTenant, name: str
+):
+    check_nobody_else_notices(spread, *CRAFTED[name], planned=placement_of_others)
+
+
+def test_what_placement_does_for_others_is_something():
+    found = placement_of_others(HostileTenant(StillClock(), of_spread_shop()).api.observe())
+    assert found[-1] == f"Pod {SHOP}/web-0"
 
 
 def test_every_kind_that_is_read_is_filled():

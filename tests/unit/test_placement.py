@@ -20,10 +20,12 @@ from plimsoll.domain.names import DELETION_COST, MIN_ON_DEMAND
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
+from plimsoll.domain.placement.moves import HELD
 from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.placement.spread_groups import TOLERATED, family_of, groups_of
-from plimsoll.domain.pods import Pod
-from plimsoll.domain.workloads import Workload
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.workloads import Quota, Workload
 from tests.support.builders import (
     NOON,
     a_deployment,
@@ -42,7 +44,11 @@ def a_workload(replicas: int, floor: str, spot_groups: int | None = None, **how)
     """Return a Deployment with an on-demand floor; `spot_groups` puts the constraint into it."""
     template = pod_spec_json(**constraint(spot_groups), **how.pop("spec", {}))
     return a_deployment(
-        replicas=replicas, annotations={MIN_ON_DEMAND: floor}, template=template, **how
+        how.pop("name", "web"),
+        replicas=replicas,
+        annotations={MIN_ON_DEMAND: floor},
+        template=template,
+        **how,
     )
 
 
@@ -317,6 +323,50 @@ def test_the_on_demand_group_closes_only_for_a_pod_that_waited_for_it_in_vain():
     assert closed(replace(waiting, created=NOON - timedelta(seconds=90)))
 
 
+def test_a_pod_that_no_spot_node_takes_closes_the_on_demand_group_for_nobody():
+    web = a_workload(3, "1", 2)
+    nodes = on_demand(1, cpu="1") + spot("m5") + spot("c5")
+    nodes = labelled(nodes, looked(nodes, [], [web]))
+    for how in ({"cpu": "1000"}, {"nodeSelector": {"nowhere": "1"}}):
+        stuck = replace(a_pod("web-2", **how), created=NOON - timedelta(hours=1))
+        assert labelled(nodes, looked(nodes, [stuck], [web])) == nodes
+
+
+@pytest.mark.parametrize(
+    ("how", "left"),
+    [
+        ({"replicas": 2**31 - 1}, 6),
+        ({"replicas": 2**31 - 1, "spec": {"cpu": "1000"}}, None),
+        ({"replicas": 2**31 - 1, "spec": {"nodeSelector": {"nowhere": "1"}}}, None),
+        ({"replicas": 900, "spec": {"nodeSelector": {"kubernetes.io/hostname": "od-0"}}}, None),
+    ],
+    ids=["past its quota", "larger than any node", "for no node", "for one node"],
+)
+def test_a_count_that_a_workload_can_never_have_closes_no_group_for_others(how, left):
+    web = a_workload(6, "2", 2)
+    nodes = on_demand() + spot("m5") + spot("c5", 1)
+    nodes = labelled(nodes, looked(nodes, [], [web]))
+    replicas, spec = how["replicas"], how.get("spec", {})
+    wish = a_workload(replicas, "1", 2, spec=spec, name="wish", namespace="tenant")
+    quotas = () if left is None else (a_quota(pods=left),)
+    seen = looked(nodes, [], [web, wish], quotas=quotas)
+    assert labelled(nodes, seen) == nodes
+
+
+def a_quota(pods: int) -> Quota:
+    return Quota(ref=Ref("ResourceQuota", "tenant", "all"), left=Resources(pods=pods))
+
+
+def test_a_count_that_fits_beside_a_full_survivor_still_closes_its_group():
+    """Nine are declared, seven fit: with the survivor open only three of them would be placed."""
+    web = a_workload(9, "3", 1)
+    nodes = on_demand(1, cpu="650m") + spot("m5", 1)
+    nodes = labelled(nodes, looked(nodes, [], [web]))
+    full = a_pod("filler", node="m5-0", owner=None, labels={}, cpu="7900m")
+    after = labelled(nodes, looked(nodes, [full], [web]))
+    assert [n.name for n in after if KEY.format(1) in n.labels] == ["od-0"]
+
+
 def test_scale_in_is_told_to_spare_pods_that_hold_a_floor():
     web = a_workload(3, "1", 2)
     nodes = on_demand(1) + spot("m5") + spot("c5")
@@ -394,7 +444,9 @@ def test_the_drain_takes_the_way_back_to_spot_on_where_it_has_nothing_else_to_do
         return [a.pod.name for a in plan.actions if isinstance(a, Release)]
 
     assert released_now() == ["web-0"]
-    assert not released_now(a_pod("other", labels={"app": "other"}, owner=None))
+    other = a_pod("other", labels={"app": "other"}, owner=None)
+    assert not released_now(replace(other, created=NOON - HELD + timedelta(seconds=1)))
+    assert released_now(replace(other, created=NOON - HELD)) == ["web-0"], "it may wait for ever"
 
 
 def test_a_broken_floor_is_repaired_from_the_fullest_group():
@@ -418,7 +470,7 @@ def test_a_broken_floor_is_repaired_from_the_fullest_group():
     [
         lambda nodes, pods, web: (
             nodes,
-            [*pods, a_pod("other", labels={"app": "other"}, owner=None)],
+            [*pods, replace(a_pod("other", labels={"app": "other"}, owner=None), created=NOON)],
             web,
         ),
         lambda nodes, pods, web: ([*nodes, interrupted("gone")], pods, web),

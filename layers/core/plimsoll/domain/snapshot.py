@@ -65,11 +65,11 @@ def _contention(seen: Observation, contention: Contention, waiting: list[Pod]) -
             contention.promise(pod)
         coming = owed - len(stopping[:owed]) + _rolled(workload)
         for pod in pods[:1]:
-            contention.join(replacement_of(pod), _creatable(seen, workload, coming))
+            contention.join(replacement_of(pod), creatable(seen, workload, coming))
     return contention
 
 
-def _creatable(seen: Observation, workload: Workload, wanted: int) -> int:
+def creatable(seen: Observation, workload: Workload, wanted: int) -> int:
     """Return how many pods its controller can make: a count alone is only a wish of its owner."""
     if workload.replica_failure is not None:
         return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 from zlib import crc32
@@ -17,6 +17,7 @@ from zlib import crc32
 from plimsoll.domain.actions import Release
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.node_labels import SpreadGroup
@@ -28,17 +29,22 @@ from plimsoll.domain.workloads import Workload
 
 AT_ONCE: Final = 10
 """Moves under way in a cluster at a time: the next begin when the drain has ended these."""
+HELD: Final = timedelta(minutes=10)
+"""For how long a Pending pod holds moves: one that no node ever takes must not hold them for ever."""
 TRIES: Final = 50
 """For how many workloads one run looks whether a pod fits elsewhere: each look is at all nodes."""
 
 
-def why_not_now(seen: Observation) -> str | None:
+def why_not_now(seen: Observation, now: datetime) -> str | None:
     """Say what forbids any voluntary move in a cluster now; None where nothing does."""
     for node in seen.nodes:
         found = node.interruption
-        if found is not None and found.deadline and not found.gone and found.phase != "closed":
+        if found is None or found.deadline is None or found.gone or found.phase == "closed":
+            continue
+        if abs(found.deadline - now) < NEAR:
             return f"node {node.name} is interrupted"
-    waiting = next((pod for pod in seen.pods if pod.pending), None)
+    young = now - HELD
+    waiting = next((pod for pod in seen.pods if pod.pending and pod.created > young), None)
     return None if waiting is None else f"pod {waiting} is Pending"
 
 

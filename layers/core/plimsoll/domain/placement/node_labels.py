@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.reserve import GOES, STAYS, takes
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.quantities import Resources
+from plimsoll.domain.snapshot import creatable
 from plimsoll.domain.workloads import Workload
 
 REOPENS: Final = 0.9
@@ -47,10 +49,12 @@ class Asked:
     workloads: Sequence[Workload]
     groups: int
     """How many groups are open, on-demand among them: each takes an even share of every workload."""
+    nodes: Sequence[Node]
+    """Those of all groups that take pods."""
     free: Mapping[str, Resources]
     """Node -> what is left on it without their pods, which the shares stand for."""
-    stuck: Sequence[Resources]
-    """What their pods request that have been Pending for long."""
+    stuck: Sequence[Scheduling]
+    """Templates of their pods that have been Pending for long, though a spot node has a place."""
 
 
 def spread_groups(
@@ -70,8 +74,9 @@ def spread_groups(
         asked = Asked(
             workloads=workloads,
             groups=len(members),
+            nodes=[node for nodes in members.values() for node in nodes if node.staying],
             free=_free(seen, {workload.ref for workload in workloads}),
-            stuck=[p.scheduling.requests for p in pods if waited(p, now)],
+            stuck=_stuck(seen, [p for p in pods if waited(p, now)]),
         )
         judged: dict[str, tuple[bool, str]] = {}
         while True:  # every group that closes leaves larger shares for the others
@@ -144,12 +149,10 @@ def _judge(
     was_open = any(key in node.labels for node in staying)
     if name == ON_DEMAND and (was_open or not asked.stuck):
         taken = _free(seen, frozenset()) if asked.stuck else {}
-        short = [r for r in asked.stuck if not any(_places(r, taken[n.name]) for n in staying)]
+        short = any(not _has_place(s, staying, taken) for s in asked.stuck)
         return (
             not short,
-            f"{len(short)} pods wait for a place on it"
-            if short
-            else "on-demand nodes carry it always",
+            "pods wait for a place on it" if short else "on-demand nodes carry it always",
         )
     if key == label_key(0) and name != ON_DEMAND and not asked.stuck:
         times = STAYS if was_open else GOES
@@ -157,19 +160,53 @@ def _judge(
         if not takes(asked.workloads, reserve, asked.free, times):
             return False, f"the on-demand reserve has not {times} places for every single replica"
     free = [asked.free[node.name] for node in staying]
-    shares = [(w.replicas // asked.groups, w.scheduling.requests) for w in asked.workloads]
-    for share, each in shares:
-        places = 0
-        for left in free:
-            if places >= share:
-                break
-            places += _places(each, left)
+    shares: list[tuple[int, Resources]] = []
+    for workload in asked.workloads:
+        share, each = workload.replicas // asked.groups, workload.scheduling.requests
+        places = _count(each, free, share)
+        if places < share:
+            share = _possible(seen, workload, staying, asked)
         if places < share:
             return False, f"it has {places} places for a share of {share} pods"
+        shares.append((share, each))
     filled = _filled(shares, free)
     return (
         filled <= (1.0 if was_open else REOPENS),
         f"its share fills {filled:.0%} of what its {len(staying)} nodes have free",
+    )
+
+
+def _possible(seen: Observation, workload: Workload, staying: Sequence[Node], asked: Asked) -> int:
+    """Return the share of a group in the pods that a workload can have, whatever its owner declares.
+
+    The label is the same for all workloads. A count that no quota allows and no nodes can hold, or
+    nodes that the pods never go to, must not take a group from the others.
+    """
+    scheduling = workload.scheduling
+    if all(why_never(scheduling, node) is not None for node in staying):
+        return 0
+    there = len(seen.of_workload.get(workload.ref, ()))
+    count = there + creatable(seen, workload, max(0, workload.replicas - there))
+    free = [asked.free[n.name] for n in asked.nodes if why_never(scheduling, n) is None]
+    return _count(scheduling.requests, free, count) // asked.groups
+
+
+def _stuck(seen: Observation, waiting: Sequence[Pod]) -> Sequence[Scheduling]:
+    """Return the templates of waiting pods that a spot node has a place for: closing helps no other."""
+    if not waiting:
+        return ()
+    spot = [n for n in seen.nodes if n.staying and n.capacity == SPOT]
+    taken = _free(seen, frozenset())
+    templates = {id(pod.scheduling): pod.scheduling for pod in waiting}
+    return [s for s in templates.values() if _has_place(s, spot, taken)]
+
+
+def _has_place(
+    scheduling: Scheduling, nodes: Sequence[Node], free: Mapping[str, Resources]
+) -> bool:
+    return any(
+        _places(scheduling.requests, free[node.name]) and why_never(scheduling, node) is None
+        for node in nodes
     )
 
 
@@ -182,6 +219,16 @@ def _free(seen: Observation, without: Collection[Ref]) -> Mapping[str, Resources
                 if pod.node in left:
                     left[pod.node] -= pod.scheduling.requests
     return left
+
+
+def _count(each: Resources, free: Iterable[Resources], enough: int) -> int:
+    """Return how many pods of one shape fit, at most `enough`."""
+    places = 0
+    for left in free:
+        if places >= enough:
+            break
+        places += _places(each, left)
+    return min(places, enough)
 
 
 def _places(each: Resources, room: Resources) -> int:

@@ -108,7 +108,7 @@ def plan_placement(
         for _, floor in floors
         for pod, cost, reason in deletion_costs(seen, floor)
     ]
-    held = why_not_now(seen) or ("labels change first" if steps else None)
+    held = why_not_now(seen, now) or ("labels change first" if steps else None)
     if held is None:
         steps += _move_steps(seen, there, groups, now)
     return PlacementPlan(
@@ -149,7 +149,7 @@ def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[St
         for pod in seen.of_workload.get(workload.ref, ())
     )
     labels = _label_steps(seen, [group for group in groups if fresh or not group.opened])
-    if labels or not idle or why_not_now(seen) is not None:
+    if labels or not idle or why_not_now(seen, now) is not None:
         return labels
     return _move_steps(seen, spread, groups, now)
 
