@@ -11,6 +11,7 @@ from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.plan import spread_keys
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
+from plimsoll.domain.placement.waiting import without_spread_groups
 from plimsoll.domain.pods import Pod, Ref
 from tests.support.workload_sets import WiredServices, deployment
 
@@ -83,4 +84,4 @@ def on_demand(seen: Observation, workload: Ref) -> tuple[int, int]:
 
 
 def _unconstrained(pod: Pod) -> Pod:
-    return replace(pod, scheduling=replace(pod.scheduling, spread=()))
+    return replace(pod, scheduling=without_spread_groups(pod.scheduling))

@@ -2,8 +2,8 @@
 
 A group with a single full survivor would pin the minimum of the spread, and leave pods Pending
 beside free nodes of other groups. So the label is on all nodes of a group, or on none. The group of
-on-demand nodes is closed only for a pod that has waited for it in vain: until then an autoscaler may
-bring a node for that pod.
+on-demand nodes is closed only for a pod that has waited for it in vain, though another node has a
+place: until then an autoscaler may bring a node for that pod.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.node_rules import why_never
@@ -19,15 +19,14 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.reserve import GOES, STAYS, takes
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
-from plimsoll.domain.pods import Pod, Ref, Scheduling
+from plimsoll.domain.placement.waiting import places_of_waiting
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.snapshot import creatable
 from plimsoll.domain.workloads import Workload
 
 REOPENS: Final = 0.9
 """A closed group opens when its share fills at most this much of it: else it would open and close."""
-WAITED: Final = timedelta(seconds=30)
-"""How long a pod is Pending before the on-demand group, which has no place for it, is closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +52,6 @@ class Asked:
     """Those of all groups that take pods."""
     free: Mapping[str, Resources]
     """Node -> what is left on it without their pods, which the shares stand for."""
-    stuck: Sequence[Scheduling]
-    """Templates of their pods that have been Pending for long, though a spot node has a place."""
 
 
 def spread_groups(
@@ -69,24 +66,13 @@ def spread_groups(
     """
     found: list[SpreadGroup] = []
     for spot_groups, workloads in sorted(spread.items()):
-        pods = [p for w in workloads for p in seen.of_workload.get(w.ref, ())]
-        members = _members(seen.nodes, spot_groups)
-        asked = Asked(
-            workloads=workloads,
-            groups=len(members),
-            nodes=[node for nodes in members.values() for node in nodes if node.staying],
-            free=_free(seen, {workload.ref for workload in workloads}),
-            stuck=_stuck(seen, [p for p in pods if waited(p, now)]),
+        members, key = _members(seen.nodes, spot_groups), label_key(spot_groups)
+        places = places_of_waiting(seen, workloads, now)
+        judged = (
+            {name: _judge_for_waiting(nodes, places) for name, nodes in members.items()}
+            if places
+            else _judge_all(seen, members, workloads, key)
         )
-        judged: dict[str, tuple[bool, str]] = {}
-        while True:  # every group that closes leaves larger shares for the others
-            for name, nodes in members.items():
-                if judged.get(name, (True, ""))[0]:
-                    judged[name] = _judge(seen, name, nodes, label_key(spot_groups), asked)
-            still = max(1, sum(opened for opened, _ in judged.values()))
-            if still == asked.groups:
-                break
-            asked = replace(asked, groups=still)
         found += [
             SpreadGroup(
                 spot_groups=spot_groups,
@@ -98,11 +84,6 @@ def spread_groups(
             for name, (opened, reason) in sorted(judged.items())
         ]
     return found
-
-
-def waited(pod: Pod, now: datetime) -> bool:
-    """Whether a pod has been Pending for so long that the groups are judged by what it needs."""
-    return pod.pending and pod.created + WAITED < now
 
 
 def label_changes(
@@ -139,6 +120,37 @@ def _members(nodes: Sequence[Node], spot_groups: int) -> Mapping[str, Sequence[N
     return members
 
 
+def _judge_for_waiting(nodes: Sequence[Node], places: Collection[str]) -> tuple[bool, str]:
+    """Open the groups with a place for a pod that waited: one without would pin the minimum."""
+    if any(node.name in places for node in nodes):
+        return True, "a pod waited for a place that its nodes have"
+    return False, "a pod waits, and none of its nodes has a place"
+
+
+def _judge_all(
+    seen: Observation,
+    members: Mapping[str, Sequence[Node]],
+    workloads: Sequence[Workload],
+    key: str,
+) -> Mapping[str, tuple[bool, str]]:
+    """Return by name whether each group is open, and why."""
+    asked = Asked(
+        workloads=workloads,
+        groups=len(members),
+        nodes=[node for nodes in members.values() for node in nodes if node.staying],
+        free=_free(seen, {workload.ref for workload in workloads}),
+    )
+    judged: dict[str, tuple[bool, str]] = {}
+    while True:  # every group that closes leaves larger shares for the others
+        for name, nodes in members.items():
+            if judged.get(name, (True, ""))[0]:
+                judged[name] = _judge(seen, name, nodes, key, asked)
+        still = max(1, sum(opened for opened, _ in judged.values()))
+        if still == asked.groups:
+            return judged
+        asked = replace(asked, groups=still)
+
+
 def _judge(
     seen: Observation, name: str, nodes: Sequence[Node], key: str, asked: Asked
 ) -> tuple[bool, str]:
@@ -147,14 +159,9 @@ def _judge(
     if not staying:
         return False, "none of its nodes takes pods"
     was_open = any(key in node.labels for node in staying)
-    if name == ON_DEMAND and (was_open or not asked.stuck):
-        taken = _free(seen, frozenset()) if asked.stuck else {}
-        short = any(not _has_place(s, staying, taken) for s in asked.stuck)
-        return (
-            not short,
-            "pods wait for a place on it" if short else "on-demand nodes carry it always",
-        )
-    if key == label_key(0) and name != ON_DEMAND and not asked.stuck:
+    if name == ON_DEMAND:
+        return True, "on-demand nodes carry it always"
+    if key == label_key(0):
         times = STAYS if was_open else GOES
         reserve = [n for n in seen.nodes if n.capacity == ON_DEMAND and n.staying]
         if not takes(asked.workloads, reserve, asked.free, times):
@@ -189,25 +196,6 @@ def _possible(seen: Observation, workload: Workload, staying: Sequence[Node], as
     count = there + creatable(seen, workload, max(0, workload.replicas - there))
     free = [asked.free[n.name] for n in asked.nodes if why_never(scheduling, n) is None]
     return _count(scheduling.requests, free, count) // asked.groups
-
-
-def _stuck(seen: Observation, waiting: Sequence[Pod]) -> Sequence[Scheduling]:
-    """Return the templates of waiting pods that a spot node has a place for: closing helps no other."""
-    if not waiting:
-        return ()
-    spot = [n for n in seen.nodes if n.staying and n.capacity == SPOT]
-    taken = _free(seen, frozenset())
-    templates = {id(pod.scheduling): pod.scheduling for pod in waiting}
-    return [s for s in templates.values() if _has_place(s, spot, taken)]
-
-
-def _has_place(
-    scheduling: Scheduling, nodes: Sequence[Node], free: Mapping[str, Resources]
-) -> bool:
-    return any(
-        _places(scheduling.requests, free[node.name]) and why_never(scheduling, node) is None
-        for node in nodes
-    )
 
 
 def _free(seen: Observation, without: Collection[Ref]) -> Mapping[str, Resources]:

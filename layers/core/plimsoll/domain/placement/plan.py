@@ -20,12 +20,12 @@ from plimsoll.domain.placement.node_labels import (
     SpreadGroup,
     label_changes,
     spread_groups,
-    waited,
 )
 from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way, floor_of
 from plimsoll.domain.placement.problems import problems_of
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
+from plimsoll.domain.placement.waiting import waited
 from plimsoll.domain.plan import Step
 from plimsoll.domain.pods import Scheduling
 from plimsoll.domain.workloads import Workload

@@ -1,0 +1,67 @@
+"""Pods that the spread groups alone keep Pending.
+
+Whether a group can hold its share is an estimate. A pod that waits in vain, though a node would take
+it, is the proof that it was wrong: then the groups follow that pod until it has its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.names import SPREAD_PREFIX
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import NodeTerm, Pod, Scheduling
+from plimsoll.domain.workloads import Workload
+
+WAITED: Final = timedelta(seconds=30)
+"""How long a pod is Pending before the groups that have no place for it are closed."""
+TRIES: Final = 50
+"""For how many workloads with such a pod one plan looks where it fits: each look is at all nodes."""
+
+
+def waited(pod: Pod, now: datetime) -> bool:
+    """Whether a pod has been Pending for so long that the groups are judged by what it needs."""
+    return pod.pending and pod.created + WAITED < now
+
+
+def places_of_waiting(
+    seen: Observation, workloads: Sequence[Workload], now: datetime
+) -> frozenset[str]:
+    """Return the nodes that would take the pod that waited longest, were it not spread by us.
+
+    A pod that no node takes is passed over. Empty: the groups keep no pod Pending.
+    """
+    waiting = [
+        pod
+        for workload in workloads
+        for pod in islice((p for p in seen.of_workload.get(workload.ref, ()) if waited(p, now)), 1)
+    ]
+    if not waiting:
+        return frozenset()
+    snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
+    for pod in sorted(waiting, key=lambda p: (p.created, p.uid))[:TRIES]:
+        unspread = replace(pod, scheduling=without_spread_groups(pod.scheduling))
+        if places := frozenset(node.name for node in snapshot.candidates(unspread)):
+            return places
+    return frozenset()
+
+
+def without_spread_groups(scheduling: Scheduling) -> Scheduling:
+    """Return where a pod may run but for the spread labels: constraints and node affinity over them."""
+
+    def kept(term: NodeTerm) -> NodeTerm:
+        others = tuple(e for e in term.expressions if not e.key.startswith(SPREAD_PREFIX))
+        return replace(term, expressions=others)
+
+    terms = tuple(kept(term) for term in scheduling.node_terms or ())
+    return replace(
+        scheduling,
+        spread=tuple(c for c in scheduling.spread if not c.topology_key.startswith(SPREAD_PREFIX)),
+        # A term without any expression matches no node.
+        node_terms=terms if all(t.expressions or t.fields for t in terms) and terms else None,
+    )
