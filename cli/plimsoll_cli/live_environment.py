@@ -14,7 +14,6 @@ from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.services.ports import ClusterApi
@@ -25,6 +24,7 @@ from plimsoll_cli.checks.probe import probe_of
 from plimsoll_cli.checks.reading import Probes
 from plimsoll_cli.checks.simulation import simulated
 from plimsoll_cli.environment import Deployed, warn
+from plimsoll_testbed.rigs.kubeconfig import load
 
 
 class LiveEnvironment:
@@ -84,7 +84,7 @@ class LiveEnvironment:
         """Return the cluster of a context and the context's name.
 
         Raises:
-            PlimsollError: see `plimsoll.adapters.kubernetes.kubeconfig`.
+            PlimsollError: see `plimsoll_testbed.rigs.kubeconfig`.
         """
         transport, name = load(file, context)
         api = KubernetesCluster(transport, name, self.clock, workers=self._workers, warn=warn)

@@ -19,7 +19,8 @@ from plimsoll.domain.disruptions import (
     opted_out_on,
 )
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.manual_drain import drain_interruption, released_by_drain
+from plimsoll.domain.interruptions import Interruption, NoticeRecord
+from plimsoll.domain.manual_drain import DRAIN, released_by_drain
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
@@ -175,3 +176,23 @@ def _with_grace(step: Step, request: DrainRequest) -> Step:
         return step
     shorter = min(request.grace_seconds, action.grace_seconds or request.grace_seconds)
     return replace(step, action=replace(action, grace_seconds=shorter))
+
+
+def drain_interruption(
+    node: str, *, started: datetime, deadline: datetime | None = None
+) -> Interruption:
+    """Return the interruption that a drain by hand overlays on a node.
+
+    Args:
+        node: the name of the node.
+        started: when the drain began; part of the identity.
+        deadline: when pods are evicted against their budgets; None: never.
+    """
+    notice = NoticeRecord(kind=DRAIN, time=started, id=node, ends=deadline)
+    return Interruption(
+        instance=DRAIN,
+        launched=started.replace(microsecond=0),
+        node=node,
+        notices=(notice,),
+        cordoned=started,
+    )

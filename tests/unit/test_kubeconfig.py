@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll.domain.errors import BadInput, Refused
+from plimsoll_testbed.rigs.kubeconfig import load
 
 
 def a_kubeconfig(folder: Path, *, user: Mapping[str, object] | None = None, **changes) -> Path:

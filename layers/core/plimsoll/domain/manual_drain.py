@@ -6,36 +6,14 @@ interruption exists in memory only. The pods that it releases name it in their a
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.names import RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
 
 DRAIN: Final = "drain"
 """Kind of the notice, and in the place of the instance in the identity `drain@<time>`."""
-
-
-def drain_interruption(
-    node: str, *, started: datetime, deadline: datetime | None = None
-) -> Interruption:
-    """Return the interruption that a drain by hand overlays on a node.
-
-    Args:
-        node: the name of the node.
-        started: when the drain began; part of the identity.
-        deadline: when pods are evicted against their budgets; None: never.
-    """
-    notice = NoticeRecord(kind=DRAIN, time=started, id=node, ends=deadline)
-    return Interruption(
-        instance=DRAIN,
-        launched=started.replace(microsecond=0),
-        node=node,
-        notices=(notice,),
-        cordoned=started,
-    )
 
 
 def released_by_drain(pod: Pod) -> bool:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plimsoll.adapters.kubernetes.kubeconfig import load
 from plimsoll_testbed.model.hollow.edits import Json
 from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
@@ -20,6 +19,7 @@ from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.metrics import Metrics
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import SETTINGS, STOPPED
 from plimsoll_testbed.rigs.follower import Follower, Hears
+from plimsoll_testbed.rigs.kubeconfig import load
 
 
 def main() -> None:
