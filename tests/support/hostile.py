@@ -47,6 +47,10 @@ type Json = dict[str, Any]
 
 TENANT, SHOP = "tenant", "shop"
 TENANTS_NODE = "tenants-node"
+SHOPS_NODES = {"m5-0": "spot-1", "m5-1": "spot-1", "c5-0": "spot-2", "od-1": "on-demand"}
+"""Those of a cluster with spread groups, and the group of each."""
+SPREAD_OVER = 2
+"""Spot groups of the shop. The tenant may make groups of other numbers, with labels of their own."""
 CALLS = {
     "Node": calls.LIST_NODES,
     "Pod": calls.LIST_PODS,
@@ -170,9 +174,8 @@ def of_shop() -> dict[str, list[Json]]:
 
 def of_spread_shop() -> dict[str, list[Json]]:
     """Return what the tenant must not touch: spread groups, and a shop on its way back to spot."""
-    key = label_key(2)
+    key = label_key(SPREAD_OVER)
     spread: Json = {"topologySpreadConstraints": [_SPREAD | {"topologyKey": key}]}
-    nodes = {"m5-0": "spot-1", "m5-1": "spot-1", "c5-0": "spot-2", "od-1": "on-demand"}
     pods = _pods(
         SHOP,
         "web",
@@ -189,7 +192,7 @@ def of_spread_shop() -> dict[str, list[Json]]:
                 capacity="on-demand" if group == "on-demand" else "spot",
                 labels={"node.kubernetes.io/instance-type": f"{name[:2]}.large", key: group},
             )
-            for name, group in nodes.items()
+            for name, group in SHOPS_NODES.items()
         ],
         "Pod": pods,
         "Deployment": [
@@ -210,7 +213,8 @@ def of_tenant() -> dict[str, list[Json]]:
     web, db = ("ReplicaSet", "web-abc"), ("StatefulSet", "db")
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     spread = pod_spec_json(
-        **TEMPLATE | {"topologySpreadConstraints": [_SPREAD | {"topologyKey": label_key(2)}]}
+        **TEMPLATE
+        | {"topologySpreadConstraints": [_SPREAD | {"topologyKey": label_key(SPREAD_OVER)}]}
     )
     floor = {MIN_ON_DEMAND: "1"}
     return {
@@ -587,8 +591,9 @@ def placement_of_others(seen: Observation) -> list[object]:
         plan = plan_placement(seen, NOON + timedelta(minutes=minute))
         actions = [step.action for step in plan.steps]
         labels = {a.node.name: a.labels for a in actions if isinstance(a, LabelNode)}
-        found += [(group.spot_groups, group.name, group.opened) for group in plan.groups]
-        found += sorted(name for name in labels if name.startswith(("m5-", "c5-", "od-")))
+        found += [(g.name, g.opened) for g in plan.groups if g.spot_groups == SPREAD_OVER]
+        ours = {name for name, change in labels.items() if label_key(SPREAD_OVER) in change}
+        found += sorted(ours & SHOPS_NODES.keys())
         moved = [a.target for a in actions if isinstance(a, Release) and a.pod.namespace == SHOP]
         found += moved if minute else []
         nodes = [_with_labels(node, labels.get(node.name, {})) for node in seen.nodes]
