@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import click
+from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import MIN_ON_DEMAND
@@ -23,29 +25,37 @@ from plimsoll_cli.options import (
     table,
     unregistered,
 )
+from plimsoll_cli.plan_page import plan_page
+from plimsoll_cli.plan_rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
+from plimsoll_cli.prices import price_table
+from plimsoll_cli.savings import Savings, savings_of
+from plimsoll_cli.targets import check_target, write_target
 
 EXAMPLES: Final = """\b
 Examples:
   plimsoll plan --cluster harbor
   plimsoll plan --context harbor --explain shop/web
   plimsoll plan --cluster harbor --json
+  plimsoll plan --cluster harbor --html plan.html
 
 \b
 Exit status:
   0  every floor stands, or none is asked for
-  1  a floor does not stand, or an annotation makes no sense
+  1  a floor does not stand, or something that the plan names keeps it from standing
   2  something given is wrong, or the stack or the cluster cannot be reached
 """
 
 
 @click.command(epilog=EXAMPLES, short_help="Show on-demand floors and what placement would change.")
 @click.option("--explain", metavar="NAMESPACE/NAME", help="Show the arithmetic of one workload.")
+@click.option("--html", metavar="FILE", help="Write one page: nodes by spread group, pods, floors.")
 @cluster_options
 @json_option
 @click.pass_context
 def plan(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     explain: str | None,
+    html: str | None,
     stack: str,
     cluster: str | None,
     kubeconfig: Path | None,
@@ -57,18 +67,24 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
     A Deployment, a StatefulSet or a namespace states its floor in the annotation
     `plimsoll.dev/min-on-demand`: a number of replicas such as "2", or a share such as "30%".
     """
+    if html is not None:
+        check_target("--html", html)
     environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
-    api = opened(environment, choice)
-    found = plan_placement(
-        api.observe(), environment.clock.now(), namespaces=api.namespace_floors()
-    )
+    api, now = opened(environment, choice), environment.clock.now()
+    seen = api.observe()
+    found = plan_placement(seen, now, namespaces=api.namespace_floors())
+    savings = savings_of(seen, found, price_table())
     if explain is not None:
-        _explain(standing_of(found, explain))
+        standing = standing_of(found, explain)
+        _explain(standing, savings)
     elif as_json:
-        print_json(_as_json(found))
+        print_json(_as_json(found, savings))
     else:
-        _show(found)
+        _show(found, savings)
+    if html is not None:
+        name = cluster or seen.cluster
+        write_target("--html", html, plan_page(name, seen, found, savings, now=now))
     if found.problems or not all(standing.met for standing in found.workloads):
         ctx.exit(1)
 
@@ -100,47 +116,43 @@ def standing_of(found: PlacementPlan, name: str) -> Standing:
     raise BadInput(f"{name} has no on-demand floor: annotate it with {MIN_ON_DEMAND}")
 
 
-def _explain(standing: Standing) -> None:
+def _explain(standing: Standing, savings: Savings) -> None:
     floor = standing.floor
+    saving = savings.of(floor.workload)
     out = console()
     out.print(f"{floor.workload}: {floor.keep} of {floor.replicas} replicas on on-demand")
     out.print(f"way: {floor.way}, because {floor.reason}")
     stands = ", ".join(f"{count} on {where}" for where, count in sorted(standing.ready.items()))
     out.print(f"stands: {stands or 'nowhere'}; Pending: {standing.pending}")
+    out.print(
+        f"saves: {DOLLARS.format(saving.now)} a month; with {saving.spot} on spot "
+        f"{DOLLARS.format(saving.then)} ({savings.prices})"
+    )
     if standing.lacks is not None:
         name = f"{floor.workload.namespace}/{floor.workload.name}"
         out.print(f"lacks: {standing.lacks}; `plimsoll snippet {name}` prints it")
 
 
-def _show(found: PlacementPlan) -> None:
+def _show(found: PlacementPlan, savings: Savings) -> None:
     out = console()
     if not found.workloads:
         out.print(f"no workload asks for an on-demand floor: annotate one with {MIN_ON_DEMAND}")
     else:
-        shown = table("WORKLOAD", "FLOOR", "ON-DEMAND", "SPOT", "PENDING", "KEPT BY", "LACKS")
-        for standing in found.workloads:
-            floor = standing.floor
-            shown.add_row(
-                str(floor.workload),
-                f"{floor.keep} of {floor.replicas}",
-                str(standing.ready.get("on-demand", 0)),
-                str(standing.ready.get("spot", 0)),
-                str(standing.pending),
-                f"{floor.way} over {floor.spot_groups}" if floor.spot_groups else floor.way,
-                standing.lacks or "",
-            )
-        out.print(shown)
+        _print(out, Row.HEAD, [row.cells for row in rows_of(found, savings)])
+    if savings.others:
+        others = ", ".join(f"{n} on {where}" for where, n in sorted(savings.others.items()))
+        out.print(f"pods without a floor: {others}")
+    out.print(f"spot saves {DOLLARS.format(savings.now)} a month now ({savings.prices})")
+    for name, nodes in sorted(savings.unpriced.items()):
+        out.print(f"no price is known of {name}: its {nodes} spot nodes count as saving nothing")
     if found.groups:
-        shown = table("SPREAD OVER", "GROUP", "NODES", "OPEN", "BECAUSE")
-        for group in found.groups:
-            shown.add_row(
-                str(group.spot_groups),
-                group.name,
-                str(len(group.nodes)),
-                "yes" if group.opened else "no",
-                group.reason,
-            )
-        out.print(shown)
+        groups = [
+            (str(g.spot_groups), g.name, str(len(g.nodes)), "yes" if g.opened else "no", g.reason)
+            for g in found.groups
+        ]
+        _print(out, ("spread over", "group", "nodes", "open", "because"), groups)
+    if found.reserve:
+        _print(out, RESERVE_HEAD, reserve_rows(found))
     for problem in found.problems:
         out.print(f"left as it is: {problem}")
     for step in found.steps:
@@ -149,13 +161,30 @@ def _show(found: PlacementPlan) -> None:
         out.print(f"moves no pod: {found.held}")
 
 
-def _as_json(found: PlacementPlan) -> dict[str, Any]:
+def _print(out: Console, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    shown = table(*(name.upper() for name in head))
+    for row in rows:
+        shown.add_row(*row)
+    out.print(shown)
+
+
+def _as_json(found: PlacementPlan, savings: Savings) -> dict[str, Any]:
     return {
         "workloads": [
-            asdict(standing) | {"workload": str(standing.floor.workload), "met": standing.met}
+            asdict(standing)
+            | {
+                "workload": str(standing.floor.workload),
+                "met": standing.met,
+                "saving": asdict(savings.of(standing.floor.workload)),
+            }
             for standing in found.workloads
         ],
+        "others": savings.others,
+        "saves": round(savings.now, 2),
+        "prices": savings.prices,
+        "unpriced": savings.unpriced,
         "groups": [asdict(group) for group in found.groups],
+        "reserve": [asdict(loss) | {"covered": round(loss.covered, 4)} for loss in found.reserve],
         "problems": found.problems,
         "steps": [str(step) for step in found.steps],
         "held": found.held,

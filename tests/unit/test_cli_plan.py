@@ -3,73 +3,22 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from plimsoll.domain.placement.spread_groups import label_key
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.model.hollow.transport import HollowTransport
-from tests.support.builders import node_json, pod_spec_json
-from tests.support.cli_environment import MemoryEnvironment, a_cluster, run
-from tests.support.floors import spread_over
+from tests.support.cli_environment import MemoryEnvironment, run
+from tests.support.shop import a_shop
 
 PAGE = Path(__file__).parents[2] / "docs" / "placement.md"
 KEY = label_key(2)
 
 
-def a_deployment(name: str, replicas: int, floor: str | None, **spec: Any) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": name, "namespace": "shop"}
-    if floor is not None:
-        metadata["annotations"] = {"plimsoll.dev/min-on-demand": floor}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": metadata,
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": pod_spec_json(cpu="500m", **spec),
-            },
-        },
-    }
-
-
 @pytest.fixture
 def environment() -> MemoryEnvironment:
-    """Return a cluster with two spot families, whose nodes placement has labelled."""
-    found = MemoryEnvironment()
-    early = found.clock.now() - timedelta(minutes=10)
-    cluster = HollowCluster(now=early)
-    groups = {"od": "on-demand", "c5": "spot-1", "m5": "spot-2"}
-    for family, group in groups.items():
-        for n in range(2):
-            node = node_json(
-                f"{family}-{n}",
-                capacity="on-demand" if family == "od" else "spot",
-                labels={"node.kubernetes.io/instance-type": f"{family}.large", KEY: group},
-            )
-            del node["status"]["conditions"]  # the cluster's own to say
-            cluster.join(node, now=early)
-    shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-    cluster.apply(
-        [
-            shop,
-            a_deployment("web", 9, "30%", **spread_over(2)),
-            a_deployment("cart", 4, "1"),
-            a_deployment("search", 6, None),
-        ],
-        now=early,
-    )
-    cluster.step(found.clock.now())
-    found.transports["harbor"] = HollowTransport(cluster, found.clock)
-    found.registry.add(a_cluster())
-    return found
+    return a_shop()
 
 
 def shown(environment: MemoryEnvironment, *args: str) -> str:
@@ -95,6 +44,9 @@ def test_json_holds_what_the_table_shows(environment):
     web = next(w for w in said["workloads"] if w["workload"] == "Deployment shop/web")
     assert web["ready"] == {"on-demand": 3, "spot": 6}
     assert web["met"]
+    assert web["saving"]["spot"] == 6
+    assert said["saves"] > 0
+    assert {loss["kind"] for loss in said["reserve"]} == {"node", "family", "zone", "all spot"}
 
 
 def test_a_floor_that_does_not_stand_is_a_no(environment):
@@ -105,6 +57,21 @@ def test_a_floor_that_does_not_stand_is_a_no(environment):
         content_type="application/merge-patch+json",
     )
     assert run(environment, "plan", "--cluster", "harbor").exit_code == 1
+
+
+def test_the_page_of_a_plan_draws_every_pod_in_its_node_and_escapes_names(environment, tmp_path):
+    page = tmp_path / "plan.html"
+    label = {"metadata": {"labels": {"node.kubernetes.io/instance-type": "<b>.large"}}}
+    environment.transports["harbor"].call(
+        "PATCH", "/api/v1/nodes/c5-0", body=label, content_type="application/merge-patch+json"
+    )
+    said = run(environment, "plan", "--cluster", "harbor", "--html", str(page))
+    drawn = page.read_text()
+    assert "no price is known of <b>.large: its 1 spot nodes" in said.output
+    assert "&lt;b&gt;.large" in drawn
+    assert "<b>" not in drawn
+    assert "✓ </span>Every floor stands" in drawn
+    assert drawn.count('class="box"') == 12  # six nodes, in the groups of two and of three
 
 
 def test_the_patch_for_kustomize_names_its_workload(environment):

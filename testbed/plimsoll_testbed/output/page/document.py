@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 
 from plimsoll_testbed.output.page import charts, rows
 from plimsoll_testbed.output.page.marks import SIGNS
@@ -23,6 +23,7 @@ from plimsoll_testbed.output.page.runs import Run
 from plimsoll_testbed.output.page.scales import Scale
 from plimsoll_testbed.output.page.totals import totals
 
+PACKAGE: Final = "plimsoll_testbed.output.page"
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """The browser itself holds the page to it: nothing is loaded from anywhere."""
 HEADINGS: Final[Mapping[str, str]] = {
@@ -34,7 +35,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "capacity": "Capacity",
 }
 """The parts of the page, in order."""
-LAYOUT: Final[Mapping[str, int]] = {
+LAYOUT: Final[dict[str, object]] = {
     "shown": 40,  # nodes that are drawn openly; more are folded away at first
     "open_rows": 40,  # rows up to which a list is open at first
     "told": 14,  # lines of one mark; all of them stand in the list of what was done
@@ -53,33 +54,40 @@ def page(runs: Sequence[Run], *, description: str = "") -> str:
     """
     responders = [str(run.report["responder"]) for run in runs]
     scale = Scale(seconds=max(run.report["seconds"] for run in runs))
-    text = _template().render(
-        policy=POLICY,
-        headings=HEADINGS,
-        **LAYOUT,
-        drill=runs[0].report,
-        who=" beside ".join(responders),
-        description=description,
-        runs=runs,
-        responders=responders,
-        totals=totals([run.report["totals"] for run in runs]),
-        groups=["group", "capacity", "first asked", "nodes added", "peak", "node hours"],
-        signs=SIGNS,
-        moments=charts.moments(scale),
-        events=rows.events(runs, scale),
-        workloads=rows.workloads(runs, scale),
-        nodes=rows.nodes(runs, scale),
-    )
+    given = LAYOUT | {
+        "headings": HEADINGS,
+        "title": f"{runs[0].report['drill']}: {' beside '.join(responders)}",
+        "columns": len(runs),
+        "drill": runs[0].report,
+        "who": " beside ".join(responders),
+        "description": description,
+        "runs": runs,
+        "responders": responders,
+        "totals": totals([run.report["totals"] for run in runs]),
+        "groups": ["group", "capacity", "first asked", "nodes added", "peak", "node hours"],
+        "signs": SIGNS,
+        "moments": charts.moments(scale),
+        "events": rows.events(runs, scale),
+        "workloads": rows.workloads(runs, scale),
+        "nodes": rows.nodes(runs, scale),
+    }
+    return rendered("page.html.j2", given)
+
+
+def rendered(template: str, given: Mapping[str, object], *, package: str = PACKAGE) -> str:
+    """Return a page out of the templates of a package, which may extend and import those beside this."""
+    text = _template(template, package).render(policy=POLICY, **given)
     return _BETWEEN_TAGS.sub("><", text).strip() + "\n"
 
 
 @cache
-def _template() -> Template:
+def _template(name: str, package: str) -> Template:
+    packages = dict.fromkeys((package, PACKAGE))
     environment = Environment(
-        loader=PackageLoader("plimsoll_testbed.output.page", "."),
+        loader=ChoiceLoader([PackageLoader(each, ".") for each in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
