@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "plimsoll_cli.doctor:doctor",
     "drain": "plimsoll_cli.drain:drain",
     "event": "plimsoll_cli.event:event",
+    "install-policy": "plimsoll_cli.install_policy:install_policy",
     "plan": "plimsoll_cli.plan:plan",
     "reports": "plimsoll_cli.reports:reports",
     "snippet": "plimsoll_cli.snippet:snippet",

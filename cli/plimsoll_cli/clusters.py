@@ -25,7 +25,7 @@ from plimsoll_cli.options import (
     table,
 )
 from plimsoll_cli.policy_options import HOURLY, WINDOW, changed, listed
-from plimsoll_cli.uninstall import name_what_is_left, put_back
+from plimsoll_cli.uninstall import name_what_is_left, put_back, unbind_injection
 
 EXAMPLES: Final = """\b
 Examples:
@@ -262,6 +262,8 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
         name_what_is_left(deployed, cluster)
     elif not put_back(environment, deployed, cluster, dry_run=dry_run, yes=yes):
         ctx.exit(1)
+    else:
+        unbind_injection(deployed, cluster, dry_run=dry_run)
     if dry_run:
         click.echo(f"Nothing was written, and {name} is registered as before.")
         return

@@ -14,11 +14,11 @@ from typing import Protocol
 
 import click
 
+from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.metrics import Metric
 from plimsoll.services.ports import (
     Clock,
-    ClusterApi,
     Clusters,
     Instances,
     NodeGroups,
@@ -58,7 +58,9 @@ class Environment(Protocol):
     def deployed(self, stack: str) -> Deployed:
         """Return the stack of that name."""
 
-    def by_kubeconfig(self, file: Path | None, context: str | None) -> tuple[str, ClusterApi]:
+    def by_kubeconfig(
+        self, file: Path | None, context: str | None
+    ) -> tuple[str, KubernetesCluster]:
         """Return the cluster of a context and the context's name."""
 
 

@@ -16,7 +16,6 @@ from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.services.ports import ClusterApi
 from plimsoll_cli import stack as stacks
 from plimsoll_cli.checks import account
 from plimsoll_cli.checks.facts import StackFacts
@@ -80,7 +79,9 @@ class LiveEnvironment:
             ),
         )
 
-    def by_kubeconfig(self, file: Path | None, context: str | None) -> tuple[str, ClusterApi]:
+    def by_kubeconfig(
+        self, file: Path | None, context: str | None
+    ) -> tuple[str, KubernetesCluster]:
         """Return the cluster of a context and the context's name.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 import yaml
 
-from plimsoll.domain.names import CAPACITY_LABELS, POD_TEMPLATE_HASH
+from plimsoll.domain.names import CAPACITY_LABELS, POD_TEMPLATE_HASH, REVISION_HASH
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
@@ -18,8 +18,6 @@ from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import Choice, cluster_options
 from plimsoll_cli.plan import opened, standing_of
 
-REVISION_HASH: Final = "controller-revision-hash"
-"""https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#rolling-updates"""
 EXAMPLES: Final = """\b
 Examples:
   plimsoll snippet shop/web --context harbor

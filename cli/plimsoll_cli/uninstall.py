@@ -10,7 +10,8 @@ import click
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster
-from plimsoll.domain.errors import BadInput, PlimsollError
+from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
+from plimsoll.domain.names import FLOORS
 from plimsoll.domain.plan import Plan
 from plimsoll_cli.cluster_status import status_of
 from plimsoll_cli.environment import Deployed, Environment, Said, warn
@@ -58,6 +59,22 @@ def put_back(
     count = sum(outcome.done for outcome in departure.outcomes)
     click.echo(f"{count} {'change is' if count == 1 else 'changes are'} put back.")
     return _is_clean(cluster, departure.left)
+
+
+def unbind_injection(deployed: Deployed, cluster: Cluster, *, dry_run: bool) -> None:
+    """Take the admission policy out of force that nobody would tell or prove any more."""
+    api = deployed.clusters.open(cluster)
+    if not api.injected_floors():
+        return
+    if not dry_run:
+        try:
+            api.remove_injection()
+        except NotFound:
+            return
+    unbound = "would unbind" if dry_run else "unbound"
+    click.echo(
+        f"{unbound} the admission policy {FLOORS}; `plimsoll install-policy --remove` takes the rest"
+    )
 
 
 def name_what_is_left(deployed: Deployed, cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plimsoll.adapters.kubernetes import Response
+from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll_testbed.rigs.cluster import installation
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.contract.rights import CLUSTER
@@ -17,7 +18,7 @@ PATIENCE = 30.0
 
 def install(plane: ControlPlane) -> None:
     """Apply everything, in its order, and return when it holds."""
-    for folder in (CLUSTER, CLUSTER / "deletions"):
+    for folder in (CLUSTER, *(CLUSTER / overlay for overlay in OVERLAYS)):
         installation.install(plane.transport(), folder)
     until(lambda: "'plimsoll-lease'" in message_of(a_lease(plane, "somebody-elses")))
 

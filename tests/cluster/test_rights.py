@@ -19,7 +19,14 @@ from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.names import DELETION_COST, IGNORE, INTERRUPTION, RELEASED
+from plimsoll.domain.names import (
+    CAPACITY_LABELS,
+    DELETION_COST,
+    FLOORS,
+    IGNORE,
+    INTERRUPTION,
+    RELEASED,
+)
 from plimsoll_cli.checks.facts import Queue, TrialResult
 from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
 from plimsoll_testbed.rigs.controlplane import ControlPlane
@@ -177,6 +184,10 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
         ("metadata.managedFields", {"metadata": {"managedFields": [{}]}}),
         ("the label theirs", marks("labels", theirs="2")),
         (
+            "the label node.kubernetes.io/capacity",
+            {"metadata": {"labels": {CAPACITY_LABELS[0]: "free"}}},
+        ),
+        (
             "the label kubernetes.io/hostname",
             {"metadata": {"labels": {"kubernetes.io/hostname": "b"}}},
         ),
@@ -197,6 +208,7 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
         "out of service though Ready",
         "managed fields emptied",
         "label",
+        "capacity type of no kind",
         "well-known label",
         "label that only ends like ours",
         "annotation off",
@@ -221,8 +233,9 @@ def test_of_a_node_what_is_not_ours_is_refused(
         {"metadata": {"annotations": {INTERRUPTION: "{}"}}},
         {"metadata": {"labels": {"spread.plimsoll.dev/2": "spot-1"}}},
         {"metadata": {"labels": {"plimsoll.dev/x": "1"}}},
+        {"metadata": {"labels": {CAPACITY_LABELS[0]: "spot"}}},
     ],
-    ids=["cordon", "our taint", "record", "spread group", "our label"],
+    ids=["cordon", "our taint", "record", "spread group", "our label", "capacity type"],
 )
 def test_of_a_node_our_fields_pass(shop: Ground, ours: Transport, body: Json):
     answer = patch(ours, node_of(shop), body, dryRun="All")
@@ -312,6 +325,7 @@ def test_a_pod_may_be_released_and_handed_back(shop: Ground, ours: Transport):
     }
     answer = patch(ours, path, back)
     assert answer.status == 200, answer.body
+    shop.until(lambda: len(shop.pods("web")) == 1)  # the others find no pod that goes away
 
 
 @pytest.mark.parametrize(
@@ -362,6 +376,62 @@ def test_without_the_overlay_pods_are_evicted_and_not_deleted(shop: Ground, guar
     finally:
         install(guarded)
     until(lambda: api.call("DELETE", path, body=options).status == 200)
+
+
+# Injection
+
+
+@pytest.fixture(scope="module")
+def floors(shop: Ground) -> str:
+    """Return the path of the ConfigMap in the shop that says how new pods are constrained."""
+    path = f"/api/v1/namespaces/{shop.name}/configmaps"
+    shop.create(path, {"metadata": {"name": FLOORS}, "data": {"odd": "an owner's own"}})
+    shop.create(path, {"metadata": {"name": "settings"}})
+    return f"{path}/{FLOORS}"
+
+
+def test_a_pod_is_created_in_a_dry_run_only(guarded: ControlPlane, ours: Transport):
+    pods = "/api/v1/namespaces/plimsoll/pods"
+    body = {
+        "metadata": {"name": "canary"},
+        "spec": {"containers": [{"name": "canary", "image": "canary"}]},
+    }
+    answer = ours.call("POST", pods, query={"dryRun": "All"}, body=body)
+    assert answer.status == 201, answer.body
+    answer = ours.call("POST", pods, body=body)
+    assert answer.status == 403
+    assert "may create a pod in a dry run only" in message_of(answer)
+    assert guarded.transport().call("GET", f"{pods}/canary").status == 404
+
+
+def test_of_the_floors_of_a_namespace_only_their_words_change(floors: str, ours: Transport):
+    for value in ("1", "on-demand", None):
+        answer = patch(ours, floors, {"data": {"deployment.web": value}}, dryRun="All")
+        assert answer.status == 200, answer.body
+    settings = floors.replace(FLOORS, "settings")
+    for path, body in (
+        (floors, {"data": {"deployment.web": "four"}}),
+        (floors, {"binaryData": {"a": "YQ=="}}),
+        (floors, {"immutable": True}),
+        (floors, marks("labels", theirs="2")),
+        (floors, {"metadata": {"finalizers": ["a.b/c"]}}),
+        (settings, {"data": {"deployment.web": "1"}}),
+    ):
+        assert patch(ours, path, body, dryRun="All").status == 403
+
+
+def test_without_the_overlay_no_floor_is_read_or_told(floors: str, guarded: ControlPlane):
+    api = guarded.transport("plimsoll")
+    field = {"fieldSelector": f"metadata.name={FLOORS}"}
+    assert api.call("GET", "/api/v1/configmaps", query=field).status == 200
+    assert api.call("GET", "/api/v1/configmaps").status == 403
+    assert guarded.transport().call("DELETE", f"{BINDINGS}/plimsoll-injection").status == 200
+    try:
+        until(lambda: api.call("GET", "/api/v1/configmaps", query=field).status == 403)
+        assert patch(api, floors, {"data": {"deployment.web": "1"}}, dryRun="All").status == 403
+    finally:
+        install(guarded)
+    until(lambda: api.call("GET", "/api/v1/configmaps", query=field).status == 200)
 
 
 @pytest.mark.parametrize("key", [DELETION_COST, "plimsoll.dev/x"])
@@ -504,6 +574,12 @@ REFUSED = {
     ),
     "more rights": Ask("POST", f"{RBAC}/clusterrolebindings", {}),
     "its own role": Ask("PATCH", f"{RBAC}/clusterroles/plimsoll", {}, MERGE_PATCH),
+    "another's admission policy": Ask(
+        "DELETE", f"{ADMISSION}/mutatingadmissionpolicybindings/somebody-elses"
+    ),
+    "its own admission policy": Ask(
+        "DELETE", f"{ADMISSION}/mutatingadmissionpolicies/plimsoll-floors"
+    ),
     "its own policy": Ask("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/plimsoll-pods"),
     "its own queue": Ask(
         "PATCH", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/plimsoll", {}, MERGE_PATCH
@@ -559,7 +635,7 @@ def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(guarded: Contro
         found = api.call("GET", f"{ADMISSION}/validatingadmissionpolicies").body["items"]
         return [p for p in found if "typeChecking" in p.get("status", {})]
 
-    there = [d for d in documents("fields/*.yaml") if d["kind"] == "ValidatingAdmissionPolicy"]
+    there = [d for d in documents("**/*.yaml") if d["kind"] == "ValidatingAdmissionPolicy"]
     until(lambda: len(checked()) == len(there))
     assert {p["metadata"]["name"]: p["status"]["typeChecking"] for p in checked()} == {
         p["metadata"]["name"]: {} for p in checked()

@@ -25,6 +25,7 @@ from plimsoll.domain.actions import (
     ForceDelete,
     Grow,
     Heartbeat,
+    InjectFloors,
     LabelNode,
     OutOfService,
     Record,
@@ -37,7 +38,7 @@ from plimsoll.domain.actions import (
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, SPREAD_PREFIX
+from plimsoll.domain.names import DELETION_COST, FLOORS, INTERRUPTION, SPREAD_PREFIX
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
@@ -185,6 +186,18 @@ def set_deletion_cost(scene: Situation) -> tuple[Make, Look]:
     return action, lambda: scene.named(name).annotations.get(DELETION_COST) == "1000"
 
 
+def inject_floors(scene: Situation) -> tuple[Make, Look]:
+    path = f"/api/v1/namespaces/{scene.ground.name}/configmaps"
+    scene.ground.create(path, {"metadata": {"name": FLOORS}})
+
+    def action() -> Action:
+        return InjectFloors(
+            namespace=scene.ground.name, entries={"deployment.web": "2"}, reason=WHY
+        )
+
+    return action, lambda: "deployment.web" in scene.ground.get(f"{path}/{FLOORS}").get("data", {})
+
+
 def record(scene: Situation) -> tuple[Make, Look]:
     def action() -> Action:
         return Record(node=scene.node, interruption=scene.interruption(), reason=WHY)
@@ -301,6 +314,7 @@ SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     Uncordon: uncordon,
     LabelNode: label,
     SetDeletionCost: set_deletion_cost,
+    InjectFloors: inject_floors,
     Record: record,
     OutOfService: out_of_service,
     Heartbeat: heartbeat,

@@ -12,12 +12,13 @@ import pytest
 import yaml
 
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
-from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA
+from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, OVERLAYS
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain import names
 from plimsoll.domain.cluster_events import LONGEST, about_node
-from plimsoll.domain.errors import Refused
+from plimsoll.domain.errors import NotFound, Refused
+from plimsoll.domain.quantities import Resources
 from plimsoll_cli.checks.probe import KubernetesProbe
 
 from .conftest import ContractRig, machine
@@ -72,6 +73,12 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     api.delete(second)
     api.create_event(about_node("a", "i-1@noon", "Uncordoned", "a test"))
     api.uncordon(node(rig))
+    rig.apply({"kind": "ConfigMap", "metadata": {"name": names.FLOORS, "namespace": "shop"}})
+    assert api.injected_floors() == {}  # the namespace did not opt in
+    api.inject_floors("shop", {"deployment.web": "1"})
+    assert api.try_pod(None).requests == Resources(pods=1)
+    with pytest.raises(NotFound):
+        api.remove_injection()
     KubernetesProbe(rig.wire, "shop", SerialWorkers()).queue()
     assert rig.rights.used == {(verb, group, resource) for verb, group, resource, *_ in TABLE}
 
@@ -87,27 +94,34 @@ def test_a_missing_right_is_named_with_its_cure(rig: ContractRig) -> None:
         rig.api.release(pod, made, "i-1@noon")
 
 
-def test_only_the_overlay_grants_the_right_to_delete_pods() -> None:
-    deleting = [
-        document["metadata"]["name"]
-        for document in documents("**/rbac.yaml")
-        for rule in document.get("rules", ())
-        if {"delete", "deletecollection"} & set(rule["verbs"])
-    ]
-    assert deleting == ["plimsoll-deletions"]
+def test_an_overlay_grants_what_an_owner_may_withhold() -> None:
+    for folder, calls in OVERLAYS.items():
+        granted = {
+            (verb, resource)
+            for document in documents(f"{folder}/rbac.yaml")
+            for rule in document.get("rules", ())
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+        assert granted == {(call.verb, call.resource) for call in calls}
+
+
+def test_pods_are_created_nowhere_but_beside_our_lease() -> None:
+    created = [g for g in grants() if (g.verb, g.resource) == ("create", "pods")]
+    assert [g.namespace for g in created] == [names.NAMESPACE]
 
 
 def test_roles_are_bound_to_the_group_and_to_nobody_else() -> None:
     bindings = [d for d in documents("**/rbac.yaml") if d["kind"].endswith("Binding")]
-    assert len(bindings) == 3
+    assert len(bindings) == 5
     for binding in bindings:
         assert [(s["kind"], s["name"]) for s in binding["subjects"]] == [("Group", "plimsoll")]
 
 
 def test_one_command_applies_every_file_beside_it() -> None:
     there = {str(f.relative_to(CLUSTER)) for f in CLUSTER.rglob("*.yaml")}
-    overlay = {f"deletions/{file}" for file in ("kustomization.yaml", "rbac.yaml")}
-    assert set(resources()) == there - {"kustomization.yaml"} - overlay
+    overlays = {file for file in there if file.partition("/")[0] in OVERLAYS}
+    assert set(resources()) == there - {"kustomization.yaml"} - overlays
     (namespace,) = yaml.safe_load_all((CLUSTER / "namespace.yaml").read_text())
     assert namespace["metadata"]["name"] == names.NAMESPACE
 
@@ -115,7 +129,8 @@ def test_one_command_applies_every_file_beside_it() -> None:
 # Field by field
 
 
-POLICIES = [d for d in documents("fields/*.yaml") if d["kind"] == "ValidatingAdmissionPolicy"]
+GUARDS = [*documents("fields/*.yaml"), *documents("injection/fields.yaml")]
+POLICIES = [d for d in GUARDS if d["kind"] == "ValidatingAdmissionPolicy"]
 
 
 def test_every_right_to_write_has_a_policy_that_narrows_it_to_fields() -> None:
@@ -129,8 +144,11 @@ def test_every_right_to_write_has_a_policy_that_narrows_it_to_fields() -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    # A Lease has one owner, and RBAC holds us to its name.
-    assert written - narrowed == {("UPDATE", "coordination.k8s.io", "leases")}
+    # RBAC holds us to the names of these, and one is only deleted.
+    assert written - narrowed == {
+        ("UPDATE", "coordination.k8s.io", "leases"),
+        ("DELETE", "admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    }
     assert narrowed <= written
 
 
@@ -142,7 +160,7 @@ def test_a_policy_is_about_our_group_fails_closed_and_is_bound(policy: dict[str,
     name = policy["metadata"]["name"]
     (binding,) = (
         d
-        for d in documents("fields/*.yaml")
+        for d in GUARDS
         if d["kind"] == "ValidatingAdmissionPolicyBinding" and d["metadata"]["name"] == name
     )
     assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"]}

@@ -161,7 +161,9 @@ class MemoryEnvironment:
             ),
         )
 
-    def by_kubeconfig(self, file: Path | None, context: str | None) -> tuple[str, ClusterApi]:
+    def by_kubeconfig(
+        self, file: Path | None, context: str | None
+    ) -> tuple[str, KubernetesCluster]:
         name = context or "harbor"
         if name not in self.transports:
             raise BadInput(f"the kubeconfig has no context {name!r}")
@@ -170,7 +172,7 @@ class MemoryEnvironment:
     def open(self, cluster: Cluster) -> ClusterApi:
         return self._api(cluster.name)
 
-    def _api(self, name: str) -> ClusterApi:
+    def _api(self, name: str) -> KubernetesCluster:
         transport = self.transports.get(name, Away())
         return KubernetesCluster(transport, name, self.clock, workers=SerialWorkers())
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.plan import spread_keys
+from plimsoll.domain.placement.injection import spread_keys
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
 from plimsoll.domain.placement.waiting import without_spread_groups
 from plimsoll.domain.pods import Pod, Ref

@@ -291,14 +291,19 @@ def test_what_must_be_fixed_counts_more_than_what_could_not_be_asked():
     assert findings_by_check(environment)[0] == 1
 
 
-def test_the_right_to_delete_pods_may_be_withheld():
+def test_the_rights_of_overlays_may_be_withheld():
     environment = healthy()
     deny(environment, "delete")
     exit_status, found = findings_by_check(environment)
     assert exit_status == 0
-    assert found["rights"]["state"] == "info"
-    assert "no budget is overruled" in found["rights"]["says"]
-    assert found["rights"]["cure"].endswith("infra/cluster/deletions")
+    for overlay, effect in {
+        "deletions": "(delete pods): no budget is overruled",
+        "injection": "is neither told of floors nor proven",
+    }.items():
+        finding = found[f"rights of {overlay}"]
+        assert finding["state"] == "info"
+        assert effect in finding["says"]
+        assert finding["cure"].endswith(f"infra/cluster/{overlay}")
 
 
 def test_missing_rights_are_named():

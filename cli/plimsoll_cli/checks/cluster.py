@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
+from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.domain.clusters import ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
 from plimsoll.services.resync import LULL, REFRESH
@@ -14,6 +15,12 @@ from plimsoll_cli.checks.findings import APPLY, Finding, fail, info, ok, skipped
 
 STALE: Final = REFRESH + LULL
 """How old an entry of the index gets at most: what says the same is written again after `REFRESH`."""
+_WITHHELD: Final = {
+    "deletions": "no budget is overruled at a last call, and pods of dead instances stay until the "
+    "cluster's own garbage collection",
+    "injection": "the admission policy of `plimsoll install-policy`, where there is one, is neither "
+    "told of floors nor proven",
+}
 NEW: Final = timedelta(minutes=2)
 """How long a node may be missing from the index, because no resync has seen it yet."""
 
@@ -65,13 +72,14 @@ def rights(facts: Facts) -> Iterator[Finding]:
             "none is held: infra/cluster is not applied, or its bindings do not name us",
             f'{APPLY}, and put the identity into the group "plimsoll"',
         )
-    elif [(right.verb, right.resource) for right in missing] == [("delete", "pods")]:
-        yield info(
-            "rights",
-            "all but the right to delete pods: no budget is overruled at a last call, and pods of "
-            "dead instances stay until the cluster's own garbage collection",
-            f"if that is not meant: {APPLY}/deletions",
-        )
+    elif all(_overlay(right) for right in missing):
+        for overlay in sorted({_overlay(right) for right in missing}):
+            withheld = _listed([right for right in missing if _overlay(right) == overlay])
+            yield info(
+                f"rights of {overlay}",
+                f"not all are held ({withheld}): {_WITHHELD[overlay]}",
+                f"if that is not meant: {APPLY}/{overlay}",
+            )
     elif facts.cluster.mode is Mode.OBSERVE and all(right.writes for right in missing):
         yield info(
             "rights",
@@ -80,6 +88,12 @@ def rights(facts: Facts) -> Iterator[Finding]:
         )
     else:
         yield fail("rights", f"{len(found) - len(missing)} are held; missing: {said}", APPLY)
+
+
+def _overlay(right: Right) -> str:
+    """Return the overlay that grants a right; "" where infra/cluster itself does."""
+    asked = f"{right.verb} {right.resource}"
+    return next((name for name, calls in OVERLAYS.items() if asked in map(str, calls)), "")
 
 
 def index(facts: Facts) -> Iterator[Finding]:

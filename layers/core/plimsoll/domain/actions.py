@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
 from typing import ClassVar, override
 
 from plimsoll.domain.errors import Blocked, NotFound, Refused
@@ -243,6 +244,30 @@ class SetDeletionCost(AboutPod):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InjectFloors:
+    """Tell the admission policy what new pods of a namespace need. Running pods stay as they are."""
+
+    verb: ClassVar[str] = "inject"
+    wave: ClassVar[Wave] = Wave.CLOSE
+
+    namespace: str
+    entries: Mapping[str, str | None]
+    """Workload, as in `deployment.web` -> what its pods get; None: nothing any more."""
+    reason: str
+
+    @property
+    def target(self) -> str:
+        """The namespace and what it is told."""
+        said = [f"{key}: {value or 'nothing'}" for key, value in islice(self.entries.items(), 5)]
+        more = [f"{len(self.entries) - 5} more"] if len(self.entries) > 5 else []  # noqa: PLR2004
+        return f"Namespace {self.namespace} ({', '.join(said + more)})"
+
+    def perform(self, writers: Writers) -> None:
+        """Patch its ConfigMap once."""
+        writers.cluster.inject_floors(self.namespace, self.entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record(AboutNode):
     """Write on the node how far its interruption has come."""
 
@@ -349,6 +374,7 @@ type Action = (
     | ForceDelete
     | OutOfService
     | SetDeletionCost
+    | InjectFloors
     | Record
     | TerminateInstance
     | Heartbeat

@@ -21,6 +21,9 @@ STOP_SECONDS: Final = "plimsoll.dev/stop-seconds"
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 """On a pod of a Deployment, label: which of its ReplicaSets the pod counts for.
 https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label"""
+REVISION_HASH: Final = "controller-revision-hash"
+"""On a pod of a StatefulSet, label: which revision of its template it was created from.
+https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#rolling-updates"""
 HASHES: Final = (POD_TEMPLATE_HASH, "rollouts-pod-template-hash")
 """Labels by which a ReplicaSet counts its pods: of a Deployment, and of an Argo Rollout."""
 
@@ -30,6 +33,12 @@ IGNORE: Final = "plimsoll.dev/ignore"
 MIN_ON_DEMAND: Final = "plimsoll.dev/min-on-demand"
 """On a Deployment, StatefulSet or Namespace, annotation: how many replicas, or which share of them,
 must stand on on-demand nodes."""
+
+INJECT_FLOORS: Final = "plimsoll.dev/inject-floors"
+"""On a Namespace, label: the policy `plimsoll-floors` constrains its new pods when "true"."""
+FLOORS: Final = "plimsoll-floors"
+"""The admission policy that constrains new pods, its binding, and the ConfigMap in each namespace that
+says how."""
 
 SPREAD_PREFIX: Final = "spread.plimsoll.dev/"
 """On a Node, label: its spread group, as workloads see it that are spread over so many spot groups."""
@@ -46,6 +55,7 @@ HOOK_MARK: Final = "plimsoll.dev/complete"
 Plimsoll sends the hook's heartbeats and completes it."""
 
 NAMESPACE: Final = "plimsoll"
+KUBE_SYSTEM: Final = "kube-system"
 LEASE: Final = "drains"
 
 REVISIONS: Final = ("deployment.kubernetes.io/revision", "rollout.argoproj.io/revision")

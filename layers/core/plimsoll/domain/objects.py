@@ -28,6 +28,7 @@ from plimsoll.domain.workloads import (
     Budget,
     Claim,
     LabelSelection,
+    Namespace,
     Quota,
     ReplicaSet,
     Volume,
@@ -254,10 +255,22 @@ def parse_scaler(obj: Field) -> tuple[Ref, tuple[str, int, datetime | None]]:
 
 
 @_naming("Namespace")
-def parse_namespace_floor(obj: Field) -> tuple[str, str] | None:
-    """Read what a namespace says of the on-demand floors of its workloads; None where nothing."""
-    floor = _annotations(obj["metadata"]).get(names.MIN_ON_DEMAND)
-    return None if floor is None else (obj["metadata"]["name"].text(), floor)
+def parse_namespace(obj: Field) -> Namespace:
+    """Read what a namespace says of the on-demand floors of its workloads."""
+    metadata = obj["metadata"]
+    name = metadata["name"].text()
+    return Namespace(
+        name=name,
+        floor=_annotations(metadata).get(names.MIN_ON_DEMAND),
+        injects=metadata["labels"].pairs().get(names.INJECT_FLOORS) == "true"
+        and name != names.KUBE_SYSTEM,
+    )
+
+
+@_naming("ConfigMap")
+def parse_floors(obj: Field) -> tuple[str, Mapping[str, str]]:
+    """Read what the admission policy is told of a namespace."""
+    return obj["metadata"]["namespace"].text(), obj["data"].pairs()
 
 
 @_naming("VolumeAttachment")

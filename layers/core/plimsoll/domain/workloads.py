@@ -48,6 +48,16 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """What a namespace says of the on-demand floors of its workloads."""
+
+    name: str
+    floor: str | None
+    injects: bool
+    """Whether the admission policy constrains its new pods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSet:
     """What a release needs to know of the ReplicaSet of a Deployment or Rollout."""
 

@@ -44,6 +44,12 @@ class ClusterWriter(Protocol):
     def set_deletion_cost(self, pod: Pod, cost: str | None) -> None:
         """Set a pod's deletion cost, under its UID and resourceVersion; None takes it off."""
 
+    def inject_floors(self, namespace: str, entries: Mapping[str, str | None]) -> None:
+        """Change what the admission policy gives the new pods of workloads; None gives nothing."""
+
+    def remove_injection(self) -> None:
+        """Delete the binding of the admission policy: pods are created as without it from then on."""
+
     def release(self, pod: Pod, replica_set: ReplicaSet, interruption: str) -> None:
         """Take the label by which its ReplicaSet counts a pod off, and annotate the interruption.
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import assert_never
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.clusters import Cluster, Mode
+from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
+from plimsoll.domain.placement.injection import Injected
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.executor import Executor
+from plimsoll.services.injection import Proof, prove
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -61,10 +65,15 @@ class PlacementService:
         It holds no Lease: its writes are patches under a resourceVersion, safe beside others. The
         pods that it releases are evicted by the drain, which a wake-up starts.
         """
-        plan = plan_placement(seen, self.clock.now(), namespaces=api.namespace_floors())
+        plan = plan_placement(
+            seen,
+            self.clock.now(),
+            namespaces=api.namespace_floors(),
+            injected=self._injected(cluster, api),
+        )
         for problem in plan.problems:
             self.telemetry.warn("floor cannot stand", cluster=cluster.name, because=problem)
-        if self.kill_switch or cluster.mode is not Mode.ACT:
+        if not self._writes(cluster):
             for step in plan.steps:
                 self.telemetry.log("would place", cluster=cluster.name, step=str(step))
             return plan
@@ -80,3 +89,40 @@ class PlacementService:
             executor.note(event)
         executor.create_events()
         return plan
+
+    def _writes(self, cluster: Cluster) -> bool:
+        return cluster.mode is Mode.ACT and not self.kill_switch
+
+    def _injected(self, cluster: Cluster, api: ClusterApi) -> Injected:
+        """Return what the admission policy gives new pods, once it is proven to be in force."""
+        injected = api.injected_floors()
+        if not injected:
+            return {}
+        found = prove(api)
+        match found.proof:
+            case Proof.IN_FORCE:
+                return injected
+            case Proof.UNPROVEN:
+                self.telemetry.warn("injection not proven", cluster=cluster.name, because=found.why)
+                return injected
+            case Proof.ABSENT:
+                self.telemetry.warn(
+                    "injection not in force", cluster=cluster.name, because=found.why
+                )
+            case Proof.BROKEN:
+                self.telemetry.warn("injection broken", cluster=cluster.name, because=found.why)
+                if self._writes(cluster):
+                    self._remove_injection(cluster, api)
+            case _:
+                assert_never(found.proof)
+        return {}
+
+    def _remove_injection(self, cluster: Cluster, api: ClusterApi) -> None:
+        try:
+            api.remove_injection()
+        except NotFound:
+            return
+        except PlimsollError as error:
+            self.telemetry.warn("injection not removed", cluster=cluster.name, because=str(error))
+        else:
+            self.telemetry.warn("injection removed", cluster=cluster.name)

@@ -15,6 +15,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll.domain.reports import Report
 from plimsoll.domain.writers import CapacityWriter, ClusterWriter
 
@@ -50,6 +51,12 @@ class ClusterApi(ClusterWriter, Protocol):
 
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""
+
+    def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
+        """Return what the admission policy is told, by namespace; only those that opted in."""
+
+    def try_pod(self, owner: Ref | None) -> Scheduling:
+        """Create a pod of an owner in a dry run, and return what became of its scheduling."""
 
     def acquire(self, holder: str, seconds: float) -> bool:
         """Take or renew the cluster's Lease; False while somebody else's is live."""

@@ -16,6 +16,7 @@ from typing import Any
 from plimsoll.domain.objects import parse_selector
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.edits import Json, look, put
+from plimsoll_testbed.model.hollow.injection import injected
 from plimsoll_testbed.model.hollow.refusals import forbidden, invalid, not_found
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL, Resource
 from plimsoll_testbed.model.hollow.store import Store
@@ -164,6 +165,7 @@ def _pod(obj: Json, store: Store) -> Json:
 
     Source: the admission plugins Priority and DefaultTolerationSeconds.
     """
+    obj = injected(obj, store)
     spec: dict[str, Any] = obj["spec"]
     spec = {**spec, "tolerations": _tolerations(spec.get("tolerations") or ())}
     line: Json | None

@@ -90,6 +90,13 @@ TABLE: tuple[Resource, ...] = (
         namespaced=False,
         status=True,
     ),
+    *(
+        Resource(plural=plural, kind=kind, group="admissionregistration.k8s.io", namespaced=False)
+        for plural, kind in (
+            ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
+            ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+        )
+    ),
     Resource(
         plural="storageclasses", kind="StorageClass", group="storage.k8s.io", namespaced=False
     ),

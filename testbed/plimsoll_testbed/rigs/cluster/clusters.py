@@ -9,6 +9,7 @@ from typing import Any, Final, override
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.calls import OVERLAYS
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.checkout import Checkout
@@ -62,7 +63,7 @@ class ControlPlanes(Clusters[ControlPlaneRigCluster]):
                 self._exits.enter_context(rig_cluster.plane)
             self._exits.callback(rig_cluster.end)
             manifests = Checkout.find().root / "infra" / "cluster"
-            for folder in (manifests, manifests / "deletions"):
+            for folder in (manifests, *(manifests / overlay for overlay in OVERLAYS)):
                 install(rig_cluster.plane.transport(), folder)
             if self._loses_api(name):
                 takes = rig_cluster.rehearse_outage()

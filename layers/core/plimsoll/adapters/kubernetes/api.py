@@ -18,11 +18,19 @@ from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, RELEASED
+from plimsoll.domain.names import (
+    DELETION_COST,
+    FLOORS,
+    INTERRUPTION,
+    NAMESPACE,
+    POD_TEMPLATE_HASH,
+    RELEASED,
+    REVISION_HASH,
+)
 from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.objects import parse_node
+from plimsoll.domain.objects import parse_node, parse_pod
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind, Pod, Ref
+from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling
 from plimsoll.domain.workloads import ReplicaSet
 from plimsoll.services.ports import Clock, Workers
 
@@ -88,6 +96,27 @@ class KubernetesCluster:
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name."""
         return self._reader.namespace_floors()
+
+    def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
+        """Return what the admission policy is told, by namespace; only those that opted in."""
+        return self._reader.injected_floors()
+
+    def inject_floors(self, namespace: str, entries: Mapping[str, str | None]) -> None:
+        """Change what the admission policy gives the new pods of workloads; None gives nothing."""
+        self._requests.send(
+            calls.PATCH_FLOORS, namespace=namespace, name=FLOORS, body={"data": entries}
+        )
+
+    def try_pod(self, owner: Ref | None) -> Scheduling:
+        """Create a pod of an owner in a dry run, and return what became of its scheduling."""
+        created = self._requests.send(
+            calls.TRY_POD, namespace=NAMESPACE, body=_canary(owner), dry_run=True
+        )
+        return parse_pod(created).scheduling
+
+    def remove_injection(self) -> None:
+        """Delete the binding of the admission policy: pods are created as without it from then on."""
+        self._requests.send(calls.REMOVE_INJECTION, name=FLOORS)
 
     def acquire(self, holder: str, seconds: float) -> bool:
         """Take or renew the cluster's Lease; False while somebody else's is live."""
@@ -260,6 +289,30 @@ class KubernetesCluster:
         if spec is not None:
             body["spec"] = spec
         self._requests.send(calls.PATCH_NODE, name=node.name, body=body)
+
+
+def _canary(owner: Ref | None) -> Json:
+    """Return a pod as its controller would create it. It is never stored."""
+    metadata: dict[str, Any] = {
+        "name": "plimsoll-canary",
+        "labels": dict.fromkeys((POD_TEMPLATE_HASH, REVISION_HASH), "canary"),
+    }
+    if owner is not None:
+        stateful = owner.kind == OwnerKind.STATEFUL_SET
+        made = {
+            "apiVersion": "apps/v1",
+            "kind": owner.kind if stateful else OwnerKind.REPLICA_SET,
+            "name": owner.name if stateful else f"{owner.name}-canary",
+            "uid": "00000000-0000-0000-0000-000000000000",
+            "controller": True,
+        }
+        metadata["ownerReferences"] = [made]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "canary", "image": "canary"}]},
+    }
 
 
 def _taints(

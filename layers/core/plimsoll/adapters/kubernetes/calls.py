@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, override
 from urllib.parse import quote
 
-from plimsoll.domain.names import LEASE, NAMESPACE
+from plimsoll.domain.names import FLOORS, LEASE, NAMESPACE
 
 _METHODS: Final[Mapping[str, str]] = {
     "get": "GET",
@@ -93,6 +93,22 @@ LIST_NETWORK_POLICIES: Final = Call(
     verb="list", group="networking.k8s.io", resource="networkpolicies"
 )
 
+LIST_FLOORS: Final = Call(verb="list", resource="configmaps", only=FLOORS)
+PATCH_FLOORS: Final = Call(verb="patch", resource="configmaps", only=FLOORS)
+TRY_POD: Final = Call(verb="create", resource="pods", only_in=NAMESPACE)
+"""As a dry run only, which a policy holds us to: RBAC cannot."""
+REMOVE_INJECTION: Final = Call(
+    verb="delete",
+    group="admissionregistration.k8s.io",
+    resource="mutatingadmissionpolicybindings",
+    only=FLOORS,
+)
+OVERLAYS: Final[Mapping[str, tuple[Call, ...]]] = {
+    "deletions": (DELETE_POD,),
+    "injection": (LIST_FLOORS, PATCH_FLOORS, TRY_POD, REMOVE_INJECTION),
+}
+"""Folder in `infra/cluster` -> the calls whose rights an owner may withhold."""
+
 
 def _lease(verb: str, name: str | None = LEASE) -> Call:
     return Call(
@@ -113,7 +129,6 @@ CALLS: Final[tuple[Call, ...]] = (
     GET_NODE,
     PATCH_NODE,
     PATCH_POD,
-    DELETE_POD,
     EVICT,
     CREATE_EVENT,
     LIST_NODES,
@@ -135,4 +150,5 @@ CALLS: Final[tuple[Call, ...]] = (
     CREATE_LEASE,
     UPDATE_LEASE,
     GET_FLOW_SCHEMA,
+    *(call for calls in OVERLAYS.values() for call in calls),
 )

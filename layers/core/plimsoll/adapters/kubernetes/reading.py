@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -20,6 +21,7 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.domain import objects
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound
+from plimsoll.domain.names import FLOORS
 from plimsoll.domain.nodes import Node, refuse_twins
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import OwnerKind
@@ -92,17 +94,29 @@ class Reader:
         self._quotas = Parsed(calls.LIST_QUOTAS, objects.parse_quota)
         self._always = [kind for kind in vars(self).values() if isinstance(kind, Parsed)]
         self._rollouts = Parsed(calls.LIST_ROLLOUTS, objects.parse_rollout)
-        self._namespaces = Parsed(calls.LIST_NAMESPACES, objects.parse_namespace_floor)
+        self._namespaces = Parsed(calls.LIST_NAMESPACES, objects.parse_namespace)
+        self._floors = Parsed(
+            calls.LIST_FLOORS, objects.parse_floors, fields=f"metadata.name={FLOORS}"
+        )
 
     def nodes(self) -> Sequence[Node]:
         """Return all Nodes."""
-        listed = self._requests.list(calls.LIST_NODES)
-        return refuse_twins(self._nodes.read(listed, self._warn))
+        return refuse_twins(self._listed(self._nodes))
 
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name."""
-        listed = self._requests.list(calls.LIST_NAMESPACES)
-        return dict(filter(None, self._namespaces.read(listed, self._warn)))
+        return {n.name: n.floor for n in self._listed(self._namespaces) if n.floor is not None}
+
+    def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
+        """Return what the admission policy is told, by namespace; only those that opted in."""
+        found = dict(self._listed_if_allowed(self._floors))
+        if not found:
+            return {}
+        return {
+            n.name: found[n.name]
+            for n in self._listed(self._namespaces)
+            if n.injects and n.name in found
+        }
 
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
@@ -115,7 +129,7 @@ class Reader:
         sets = read(self._replica_sets)
         owned = {each.ref: each for each in sets if isinstance(each, ReplicaSet)}
         rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
-        rollouts = self._rollouts.read(self._listed_rollouts() if rolled else (), self._warn)
+        rollouts = self._listed_if_allowed(self._rollouts, wanted=rolled)
         scaler = dict(read(self._scalers))
         volumes = {volume.name: volume for volume in read(self._volumes)}
         attached: dict[str, set[str]] = defaultdict(set)
@@ -151,12 +165,15 @@ class Reader:
             ],
         )
 
-    def _listed_rollouts(self) -> Sequence[Json]:
-        """List the Rollouts. A cluster that gives no right to that has controllers that we do not know."""
-        try:
-            return self._requests.list(calls.LIST_ROLLOUTS)
-        except (NotFound, MissingRights):
-            return ()
+    def _listed[T](self, kind: Parsed[T]) -> Sequence[T]:
+        return kind.read(self._requests.list(kind.call, fields=kind.fields), self._warn)
+
+    def _listed_if_allowed[T](self, kind: Parsed[T], *, wanted: bool = True) -> Sequence[T]:
+        """Return none where the kind is not installed, or its owner gives no right to it."""
+        if wanted:
+            with suppress(NotFound, MissingRights):
+                return self._listed(kind)
+        return kind.read((), self._warn)
 
     def _lists(self) -> Sequence[Sequence[Json]]:
         found: list[Sequence[Json]] = []

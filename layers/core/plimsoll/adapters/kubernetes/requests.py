@@ -39,6 +39,7 @@ class Requests:
         namespace: str | None = None,
         name: str | None = None,
         body: object = None,
+        dry_run: bool = False,
     ) -> Json:
         """Make a call and return the answer's body.
 
@@ -50,6 +51,7 @@ class Requests:
         answer = self.transport.call(
             call.method,
             call.path(namespace=namespace, name=None if collection else name),
+            query={"dryRun": "All"} if dry_run else None,
             body=body,
             content_type=None if body is None else kind,
         )

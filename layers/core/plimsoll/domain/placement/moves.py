@@ -18,8 +18,9 @@ from plimsoll.domain.actions import Release
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import NEAR
-from plimsoll.domain.names import POD_TEMPLATE_HASH, RELEASED_FOR_PLACEMENT
+from plimsoll.domain.names import CAPACITY_LABELS, POD_TEMPLATE_HASH, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.pods import Pod
@@ -53,6 +54,7 @@ def plan_moves(
     spread: Mapping[int, Sequence[Workload]],
     groups: Sequence[SpreadGroup],
     now: datetime,
+    pinned: Sequence[Workload] = (),
 ) -> Iterator[Release]:
     """Yield the moves of one run: at most one pod of each workload, and only where it provably fits.
 
@@ -61,11 +63,13 @@ def plan_moves(
 
     Args:
         seen: one observation of the cluster, in which nothing forbids moves.
-        spread: number of spot groups -> the workloads whose templates are spread over so many.
+        spread: number of spot groups -> the workloads whose next pods are spread over so many.
+        pinned: workloads whose next pods are let to on-demand nodes only.
         groups: the spread groups, open and closed.
         now: the time of the observation.
     """
-    waiting: list[Unevenness] = []
+    found = (_unevenness(seen, w, CAPACITY_LABELS[0], {ON_DEMAND}) for w in pinned)
+    waiting = [uneven for uneven in found if uneven is not None]
     for spot_groups, workloads in spread.items():
         open_names = {g.name for g in groups if g.spot_groups == spot_groups and g.opened}
         found = (_unevenness(seen, w, label_key(spot_groups), open_names) for w in workloads)
@@ -82,7 +86,8 @@ def plan_moves(
 class Unevenness:
     """A workload whose fullest group stands more than one pod above its emptiest.
 
-    Or a single replica on spot, while the spot group of single replicas is closed.
+    Or one with pods on spot that must not stand there: a single replica, while the spot group of single
+    replicas is closed, or a workload whose next pods are let to on-demand nodes only.
     """
 
     workload: Workload
@@ -111,14 +116,17 @@ def _unevenness(
             standing[group].append(pod)
         elif node is not None and node.capacity == SPOT:
             unreserved.append(pod)
-    if key == label_key(0) and unreserved and ON_DEMAND in standing:
+    single = key == label_key(0)
+    if (single or key == CAPACITY_LABELS[0]) and unreserved and ON_DEMAND in standing:
         return Unevenness(
             workload=workload,
             key=key,
             movable=unreserved,
             fullest=SPOT,
             emptiest=ON_DEMAND,
-            reason="it is a single replica, and the on-demand reserve may not take it later",
+            reason="it is a single replica, and the on-demand reserve may not take it later"
+            if single
+            else "all its replicas must stand on on-demand",
         )
     if not standing:
         return None
@@ -158,7 +166,7 @@ def _lands_elsewhere(snapshot: ClusterSnapshot, pod: Pod, key: str, fullest: str
     labels = {name: value for name, value in pod.labels.items() if name != POD_TEMPLATE_HASH}
     where = pod.node or ""
     snapshot.place(replace(pod, labels=labels), where)
-    replacement = replacement_of(pod)
+    replacement = as_injected(replacement_of(pod), key)
     node = snapshot.choose(replacement)
     if node is None or node.labels.get(key) == fullest:
         snapshot.place(pod, where)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from plimsoll.domain.names import CAPACITY_LABELS
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
@@ -87,11 +88,12 @@ def spread_groups(
 
 
 def label_changes(
-    nodes: Sequence[Node], groups: Sequence[SpreadGroup]
+    nodes: Sequence[Node], groups: Sequence[SpreadGroup], *, capacity: bool = False
 ) -> Iterator[tuple[Node, Mapping[str, str | None], str]]:
     """Yield the nodes whose labels are to change, the change, and why. None takes a label off.
 
-    A node that takes no pods is counted by no spread: it is given no label.
+    A node that takes no pods is counted by no spread: it is given no label. With `capacity`, a node
+    whose capacity type only labels of others tell gets the well-known one.
     """
     wanted: dict[str, dict[str, SpreadGroup]] = defaultdict(dict)
     for group in groups:
@@ -105,6 +107,9 @@ def label_changes(
             if node.labels.get(key) != value and (node.staying or value is None):
                 change[key] = value
                 reasons.append(f"{group.name} of {group.spot_groups}: {group.reason}")
+        if capacity and node.capacity is not None and CAPACITY_LABELS[0] not in node.labels:
+            change[CAPACITY_LABELS[0]] = node.capacity
+            reasons.append("another label says so")
         if change:
             yield node, change, "; ".join(reasons)
 
@@ -196,6 +201,20 @@ def _possible(seen: Observation, workload: Workload, staying: Sequence[Node], as
     count = there + creatable(seen, workload, max(0, workload.replicas - there))
     free = [asked.free[n.name] for n in asked.nodes if why_never(scheduling, n) is None]
     return _count(scheduling.requests, free, count) // asked.groups
+
+
+def holds_all(seen: Observation, workload: Workload) -> bool:
+    """Whether the on-demand nodes that a workload may use have places for all its replicas now."""
+    free = _free(seen, {workload.ref})
+    places = (
+        free[node.name]
+        for node in seen.nodes
+        if node.capacity == ON_DEMAND
+        and node.staying
+        and why_never(workload.scheduling, node) is None
+    )
+    each, wanted = workload.scheduling.requests, workload.replicas
+    return _count(each, places, wanted) == wanted
 
 
 def _free(seen: Observation, without: Collection[Ref]) -> Mapping[str, Resources]:

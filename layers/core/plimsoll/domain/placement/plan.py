@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,23 +15,28 @@ from plimsoll.domain.names import CAPACITY_LABELS
 from plimsoll.domain.objects import capacity_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.deletion_cost import deletion_costs
+from plimsoll.domain.placement.injection import (
+    Injected,
+    injections,
+    is_injected,
+    spread_keys,
+)
 from plimsoll.domain.placement.moves import plan_moves, why_not_now
 from plimsoll.domain.placement.node_labels import (
     SpreadGroup,
     label_changes,
     spread_groups,
 )
-from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way, floor_of
+from plimsoll.domain.placement.on_demand import OnDemandFloor, Way, floor_of
 from plimsoll.domain.placement.problems import problems_of
 from plimsoll.domain.placement.reserve import Loss, losses
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.placement.waiting import waited
 from plimsoll.domain.plan import Step
-from plimsoll.domain.pods import Scheduling
+from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll.domain.workloads import Workload
 
-_SPOT_GROUPS: Final = {label_key(number): number for number in range(MOST_GROUPS + 1)}
-"""The label over which a workload is spread -> over how many spot groups."""
+_NOTHING: Final[Injected] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,7 @@ def plan_placement(
     *,
     namespaces: Mapping[str, str] | None = None,
     default: str = "0",
+    injected: Injected = _NOTHING,
 ) -> PlacementPlan:
     """Decide which labels and deletion costs are to change. Steady state asks for no change.
 
@@ -86,23 +92,38 @@ def plan_placement(
         now: the time of the observation.
         namespaces: namespace -> what its annotation asks for.
         default: the cluster's on-demand floor, for namespaces without one.
+        injected: what the admission policy gives new pods; empty where none is in force.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
     events: list[ClusterEvent] = []
+    unread: set[Ref] = set()
+    there = constrained(seen)
+    spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
         try:
             floor = floor_of(workload, namespaces=namespaces, default=default)
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
+            unread.add(workload.ref)
             continue
-        if floor.way is not Way.FREE or spread_keys(workload.scheduling):
+        if floor.way is not Way.FREE or workload.ref in spread_now:
             floors.append((workload, floor))
     events += problems_of(seen.nodes, floors)
-    there = constrained(workload for workload, _ in floors)
     spread = _spread(there, floors)
     groups = spread_groups(seen, spread, now)
     reserved = any(g.spot_groups == 0 and g.opened and g.name != ON_DEMAND for g in groups)
-    steps = _label_steps(seen, groups)
+    steps = _label_steps(seen, groups, capacity=bool(floors))
+    lacking = {workload.ref: _lacks(workload, floor) for workload, floor in floors}
+    steps += [
+        Step(action=told, nodes=frozenset())
+        for told in injections(
+            seen,
+            injected,
+            [(workload, floor) for workload, floor in floors if lacking[workload.ref] is not None],
+            unread=unread,
+            labelled=not steps,
+        )
+    ]
     steps += [
         Step(action=SetDeletionCost(pod=pod, cost=cost, reason=reason), nodes=frozenset())
         for _, floor in floors
@@ -110,11 +131,19 @@ def plan_placement(
     ]
     held = why_not_now(seen, now) or ("labels change first" if steps else None)
     if held is None:
-        steps += _move_steps(seen, there, groups, now)
+        by_policy = [(w, floor) for w, floor in floors if is_injected(injected, floor)]
+        pinned = [w for w, floor in by_policy if floor.way is Way.AFFINITY]
+        steps += _move_steps(seen, _next_pods(floors, by_policy), groups, now, pinned)
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
         workloads=tuple(
-            _standing(seen, workload, floor, reserved=reserved)
+            _standing(
+                seen,
+                workload,
+                floor,
+                reserved=reserved,
+                lacks=None if is_injected(injected, floor) else lacking[workload.ref],
+            )
             for workload, floor in floors
             if floor.way is not Way.FREE
         ),
@@ -138,7 +167,7 @@ def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[St
         now: the time of the observation.
         idle: no interruption asks for anything now.
     """
-    spread = constrained(seen.workloads)
+    spread = constrained(seen)
     if not spread:
         return ()
     groups = spread_groups(seen, spread, now)
@@ -154,13 +183,9 @@ def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[St
     return _move_steps(seen, spread, groups, now)
 
 
-def spread_keys(scheduling: Scheduling) -> Sequence[int]:
-    """Return over how many spot groups a pod template is spread already, by its hard constraints."""
-    hard = (constraint.topology_key for constraint in scheduling.spread if constraint.hard)
-    return [_SPOT_GROUPS[key] for key in hard if key in _SPOT_GROUPS]
-
-
-def _label_steps(seen: Observation, groups: Sequence[SpreadGroup]) -> list[Step]:
+def _label_steps(
+    seen: Observation, groups: Sequence[SpreadGroup], *, capacity: bool = False
+) -> list[Step]:
     return [
         Step(
             action=LabelNode(
@@ -171,7 +196,7 @@ def _label_steps(seen: Observation, groups: Sequence[SpreadGroup]) -> list[Step]
             ),
             nodes=frozenset({node.name}),
         )
-        for node, change, reason in label_changes(seen.nodes, groups)
+        for node, change, reason in label_changes(seen.nodes, groups, capacity=capacity)
     ]
 
 
@@ -180,10 +205,11 @@ def _move_steps(
     spread: Mapping[int, Sequence[Workload]],
     groups: Sequence[SpreadGroup],
     now: datetime,
+    pinned: Sequence[Workload] = (),
 ) -> list[Step]:
     return [
         Step(action=move, nodes=frozenset({move.pod.node or ""}))
-        for move in plan_moves(seen, spread, groups, now)
+        for move in plan_moves(seen, spread, groups, now, pinned)
     ]
 
 
@@ -191,11 +217,15 @@ def _opens_spot(change: Mapping[str, str | None]) -> bool:
     return any(value not in {None, ON_DEMAND} for value in change.values())
 
 
-def constrained(workloads: Iterable[Workload]) -> Mapping[int, Sequence[Workload]]:
-    """Return the workloads by the number of spot groups that their templates name."""
+def constrained(seen: Observation) -> Mapping[int, Sequence[Workload]]:
+    """Return the workloads by the number of spot groups that their templates or pods name."""
     found: dict[int, list[Workload]] = defaultdict(list)
-    for workload in workloads:
-        for spot_groups in spread_keys(workload.scheduling):
+    for workload in seen.workloads:
+        keys = {*spread_keys(workload.scheduling)}
+        for pod in seen.of_workload.get(workload.ref, ()):
+            if pod.scheduling.spread:
+                keys.update(spread_keys(pod.scheduling))
+        for spot_groups in keys:
             found[spot_groups].append(workload)
     return found
 
@@ -206,14 +236,36 @@ def _spread(
 ) -> Mapping[int, Sequence[Workload]]:
     """Add those that lack the constraint still: their nodes must have the label before they take it."""
     found = defaultdict(list, {number: [*there] for number, there in constrained.items()})
+    there = {(number, workload.ref) for number, all_ in constrained.items() for workload in all_}
     for workload, floor in floors:
+        lacks = floor.way is Way.SPREAD and not spread_keys(workload.scheduling)
+        if lacks and (floor.spot_groups, workload.ref) not in there:
+            found[floor.spot_groups].append(workload)
+    return found
+
+
+def _next_pods(
+    floors: Sequence[tuple[Workload, OnDemandFloor]],
+    by_policy: Sequence[tuple[Workload, OnDemandFloor]],
+) -> Mapping[int, Sequence[Workload]]:
+    """Return the workloads by the number of spot groups that their next pods are spread over."""
+    found: dict[int, list[Workload]] = defaultdict(list)
+    for workload, _ in floors:
+        for spot_groups in spread_keys(workload.scheduling):
+            found[spot_groups].append(workload)
+    for workload, floor in by_policy:
         if floor.way is Way.SPREAD and not spread_keys(workload.scheduling):
             found[floor.spot_groups].append(workload)
     return found
 
 
 def _standing(
-    seen: Observation, workload: Workload, floor: OnDemandFloor, *, reserved: bool
+    seen: Observation,
+    workload: Workload,
+    floor: OnDemandFloor,
+    *,
+    reserved: bool,
+    lacks: str | None,
 ) -> Standing:
     ready: Counter[str] = Counter()
     pending = 0
@@ -229,7 +281,7 @@ def _standing(
         ready=dict(ready),
         pending=pending,
         reserved=reserved and floor.way is Way.SPREAD and not floor.spot_groups,
-        lacks=_lacks(workload, floor),
+        lacks=lacks,
     )
 
 

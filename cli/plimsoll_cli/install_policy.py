@@ -1,0 +1,209 @@
+"""`plimsoll install-policy`: new pods get what keeps their on-demand floors by an admission policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused
+from plimsoll.domain.names import FLOORS, INJECT_FLOORS, KUBE_SYSTEM, NAMESPACE
+from plimsoll.domain.placement.injection import CANARIES, key_of
+from plimsoll.services.injection import Proof, Proven, prove
+from plimsoll.services.ports import Clock, ClusterApi
+from plimsoll_cli.environment import environment_of
+
+GROUP: Final = "admissionregistration.k8s.io"
+PATIENCE_SECONDS: Final = 30.0
+"""How long a policy may take until it is compiled; usually one or two."""
+PAUSE_SECONDS: Final = 0.5
+_KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "MutatingAdmissionPolicy": (GROUP, "mutatingadmissionpolicies"),
+    "MutatingAdmissionPolicyBinding": (GROUP, "mutatingadmissionpolicybindings"),
+    "ConfigMap": ("", "configmaps"),
+}
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll install-policy --context harbor --dry-run
+  plimsoll install-policy --context harbor --namespace shop --namespace billing
+  plimsoll install-policy --context harbor --remove
+
+\b
+Exit status:
+  0  done
+  1  the policy did not pass its canaries, and its binding is removed again
+  2  something given is wrong, or the cluster cannot be reached or serves no such policies
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Let an admission policy constrain new pods.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Install in the cluster of this kubeconfig.",
+)
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NAME",
+    help="A namespace whose pods the policy constrains. May be given more than once.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@click.option("--remove", is_flag=True, help="Remove the policy, and what namespaces tell it.")
+@click.pass_context
+def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    context: str | None,
+    kubeconfig: Path | None,
+    namespaces: tuple[str, ...],
+    dry_run: bool,  # noqa: FBT001 - click hands it over by name
+    remove: bool,  # noqa: FBT001 - click hands it over by name
+) -> None:
+    """Install an admission policy that keeps on-demand floors without a change of any manifest.
+
+    New pods of the namespaces that are named get the constraint that `plimsoll snippet` prints, once
+    placement has labelled the nodes. The policy is proven by pods that are created in a dry run; its
+    binding is removed when one of them is refused. It needs Kubernetes 1.36, the rights of an
+    administrator, and for placement: kubectl apply -k infra/cluster/injection
+    """
+    if remove and namespaces:
+        raise click.UsageError("--remove takes the policy from all namespaces: give no --namespace")
+    if KUBE_SYSTEM in namespaces:
+        raise click.UsageError(f"--namespace {KUBE_SYSTEM}: its pods are never constrained")
+    environment = environment_of(ctx)
+    _, api = environment.by_kubeconfig(kubeconfig, context)
+    installer = _Installer(api.requests, dry_run=dry_run)
+    if remove:
+        for said in installer.remove():
+            click.echo(said)
+        return
+    installer.check(namespaces)
+    for said in installer.install():
+        click.echo(said)
+    if not dry_run:
+        found = _proven(environment.clock, api)
+        if found.proof is not Proof.IN_FORCE:
+            installer.unbind()
+            click.echo(f"the binding is removed again: {found.why}", err=True)
+            ctx.exit(1)
+        click.echo(f"proven: {found.why}")
+    for namespace in namespaces:
+        click.echo(installer.opt_in(namespace, {}))
+
+
+def _proven(clock: Clock, api: ClusterApi) -> Proven:
+    """Try the canaries until they do not pass unchanged any more."""
+    until = clock.now() + timedelta(seconds=PATIENCE_SECONDS)
+    while (found := prove(api)).proof is Proof.ABSENT and clock.now() < until:
+        clock.sleep(PAUSE_SECONDS)
+    return found
+
+
+class _Installer:
+    """Writes as whoever runs the command; each step says in words what it did, or would."""
+
+    def __init__(self, requests: Requests, *, dry_run: bool) -> None:
+        self._requests = requests
+        self._dry_run = dry_run
+
+    def check(self, namespaces: tuple[str, ...]) -> None:
+        """Refuse what cannot work before anything is written.
+
+        Raises:
+            Refused: the API server serves no such policies.
+            BadInput: there is no such namespace, or none for Plimsoll.
+        """
+        group, plural = _KINDS["MutatingAdmissionPolicy"]
+        try:
+            self._requests.list(Call(verb="list", group=group, resource=plural))
+        except NotFound as error:
+            raise Refused(
+                f"cluster {self._requests.cluster} serves no MutatingAdmissionPolicy, which comes "
+                "with Kubernetes 1.36: commit what `plimsoll snippet` prints instead"
+            ) from error
+        there = {n["metadata"]["name"] for n in self._requests.list(_call("list", "namespaces"))}
+        for namespace in (NAMESPACE, *namespaces):
+            if namespace not in there:
+                cure = "kubectl apply -k infra/cluster" if namespace == NAMESPACE else "create it"
+                raise BadInput(f"there is no namespace {namespace}: {cure} first")
+
+    def install(self) -> Iterator[str]:
+        """Write policy and binding, and what the canaries need."""
+        yield self.opt_in(NAMESPACE, {key_of(ref): entry for ref, entry in CANARIES.items()})
+        for manifest in _manifests():
+            yield self._write(manifest)
+
+    def opt_in(self, namespace: str, entries: Mapping[str, str]) -> str:
+        """Let the policy constrain the new pods of a namespace."""
+        metadata = {"name": FLOORS, "namespace": namespace}
+        said = self._write(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": entries}
+        )
+        self._label(namespace, "true")
+        return f"{said}; label {INJECT_FLOORS}=true on Namespace {namespace}"
+
+    def unbind(self) -> None:
+        """Take the policy out of force."""
+        self._delete("MutatingAdmissionPolicyBinding")
+
+    def remove(self) -> Iterator[str]:
+        """Remove everything, the binding first."""
+        for kind in ("MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"):
+            yield self._delete(kind)
+        floors = self._requests.list(_call("list", "configmaps"), fields=f"metadata.name={FLOORS}")
+        for found in floors:
+            yield self._delete("ConfigMap", found["metadata"]["namespace"])
+        for found in self._requests.list(_call("list", "namespaces")):
+            if INJECT_FLOORS in (found["metadata"].get("labels") or {}):
+                self._label(found["metadata"]["name"], None)
+                yield self._said(f"label {INJECT_FLOORS} off Namespace {found['metadata']['name']}")
+
+    def _label(self, namespace: str, value: str | None) -> None:
+        body = {"metadata": {"labels": {INJECT_FLOORS: value}}}
+        self._send(_call("patch", "namespaces"), name=namespace, body=body)
+
+    def _write(self, manifest: Mapping[str, Any]) -> str:
+        """Create an object, or change the one that is there."""
+        metadata = manifest["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace")
+        group, plural = _KINDS[manifest["kind"]]
+        try:
+            self._send(_call("create", plural, group), namespace=namespace, body=manifest)
+        except Conflict:
+            self._send(_call("patch", plural, group), namespace=namespace, name=name, body=manifest)
+        return self._said(f"write {manifest['kind']} {namespace + '/' if namespace else ''}{name}")
+
+    def _delete(self, kind: str, namespace: str | None = None) -> str:
+        group, plural = _KINDS[kind]
+        about = f"{kind} {namespace + '/' if namespace else ''}{FLOORS}"
+        try:
+            self._send(_call("delete", plural, group), namespace=namespace, name=FLOORS)
+        except NotFound:
+            return f"there is no {about}"
+        return self._said(f"delete {about}")
+
+    def _send(self, call: Call, **request: Any) -> None:
+        if not self._dry_run:
+            self._requests.send(call, **request)
+
+    def _said(self, what: str) -> str:
+        return f"would {what}" if self._dry_run else what
+
+
+def _call(verb: str, plural: str, group: str = "") -> Call:
+    return Call(verb=verb, group=group, resource=plural)
+
+
+def _manifests() -> Iterator[Mapping[str, Any]]:
+    text = files("plimsoll_cli").joinpath("manifests/injection.yaml").read_text(encoding="utf-8")
+    yield from yaml.safe_load_all(text)

@@ -1,0 +1,67 @@
+"""Proves that the admission policy constrains new pods as it is meant to, by pods of a dry run.
+
+An API server may refuse every pod that a policy concerns, whatever its `failurePolicy` says. So the
+policy stays bound only while pods of workloads that do not exist pass it. They are created in the
+namespace `plimsoll`, where no quota or webhook of a tenant decides what becomes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.placement.injection import CANARIES, is_as_injected
+from plimsoll.domain.pods import Ref, Scheduling
+from plimsoll.services.ports import ClusterApi
+
+ATTEMPTS: Final = 3
+"""A single answer may be lost on its way, and that is no reason to take the binding away."""
+
+
+class Proof(Enum):
+    """What became of the canaries."""
+
+    IN_FORCE = auto()
+    ABSENT = auto()
+    """They passed unchanged: the policy is not bound, or not compiled yet. Pods are not harmed."""
+    BROKEN = auto()
+    """They were refused or changed otherwise, and a pod that the policy does not concern was not."""
+    UNPROVEN = auto()
+    """Not even a pod that the policy does not concern is let through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """The proof, and why."""
+
+    proof: Proof
+    why: str
+
+
+def prove(api: ClusterApi) -> Proven:
+    """Try a canary of every kind, beside a pod that the policy does not concern."""
+    for owner, entry in CANARIES.items():
+        plain, canary = _tried(api, None), _tried(api, owner)
+        if isinstance(canary, PlimsollError):
+            plain = _tried(api, None)  # the API server may have gone away in between
+        if isinstance(plain, PlimsollError):
+            return Proven(Proof.UNPROVEN, f"no pod can be tried: {plain}")
+        if isinstance(canary, PlimsollError):
+            return Proven(Proof.BROKEN, f"a pod of {owner} is refused: {canary}")
+        if canary == plain:
+            return Proven(Proof.ABSENT, f"a pod of {owner} passes as it is")
+        if not is_as_injected(canary, entry):
+            return Proven(Proof.BROKEN, f"a pod of {owner} is changed otherwise than by {entry}")
+    return Proven(Proof.IN_FORCE, "every canary was constrained as it is meant to be")
+
+
+def _tried(api: ClusterApi, owner: Ref | None) -> Scheduling | PlimsollError:
+    failed = PlimsollError()
+    for _ in range(ATTEMPTS):
+        try:
+            return api.try_pod(owner)
+        except PlimsollError as error:
+            failed = error
+    return failed

@@ -1,0 +1,274 @@
+"""Floors without a change of any manifest: the admission policy, from its installation to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response
+from plimsoll.domain.clusters import Mode
+from plimsoll.domain.errors import NotFound, Temporary
+from plimsoll.domain.names import CAPACITY_LABELS, FLOORS, INJECT_FLOORS
+from plimsoll.services.injection import Proof, prove
+from plimsoll_testbed.model.hollow.transport import HollowTransport
+from tests.support.cli_environment import MemoryEnvironment, run
+from tests.support.floors import a_cluster, standing
+from tests.support.workload_sets import WiredServices, deployment
+
+BINDINGS = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
+FLOORS_OF_DEFAULT = f"/api/v1/namespaces/default/configmaps/{FLOORS}"
+
+
+def install(wired: WiredServices, *options: str) -> Result:
+    environment = MemoryEnvironment()
+    environment.transports["harbor"] = HollowTransport(wired.hollow, wired)
+    return run(environment, "install-policy", "--context", "harbor", *options)
+
+
+@pytest.fixture
+def wired() -> WiredServices:
+    """Return a cluster whose namespace `default` opted in."""
+    found = a_cluster()
+    assert install(found, "--namespace", "default").exit_code == 0
+    return found
+
+
+def web(floor: str = "3", replicas: int = 9, **spec: Any) -> dict[str, Any]:
+    """Return a Deployment that states its floor, and whose template says nothing of it."""
+    manifest = deployment(replicas=replicas, **spec)
+    manifest["metadata"]["annotations"] = {"plimsoll.dev/min-on-demand": floor}
+    return manifest
+
+
+def rounds(wired: WiredServices, count: int) -> None:
+    for _ in range(count):
+        wired.placement.run()
+        for _ in range(3):
+            wired.drains.reconcile("harbor", "me")
+        wired.sleep(300)
+
+
+def told(wired: WiredServices) -> dict[str, str]:
+    found: dict[str, str] = wired.get(FLOORS_OF_DEFAULT).get("data") or {}
+    return found
+
+
+def is_bound(wired: WiredServices) -> bool:
+    return bool(wired.get(BINDINGS)["items"])
+
+
+def test_the_policy_is_proven_as_it_is_installed_and_leaves_nothing_when_it_is_removed():
+    wired = a_cluster()
+    before = wired.version()
+    assert "would write MutatingAdmissionPolicy" in install(wired, "--dry-run").output
+    assert wired.version() == before
+    installed = install(wired, "--namespace", "default")
+    assert "proven: every canary was constrained as it is meant to be" in installed.output
+    assert is_bound(wired)
+    assert install(wired, "--namespace", "default").exit_code == 0  # twice is once
+    assert install(wired, "--remove").exit_code == 0
+    assert not is_bound(wired)
+    assert not wired.api.injected_floors()
+    labels = wired.get("/api/v1/namespaces/default")["metadata"].get("labels") or {}
+    assert INJECT_FLOORS not in labels
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--namespace", "kube-system"), "its pods are never constrained"),
+        (("--namespace", "nowhere"), "there is no namespace nowhere"),
+        (("--namespace", "default", "--remove"), "give no --namespace"),
+    ],
+)
+def test_what_cannot_be_installed_is_refused_before_anything_is_written(options, says):
+    wired = a_cluster()
+    before = wired.version()
+    refused = install(wired, *options)
+    assert refused.exit_code == 2
+    assert says in refused.output
+    assert wired.version() == before
+
+
+def test_pods_that_ran_before_come_under_their_floor_one_by_one(wired):
+    wired.apply(web())
+    rounds(wired, 12)
+    assert told(wired) == {"deployment.web": "2"}
+    assert standing(wired) == {"od": 3, "m5": 3, "c5": 3}
+    version = wired.version()
+    wired.placement.run()
+    assert wired.version() == version
+
+
+def test_no_pod_is_constrained_before_the_nodes_carry_their_labels(wired):
+    wired.apply(web())
+    wired.placement.run()
+    assert not told(wired)
+    wired.placement.run()
+    assert told(wired) == {"deployment.web": "2"}
+
+
+def test_a_floor_above_half_brings_every_pod_to_on_demand(wired):
+    wired.apply(web("3", replicas=4))
+    rounds(wired, 7)
+    assert told(wired) == {"deployment.web": "on-demand"}
+    assert standing(wired) == {"od": 4}
+
+
+def test_nobody_is_sent_to_on_demand_nodes_that_cannot_hold_all(wired):
+    wired.apply(web("20", replicas=20, cpu="2"))
+    rounds(wired, 3)
+    assert not told(wired)
+    assert sum(standing(wired).values()) == 20
+
+
+def test_floors_hold_through_the_loss_of_all_spot(wired):
+    wired.apply(web())
+    rounds(wired, 12)
+    lost = ("m5-0", "m5-1", "c5-0", "c5-1")
+    instances = [wired.node(name).instance or "" for name in lost]
+    assert not any(wired.notices.receive([wired.spot_event(i) for i in instances]))
+    for _ in range(6):
+        wired.drains.reconcile("harbor", "me")
+        assert standing(wired)["od"] >= 3
+        wired.sleep(15)
+    assert standing(wired) == {"od": 9}
+
+
+def test_the_entry_of_a_workload_goes_with_its_floor(wired):
+    wired.apply(web())
+    rounds(wired, 2)
+    wired.hollow.handle(
+        "PATCH",
+        "/apis/apps/v1/namespaces/default/deployments/web",
+        body={"metadata": {"annotations": {"plimsoll.dev/min-on-demand": None}}},
+        content_type="application/merge-patch+json",
+        now=wired.time,
+    )
+    wired.placement.run()
+    assert not told(wired)
+
+
+def test_an_annotation_that_makes_no_sense_any_more_keeps_the_last_good_entry(wired):
+    wired.apply(web())
+    rounds(wired, 2)
+    wired.hollow.handle(
+        "PATCH",
+        "/apis/apps/v1/namespaces/default/deployments/web",
+        body={"metadata": {"annotations": {"plimsoll.dev/min-on-demand": "many"}}},
+        content_type="application/merge-patch+json",
+        now=wired.time,
+    )
+    wired.placement.run()
+    assert told(wired) == {"deployment.web": "2"}
+    assert "floor cannot stand" in wired.telemetry.warned
+
+
+class Refusing:
+    """An API server that answers as told to the canaries, and rightly to everything else."""
+
+    def __init__(self, wired: WiredServices, answer: Callable[[dict[str, Any]], Any]) -> None:
+        self._inner = HollowTransport(wired.hollow, wired)
+        self._answer = answer
+
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        if method == "POST" and path.endswith("/pods"):
+            said = self._answer(request["body"]["metadata"])
+            if said is not None:
+                return Response(status=said, body={"message": "refused"})
+        return self._inner.call(method, path, **request)
+
+
+def crashes(metadata: dict[str, Any]) -> None:
+    if "ownerReferences" in metadata:
+        raise Temporary("connection dropped")
+
+
+def through(wired: WiredServices, answer: Callable[[dict[str, Any]], Any]) -> KubernetesCluster:
+    transport = Refusing(wired, answer)
+    wired.api = KubernetesCluster(transport, "harbor", wired, workers=wired.workers)
+    return wired.api
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda metadata: 403 if "ownerReferences" in metadata else None, crashes],
+    ids=["refused", "the request crashes"],
+)
+def test_a_policy_that_refuses_pods_is_unbound_by_the_next_run(wired, answer):
+    through(wired, answer)
+    wired.placement.run()
+    assert not is_bound(wired)
+    assert wired.telemetry.warned == ["injection broken", "injection removed"]
+
+
+def test_a_policy_stays_bound_where_no_pod_at_all_is_let_through(wired):
+    api = through(wired, lambda _: 403)
+    assert prove(api).proof is Proof.UNPROVEN
+    wired.placement.run()
+    assert is_bound(wired)
+
+
+def test_one_lost_answer_takes_no_binding_away(wired):
+    lost = [None]
+
+    def once(metadata: dict[str, Any]) -> None:
+        if "ownerReferences" in metadata and lost:
+            lost.pop()
+            raise Temporary("connection dropped")
+
+    assert prove(through(wired, once)).proof is Proof.IN_FORCE
+
+
+def test_nothing_is_unbound_in_the_mode_observe():
+    wired = a_cluster(mode=Mode.OBSERVE)
+    install(wired, "--namespace", "default")
+    through(wired, crashes)
+    wired.placement.run()
+    assert is_bound(wired)
+    assert wired.telemetry.warned == ["injection broken"]
+
+
+def test_a_policy_that_somebody_unbound_is_named_and_its_constraint_is_lacking_again(wired):
+    wired.apply(web())
+    rounds(wired, 2)
+    wired.api.remove_injection()
+    with pytest.raises(NotFound):
+        wired.api.remove_injection()
+    plan = wired.placement.place(wired.cluster, wired.api, wired.api.observe())
+    assert wired.telemetry.warned == ["injection not in force"]
+    assert plan.workloads[0].lacks == "a spread constraint over spread.plimsoll.dev/2"
+
+
+def test_the_binding_is_removed_again_when_the_canaries_of_the_installation_fail():
+    wired = a_cluster()
+    environment = MemoryEnvironment()
+    environment.transports["harbor"] = Refusing(wired, crashes)
+    failed = run(environment, "install-policy", "--context", "harbor", "--namespace", "default")
+    assert failed.exit_code == 1
+    assert "is refused" in failed.output
+    assert not is_bound(wired)
+    assert not wired.api.injected_floors().get("default")
+
+
+def test_a_cluster_that_is_removed_keeps_no_policy_in_force(wired):
+    environment = MemoryEnvironment()
+    environment.registry.add(wired.cluster)
+    environment.transports["harbor"] = HollowTransport(wired.hollow, wired)
+    tried = run(environment, "clusters", "remove", "harbor", "--dry-run")
+    assert "would unbind the admission policy" in tried.output
+    assert is_bound(wired)
+    removed = run(environment, "clusters", "remove", "harbor")
+    assert removed.exit_code == 0, removed.output
+    assert not is_bound(wired)
+
+
+def test_a_node_that_says_its_capacity_type_by_another_label_gets_the_well_known_one(wired):
+    labels = {"node.kubernetes.io/instance-type": "m6.large", "karpenter.sh/capacity-type": "spot"}
+    wired.join("m6-0", capacity=None, labels=labels)
+    wired.apply(web())
+    wired.placement.run()
+    assert wired.node("m6-0").labels[CAPACITY_LABELS[0]] == "spot"
