@@ -39,6 +39,12 @@ def test_nothing_is_granted_twice_and_nothing_by_star() -> None:
     assert "*" not in {part for grant in found for part in grant}
 
 
+def test_no_role_writes_a_workload_a_budget_or_an_autoscaler() -> None:
+    read = {"apps", "batch", "autoscaling", "policy", "argoproj.io"}
+    found = {g.verb for g in grants() if g.group in read}
+    assert found == {"list"}
+
+
 def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     for name in ("shop", names.NAMESPACE):
         rig.apply({"kind": "Namespace", "metadata": {"name": name}})

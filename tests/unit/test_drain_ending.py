@@ -111,6 +111,18 @@ def test_a_node_with_a_pod_whose_owner_opted_out_is_never_empty(kind):
     assert "opted-out" in plan.waiting["spot"][0]
 
 
+def test_a_node_with_an_opted_out_pod_is_neither_terminated_nor_completed():
+    mine = a_pod("mine", node="spot", owner=None, labels={IGNORE: "true"})
+    advised = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    instances = frozenset({advised.instance or ""})
+    group = replace(a_group("spot", desired=1), instances=instances, renew=True)
+    hooked = waiting(OURS, pods=[mine])
+
+    assert actions(plan_drain(looked([advised], [], groups=[group]), noon(60)), TerminateInstance)
+    assert plan_drain(looked([advised], [mine], groups=[group]), noon(60)).actions == ()
+    assert actions(plan_drain(hooked, noon(60)), CompleteLifecycle) == []
+
+
 def test_a_node_emptied_after_a_rebalance_closes_its_interruption():
     seen = looked([interrupted("spot", kind="rebalance-recommendation", ends=None)], [])
 

@@ -129,6 +129,8 @@ def test_a_replacement_on_a_node_that_is_interrupted_next_is_released_in_its_tur
 SERVICE = LabelSelection(
     ref=Ref("Service", "default", "blue"), selector=Selector(labels={POD_TEMPLATE_HASH: "abc"})
 )
+POLICY = replace(SERVICE, ref=Ref("NetworkPolicy", "default", "open"))
+BY_HASH = a_budget("blue", selector={"matchLabels": {POD_TEMPLATE_HASH: "abc"}})
 NO_QUOTA = Quota(ref=Ref("ResourceQuota", "default", "q"), left=Resources(cpu=9**9, memory=9**15))
 OWN_ZONE = PodTerm(
     topology_key="topology.kubernetes.io/zone", selector=Selector(labels={"app": "web"})
@@ -142,6 +144,8 @@ OWN_ZONE = PodTerm(
         ({"strategy": {"rollingUpdate": {"maxSurge": 0}}}, {}, "maxSurge 0"),
         ({"selector": {"matchLabels": {POD_TEMPLATE_HASH: "abc"}}}, {}, "names the pod-template"),
         ({}, {"label_selections": [SERVICE]}, "Service default/blue selects it"),
+        ({}, {"label_selections": [POLICY]}, "NetworkPolicy default/open selects it"),
+        ({}, {"budgets": [BY_HASH]}, "PodDisruptionBudget default/blue selects it"),
         ({}, {"budgets": [a_budget("web"), a_budget("also", selector={})]}, "several budgets"),
         ({}, {"quotas": [NO_QUOTA]}, "ResourceQuota"),
     ],
