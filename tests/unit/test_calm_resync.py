@@ -126,6 +126,24 @@ def test_what_leads_to_nothing_ends_no_calm(
     assert rig.node("spot").interruption is None
 
 
+def test_a_scheduled_change_that_waits_ends_no_calm(rig: WiredServices, listened: list[str]):
+    rig.aws.silent = [announced(rig, closed=False)]
+    rig.resync.run()
+    assert rig.node("spot").interruption is not None
+    rig.placement.run()
+    rig.sleep(60)
+    listened.clear()
+    rig.wake_ups.sent.clear()
+
+    assert rig.resync.run() == 1
+    assert (listened, rig.wake_ups.sent) == ([NODES], [])
+
+    rig.sleep(13 * 24 * 3600)
+    rig.resync.run()
+    assert PODS in listened
+    assert rig.wake_ups.sent, "its turn has come"
+
+
 def test_a_node_that_has_just_joined_is_in_the_index_within_the_minute(rig, listened):
     instance = rig.join("new")
     rig.resync.run()

@@ -86,27 +86,35 @@ class ResyncService:
 
     def _resync(self, cluster: Cluster, label: str) -> int:
         api = self.clusters.open(cluster)
-        if self._calm(cluster, api.nodes()):
-            return 0
-        found = self.complete(cluster, label, api, api.observe())
+        nodes = api.nodes()
+        if self._calm(cluster, nodes):
+            found = sum(node.interruption is not None for node in nodes)
+        else:
+            found = self.complete(cluster, label, api, api.observe())
         if found:
             self.telemetry.count(Metric.OPEN_INTERRUPTIONS, found, cluster=label)
         return found
 
     def _calm(self, cluster: Cluster, nodes: Sequence[Node]) -> bool:
-        """Whether no interruption is open, EC2 tells of none, and a full resync was a short time ago.
+        """Whether no node goes, but for scheduled changes that wait, and a full resync was lately.
 
+        EC2 is asked for interruptions of which no event told.
         The oldest node's entry in the index says when that was; a young node may not have one yet.
         What cannot be asked now leaves it open: the full resync isolates each of its steps.
         """
         now = self.clock.now()
         ours = {node.instance: node for node in nodes if node.instance is not None}
-        if not ours or any(node.interruption for node in nodes):
+        open_now = (node.interruption for node in nodes if node.interruption is not None)
+        if not ours or not all(cluster.policy.postpones(found, now) for found in open_now):
             return False
         young = {i for i, node in ours.items() if now - node.created < LULL}
         asked = sorted(young | {_oldest(ours)})
         try:
-            told = [n for n in self.instances.interrupted(list(ours)) if _begins(n, cluster)]
+            told = [
+                notice
+                for notice in self.instances.interrupted(list(ours))
+                if _begins(notice, cluster) and not _told(notice, ours[notice.instance])
+            ]
             known = self.index.find(asked)
         except PlimsollError:
             return False
