@@ -23,7 +23,6 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from plimsoll.domain.actions import Release
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.names import MIN_ON_DEMAND
 from plimsoll.domain.placement.on_demand import floor_of
@@ -79,7 +78,6 @@ class Account:
     spot: int = 0
     may: int = 0
     """Pod-minutes that could have stood on spot with the floor kept."""
-    moves: int = 0
 
 
 class Month(Life):
@@ -148,10 +146,8 @@ class Month(Life):
             if now % DAY in ROLLOUTS:
                 self.roll_out(app.name)
         self.autoscale()
-        self.wired.telemetry.said.clear()
         self.pass_minutes(1)
         self.measure()
-        self.count_moves()
 
     def market(self, now: int) -> None:
         """Let families become short, reclaim instances, and bring back what is not short."""
@@ -216,13 +212,6 @@ class Month(Life):
             account.spot += len(where) - safe
             account.may += len(where) - account.keep
 
-    def count_moves(self) -> None:
-        """Count the pods that were released for placement; what a drain releases has other reasons."""
-        for _, facts in self.wired.telemetry.said:
-            if facts.get("action") == Release.verb and "of its pods stand on" in str(facts):
-                name = str(facts["target"]).partition("/")[2].rsplit("-", 2)[0]
-                self.accounts[name].moves += 1
-
 
 def main() -> None:
     """Play the month and print what came of it."""
@@ -249,7 +238,7 @@ def main() -> None:
             f"{account.below}",
             f"{account.spot / account.pods:.1%}",
             f"{account.may / account.pods:.1%}",
-            f"{account.moves} ({account.moves / days:.2f} per pod and day)",
+            f"{month.moves[app.name]} ({month.moves[app.name] / days:.2f} per pod and day)",
         )
     Console(width=110).print(table)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,11 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
-from plimsoll.domain.names import INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.names import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
 from plimsoll.domain.objects import parse_deployment
+from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.placement.on_demand import floor_of
+from plimsoll.domain.pods import OwnerKind, Ref
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_cli.snippet import pod_spec
 from plimsoll_testbed.model.stores import (
@@ -29,6 +32,7 @@ from plimsoll_testbed.model.stores import (
 )
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
+from tests.support.floors import PENDING_SECONDS, on_demand, waits_in_vain
 from tests.support.hollows import MERGE, a_deployment, a_template
 from tests.support.workload_sets import Aws, Telemetry
 
@@ -43,6 +47,7 @@ class Cast:
     """Nodes and pods of one test, and the services that place them."""
 
     ground: Ground
+    api: KubernetesCluster
     services: Services
 
     def join(self, family: str, count: int = 2, **more: str) -> Sequence[str]:
@@ -122,7 +127,7 @@ def cast(guarded: ControlPlane) -> Iterator[Cast]:
         )
     )
     with Ground(guarded) as ground:
-        yield Cast(ground=ground, services=services)
+        yield Cast(ground=ground, api=api, services=services)
 
 
 @pytest.mark.parametrize(
@@ -179,3 +184,125 @@ def test_cordoned_on_demand_nodes_keep_nobody_pending(cast: Cast) -> None:
         cast.ground.cordon(node)
     cast.run_web(6, "2")
     cast.until(6, od=0)
+
+
+class History:
+    """What happens to a workload with a floor on the real control plane, drawn by a seed."""
+
+    def __init__(self, cast: Cast, seed: int) -> None:
+        self.cast, self.ground = cast, cast.ground
+        self.draw = random.Random(seed)
+        self.families = 0
+        self.spot: list[str] = []
+        self.on_demand = [*cast.join("od", 3)]
+        self.replicas = 9
+        self.join()
+        self.join()
+        cast.run_web(self.replicas, "3")
+        self.settle()
+
+    @property
+    def path(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.ground.name}/deployments/web"
+
+    def patch(self, path: str, body: dict[str, Any]) -> None:
+        answer = self.ground.call("PATCH", path, body, MERGE)
+        assert answer.status == 200, answer.body
+
+    # What may happen.
+
+    def scale(self) -> None:
+        self.replicas = 21 - self.replicas
+        self.patch(self.path, {"spec": {"replicas": self.replicas}})
+
+    def roll_out(self) -> None:
+        stamp = {"metadata": {"annotations": {"at": str(time.time())}}}
+        self.patch(self.path, {"spec": {"template": stamp}})
+
+    def join(self) -> None:
+        self.families += 1
+        self.spot += self.cast.join(f"f{self.families}")
+
+    def join_tiny(self) -> None:
+        self.families += 1
+        labels = {CAPACITY_LABELS[0]: "spot", INSTANCE_TYPE: f"f{self.families}.small"}
+        self.spot += self.ground.nodes(f"f{self.families}-0", cpu="1", **labels)
+
+    def lose_all_spot(self) -> None:
+        self.lose(self.spot)
+
+    def lose_one(self) -> None:
+        self.lose(self.spot[:1])
+
+    def lose_half(self) -> None:
+        self.lose(self.spot[::2])
+
+    def lose(self, nodes: Sequence[str]) -> None:
+        gone = [*nodes]
+        self.cast.lose(gone)
+        self.spot = [node for node in self.spot if node not in gone]
+        for node in gone:
+            self.ground.call("DELETE", f"/api/v1/nodes/{node}")
+
+    def cordon(self) -> None:
+        self.patch(f"/api/v1/nodes/{self.on_demand[0]}", {"spec": {"unschedulable": True}})
+
+    def uncordon(self) -> None:
+        self.patch(f"/api/v1/nodes/{self.on_demand[0]}", {"spec": {"unschedulable": None}})
+
+    def happen(self) -> str:
+        """Let something happen, and return what."""
+        event = self.draw.choice(
+            [
+                *(self.scale, self.roll_out, self.join, self.join_tiny, self.cordon, self.uncordon),
+                *(self.lose_all_spot, self.lose_one, self.lose_half),
+            ]
+        )
+        event()
+        return event.__name__
+
+    # What must hold.
+
+    def settle(self) -> None:
+        """Run placement until every replica serves; no pod waits for long that would fit unspread."""
+        end = time.monotonic() + 5 * PENDING_SECONDS
+        while True:
+            self.place()
+            seen = self.cast.api.observe()
+            assert waits_in_vain(seen, datetime.now(UTC)) == []
+            [web] = [w for w in seen.workloads if w.ref.namespace == self.ground.name]
+            pods = seen.of_workload.get(web.ref, ())
+            serving = [p for p in pods if p.serving and not p.released]
+            if len(pods) == len(serving) == self.replicas and not web.rolling_out:
+                return
+            assert time.monotonic() < end, [str(p) for p in pods if not p.serving]
+            time.sleep(1)
+
+    def place(self) -> None:
+        """Run placement once, and then the drain; a run itself ends no pod, whatever it labels."""
+        before = {p["metadata"]["uid"] for p in self.ground.serving("web")}
+        self.cast.services.placement.run()
+        still = {p["metadata"]["uid"] for p in self.ground.pods("web")}
+        assert before <= still
+        self.cast.services.drains.reconcile("ground", "test", seconds=20)
+
+    def on_floor(self) -> tuple[int, int]:
+        web = Ref(kind=OwnerKind.DEPLOYMENT, namespace=self.ground.name, name="web")
+        return on_demand(self.cast.api.observe(), web)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(30))
+def test_the_floor_outlives_a_history_on_the_real_control_plane(cast: Cast, seed: int) -> None:
+    history = History(cast, seed)
+    for _ in range(4):
+        event = history.happen()
+        history.settle()
+        history.place()
+        history.settle()
+        ready, could = history.on_floor()
+        assert ready >= min(3, could), f"after {event}: {ready} of {could}"
+    end = time.monotonic() + 5 * PENDING_SECONDS
+    while plan_placement(cast.api.observe(), datetime.now(UTC)).steps:
+        assert time.monotonic() < end, "the return to spot never ends"
+        history.place()

@@ -12,10 +12,18 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.domain.names import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.placement.spread_groups import label_key
 from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.emulator import REGION
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
+from plimsoll_testbed.rigs.emulated.stack import Stack
+from tests.support.hollows import a_deployment, a_node
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -170,3 +178,43 @@ def test_a_wake_up_for_nobody_is_nothing_to_do(stack):
     assert "FunctionError" not in answer, stack.complaints()
     message = "wake-up for a cluster that is not registered"
     assert within(15, lambda: logged(stack, message)), stack.complaints()
+
+
+@pytest.fixture
+def shop(stack):
+    """A registered cluster with a node of each capacity, and a workload with an on-demand floor."""
+    clock = SystemClock()
+    cluster = HollowCluster(now=clock.now())
+    for name, capacity in (("od-0", "on-demand"), ("m5-0", "spot"), ("c5-0", "spot")):
+        labels = {CAPACITY_LABELS[0]: capacity, INSTANCE_TYPE: f"{name.partition('-')[0]}.large"}
+        cluster.join(a_node(name, **labels), now=clock.now())
+    web = a_deployment("web", 3)
+    web["metadata"]["annotations"] = {MIN_ON_DEMAND: "1"}
+    cluster.apply([web], now=clock.now())
+    fleet = AwsFleet([Fleet("shop", [], seed=0, now=NOW)], clock=clock.now, lock=RLock())
+    with HollowServer(cluster) as server:
+        Stack(stack, fleet).register("shop", Access(url=server.url, token=server.token))
+        yield cluster
+        table = stack.outputs["ClustersTable"]
+        stack.client("dynamodb").delete_item(TableName=table, Key={"cluster": {"S": "shop"}})
+
+
+@pytest.fixture
+def every_minute(stack):
+    """The schedule of placement, at the fastest rate that EventBridge has."""
+    events = stack.client("events")
+    [rule] = [r for r in events.list_rules()["Rules"] if "EveryFiveMinutes" in r["Name"]]
+    assert rule["ScheduleExpression"] == "rate(5 minutes)"
+    events.put_rule(Name=rule["Name"], ScheduleExpression="rate(1 minute)", State="ENABLED")
+    yield
+    events.put_rule(Name=rule["Name"], ScheduleExpression="rate(5 minutes)", State="ENABLED")
+
+
+@pytest.mark.usefixtures("every_minute")
+def test_the_schedule_runs_the_deployed_placement(stack, shop):
+    def labelled():
+        nodes = {n["metadata"]["name"]: n["metadata"]["labels"] for n in shop.store.all("nodes")}
+        values = {name: labels.get(label_key(2)) for name, labels in nodes.items()}
+        return values == {"od-0": "on-demand", "m5-0": "spot-2", "c5-0": "spot-1"}
+
+    assert within(300, labelled), stack.complaints()

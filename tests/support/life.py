@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from plimsoll.domain.actions import Release
 from plimsoll.domain.observation import Observation
 from tests.support.floors import waits_in_vain
 from tests.support.workload_sets import WiredServices
@@ -12,6 +15,8 @@ from tests.support.workload_sets import WiredServices
 DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/default/deployments"
 MERGE: Final = "application/merge-patch+json"
 PLACEMENT_MINUTES: Final = 5
+MOVE: Final = re.compile(r"of its pods stand on .* and [0-9]+ on ")
+"""In the reason of a move; a drain releases pods for other reasons."""
 
 
 class Life:
@@ -22,6 +27,8 @@ class Life:
         self.minutes = 0
         self.waited_in_vain: set[str] = set()
         """Pods that our constraint alone kept Pending for longer than it may."""
+        self.moves: Counter[str] = Counter()
+        """By workload: pods that were released for placement alone."""
 
     @property
     def seen(self) -> Observation:
@@ -36,6 +43,13 @@ class Life:
             self.wired.sleep(60)
             self.minutes += 1
             self.waited_in_vain |= set(waits_in_vain(self.seen, self.wired.time))
+            self.count_moves()
+
+    def count_moves(self) -> None:
+        for _, facts in self.wired.telemetry.said:
+            if facts.get("action") == Release.verb and MOVE.search(str(facts["because"])):
+                self.moves[str(facts["target"]).partition("/")[2].rsplit("-", 2)[0]] += 1
+        self.wired.telemetry.said.clear()
 
     def reconcile(self) -> None:
         """Let the drain do what it was woken for, and whatever that wakes."""

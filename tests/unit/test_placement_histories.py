@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.pods import OwnerKind, Ref
 from tests.support.floors import a_cluster, on_demand, web
 from tests.support.life import Life
@@ -144,6 +145,38 @@ CPU: Final = st.sampled_from(["8", "2"])
 @given(HISTORIES, CPU)
 def test_the_floor_is_back_within_two_runs_and_nobody_waits(events, cpu):
     live_through(events, cpu)
+
+
+HOURS: Final = st.permutations(range(24))
+
+
+@settings(max_examples=5, deadline=None)
+@given(HOURS)
+def test_a_day_of_churn_moves_no_pod_twice_and_a_day_without_any_moves_none(hours):
+    """Three rollouts, four turns of an autoscaler, two replaced nodes, one that is consolidated."""
+    life = History("8")
+    churn = dict(
+        zip(
+            hours,
+            [
+                *[History.renew] * 3,
+                *[History.scale_up, History.scale_down] * 2,
+                *[History.lose_one, History.join] * 2,
+                *[History.consolidate, History.join],
+            ],
+            strict=False,
+        )
+    )
+    for hour in range(24):
+        if hour in churn:
+            churn[hour](life)
+        life.pass_minutes(TWO_RUNS)
+        assert not plan_placement(life.seen, life.wired.time).steps, f"after {hour}:00"
+        life.pass_minutes(60 - TWO_RUNS)
+    assert life.moves["web"] <= 9
+    life.moves.clear()
+    life.pass_minutes(24 * 60)
+    assert not life.moves
 
 
 @pytest.mark.long
