@@ -240,7 +240,7 @@ def test_only_our_own_hooks_are_completed_when_the_node_is_empty(hooks, complete
     [
         ((OURS,), None, 1, False, 300),  # read, and no longer a guess
         ((OURS,), None, 151, True, 8 * 3600),
-        ((OURS,), noon(151), 300, False, None),
+        ((OURS,), noon(151), 250, False, None),
         ((OURS,), noon(151), 302, True, 8 * 3600),
         ((THEIRS,), None, 151, False, 300),
         ((OURS, THEIRS), None, 151, True, 300),

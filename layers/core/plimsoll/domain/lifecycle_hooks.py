@@ -46,10 +46,13 @@ def with_ends(
 
 
 def needs_heartbeat(interruption: Interruption, hook: LifecycleHook, now: datetime) -> bool:
-    """Whether a hook was not told for half of its timeout, and can still be told."""
+    """Whether a hook was not told for a third of its timeout, and can still be told.
+
+    A cluster in which nothing can be done is observed once a minute, which must not come too late.
+    """
     return any(
         notice.about == hook.name
         and now < notice.time + hook.longest
-        and now >= (notice.heartbeat or notice.time) + hook.timeout / 2
+        and now >= (notice.heartbeat or notice.time) + hook.timeout / 3
         for notice in interruption.standing
     )
