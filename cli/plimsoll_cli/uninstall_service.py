@@ -72,7 +72,7 @@ class UninstallService:
         self.registry.update(replace(cluster, mode=Mode.OBSERVE))
         api = self.clusters.open(cluster)
         until = self.clock.now() + timedelta(seconds=seconds)
-        lease = Lease(api=api, cluster=cluster.name, holder=holder)
+        lease = Lease(api=api, clock=self.clock, cluster=cluster.name, holder=holder)
         while not lease.take():
             if self.clock.now() >= until:
                 raise Temporary(

@@ -21,7 +21,7 @@ from plimsoll.domain.policy import Policy, Response
 from plimsoll.services import executor
 from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.drains import PAUSE_SECONDS
-from plimsoll.services.lease import LEASE_SECONDS
+from plimsoll.services.lease import LEASE_SECONDS, LeaseLost
 from plimsoll.services.notices import Senders
 from plimsoll.services.resync import REFRESH
 from tests.support.builders import a_group
@@ -358,6 +358,59 @@ class Interrupted(WiredServices):
         if then is not None:
             then()
         super().sleep(seconds)
+
+
+def test_a_reconcile_outlives_an_outage_of_the_api_server_and_goes_on_at_once():
+    rig = Interrupted()
+    interrupt(rig, deployment("web", replicas=1), elsewhere=True)
+
+    def an_outage() -> None:
+        rig.hollow.take_api_away(now=rig.time)
+        rig.meanwhile = lambda: rig.hollow.bring_api_back(now=rig.time)
+
+    rig.meanwhile = an_outage
+    rig.drains.reconcile("harbor", "me")
+
+    assert rig.telemetry.warned == ["observation failed"]
+    assert len(rig.pods_on("od")) == 1
+    assert rig.ready("web") == 1
+
+
+def test_a_reconcile_whose_lease_went_to_another_ends_at_once():
+    rig = Interrupted()
+    interrupt(rig, deployment("web", replicas=1), elsewhere=True)
+
+    def somebody_takes_it() -> None:
+        rig.time += timedelta(seconds=60)
+        assert rig.api.acquire("another", 60)
+
+    rig.meanwhile = somebody_takes_it
+    with pytest.raises(LeaseLost):
+        rig.drains.reconcile("harbor", "me", seconds=120)
+
+
+def test_where_observations_take_long_a_pod_is_told_before_its_last_call_and_not_after(
+    rig, monkeypatch
+):
+    interrupt(rig, deployment("web", replicas=1))
+    deadline = rig.node("spot").interruption.deadline
+    grace = timedelta(seconds=10)  # of the pods of `deployment`
+    rig.sleep(((deadline - grace) - rig.time).total_seconds() - 6)
+    observe, evict, told = rig.api.observe, rig.api.evict, []
+
+    def slowly():
+        rig.sleep(4)
+        return observe()
+
+    def evicted(pod, grace_seconds=None):
+        told.append((rig.time, grace_seconds))
+        evict(pod, grace_seconds)
+
+    monkeypatch.setattr(rig.api, "observe", slowly)
+    monkeypatch.setattr(rig.api, "evict", evicted)
+    rig.drains.reconcile("harbor", "me", seconds=15)
+
+    assert told[0] == (deadline - grace - timedelta(seconds=2), None)
 
 
 def test_what_others_asked_for_during_a_reconcile_is_not_asked_for_again():

@@ -187,7 +187,8 @@ class _Play(Quiet):
                 break
         for step in steps if settled else ():
             self._watch.note("never-calm", f"there is always something to do: {step}")
-        if not steps:
+        kept_up = any(machine.waits for machine in rig_cluster.fleet.alive())
+        if not (steps or kept_up):  # a lifecycle hook gets heartbeats
             self._leave_alone()
         seen = self._watch.observe()
         for rule, what in endings_wrong(self._simulation, rig_cluster, seen, self._delivery):

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Action, Cordon, Evict, UndoRelease
@@ -45,6 +45,7 @@ def plan_drain(
     *,
     avoid: Mapping[tuple[str, str | None], datetime] | None = None,
     refused: Mapping[str, str] | None = None,
+    ahead: timedelta = timedelta(),
 ) -> Plan:
     """Decide what to do now about every interrupted node of a cluster.
 
@@ -54,7 +55,10 @@ def plan_drain(
         avoid: (node group, zone or None for all) -> until when it is not asked, because it refused.
         refused: what the API server refused, and why, in words: a workload whose pods it let nobody
             release, or a pod that it did not let go.
+        ahead: how much later than usual the next plan will come, since the API server is slow. Pods
+            whose latest safe start comes before it are told now.
     """
+    last = now + ahead
     interrupted = InterruptedNodes.of(seen)
     disruptions = disruptions_of(seen, interrupted, now, refused)
     draft = _Draft(seen=seen, interrupted=interrupted, refused=refused or {})
@@ -74,9 +78,9 @@ def plan_drain(
             for pod in disruption.owed:
                 headroom.reserve(pod)
     for disruption in disruptions:
-        _plan_late(disruption, draft, headroom, now)
+        _plan_late(disruption, draft, headroom, now, last)
     for disruption in sorted(disruptions, key=_urgency):
-        _plan_moves(_without_late(disruption, now), draft, headroom)
+        _plan_moves(_without_late(disruption, now, last), draft, headroom)
     for node, turn in turn_of:
         if isinstance(turn, str):
             draft.wait(turn, {node.name})
@@ -103,7 +107,7 @@ def plan_drain(
         ),
         busy=busy or bool(steps),
         next_call=min(
-            (start for start in _latest_starts(disruptions) if start > now), default=None
+            (start for start in _latest_starts(disruptions) if start > last), default=None
         ),
     )
 
@@ -190,9 +194,11 @@ def _in_motion(disruption: WorkloadDisruption, now: datetime) -> bool:
     )
 
 
-def _without_late(disruption: WorkloadDisruption, now: datetime) -> WorkloadDisruption:
+def _without_late(
+    disruption: WorkloadDisruption, now: datetime, last: datetime
+) -> WorkloadDisruption:
     """Return a disruption without the pods that are asked to stop in this plan: they serve no longer."""
-    late = {d.pod.uid for d in disruption.evictable if d.late(now)}
+    late = {d.pod.uid for d in disruption.evictable if d.late(last)}
     return replace(
         disruption,
         evictable=tuple(d for d in disruption.evictable if d.pod.uid not in late),
@@ -201,11 +207,15 @@ def _without_late(disruption: WorkloadDisruption, now: datetime) -> WorkloadDisr
 
 
 def _plan_late(
-    disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom, now: datetime
+    disruption: WorkloadDisruption,
+    draft: _Draft,
+    headroom: Headroom,
+    now: datetime,
+    last: datetime,
 ) -> None:
     """Tell every pod to stop whose latest safe start has come, ready replacement or not."""
     for one in disruption.evictable:
-        if one.late(now):
+        if one.late(last):
             headroom.move(one.pod)
             headroom.contention.promise(one.pod)
             draft.add(_last_call(one, now), {one.pod.node or ""})
@@ -213,7 +223,8 @@ def _plan_late(
 
 def _last_call(one: EvictablePod, now: datetime) -> Evict:
     grace = one.clamped_grace(now)
-    reason = f"its latest safe start has come: it may need {one.pod.stop_seconds} s to stop"
+    come = "has come" if one.late(now) else "comes before the next plan would"
+    reason = f"its latest safe start {come}: it may need {one.pod.stop_seconds} s to stop"
     if grace is not None:
         reason += f", of which {grace} s are left"
     return Evict(pod=one.pod, grace_seconds=grace, overrule=one.overrules, reason=reason)

@@ -27,7 +27,7 @@ from plimsoll.domain.turns import MOVES
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import RECONCILE_SECONDS
 from plimsoll.services.executor import Executor, Outcome, requested_pause
-from plimsoll.services.lease import LEASE_SECONDS, Lease
+from plimsoll.services.lease import LEASE_SECONDS, Lease, LeaseLost
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.ports import (
     Clock,
@@ -98,7 +98,9 @@ class DrainService:
             workers=self.workers,
             telemetry=self.telemetry,
         )
-        lease = Lease(api=api, cluster=cluster, holder=holder, seconds=FIRST_LEASE_SECONDS)
+        lease = Lease(
+            api=api, clock=self.clock, cluster=cluster, holder=holder, seconds=FIRST_LEASE_SECONDS
+        )
         until = self.clock.now() + timedelta(seconds=seconds)
         if not self._take(lease, until, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=cluster)
@@ -151,25 +153,51 @@ class DrainService:
         observations = 0
         try:
             while True:
-                began = self.clock.now()
-                lease.renew()
-                plan = self._plan(cluster, api, groups, memory)
-                observations += 1
-                spent = (self.clock.now() - began).total_seconds()
-                lease.seconds = max(LEASE_SECONDS, OBSERVATIONS * spent)
-                outcomes = executor.carry_out(
-                    plan, between=lease.renew, enough=lambda: self.clock.now() >= until
-                )
-                self._learn(memory, outcomes)
-                self._save(memory.news())
-                pause = self._pause(spent, plan, outcomes)
-                over = self.clock.now() + timedelta(seconds=pause) >= until
-                if over or not plan.busy:
-                    return observations
+                try:
+                    pause = self._once(cluster, api, groups, executor, lease, until, memory)
+                except LeaseLost:
+                    raise
+                except (
+                    Temporary
+                ) as error:  # the next one would have to wait until the Lease expires
+                    pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
+                    if self.clock.now() + timedelta(seconds=pause) >= until:
+                        raise
+                    self.telemetry.warn(
+                        "observation failed", cluster=cluster.name, because=str(error)
+                    )
+                else:
+                    observations += 1
+                    over = self.clock.now() + timedelta(seconds=pause or 0.0) >= until
+                    if pause is None or over:
+                        return observations
                 self.clock.sleep(pause)
         finally:
             for report in self._save(list(memory.reports.values())):
                 executor.note(of_report(report))
+
+    def _once(  # noqa: PLR0913, PLR0917 - what one reconcile works with
+        self,
+        cluster: Cluster,
+        api: ClusterApi,
+        groups: NodeGroups,
+        executor: Executor,
+        lease: Lease,
+        until: datetime,
+        memory: ReconcileMemory,
+    ) -> float | None:
+        """Observe, plan and act; return the pause before the next time, None where nothing is left."""
+        began = self.clock.now()
+        lease.renew()
+        plan = self._plan(cluster, api, groups, memory, began)
+        spent = (self.clock.now() - began).total_seconds()
+        lease.seconds = max(LEASE_SECONDS, OBSERVATIONS * spent)
+        outcomes = executor.carry_out(
+            plan, between=lease.keep, enough=lambda: self.clock.now() >= until
+        )
+        self._learn(memory, outcomes)
+        self._save(memory.news())
+        return self._pause(spent, plan, outcomes) if plan.busy else None
 
     def _pause(self, spent: float, plan: Plan, outcomes: Sequence[Outcome]) -> float:
         """Return the seconds until the next observation: less where a pod has to be told before it.
@@ -184,7 +212,12 @@ class DrainService:
         return max(spent, pause)
 
     def _plan(
-        self, cluster: Cluster, api: ClusterApi, groups: NodeGroups, memory: ReconcileMemory
+        self,
+        cluster: Cluster,
+        api: ClusterApi,
+        groups: NodeGroups,
+        memory: ReconcileMemory,
+        began: datetime,
     ) -> Plan:
         seen = replace(api.observe(), policy=cluster.policy)
         if asks_for_reports(seen):
@@ -201,6 +234,7 @@ class DrainService:
                 now,
                 avoid=memory.avoid,
                 refused=memory.refused,
+                ahead=max(now - began - timedelta(seconds=PAUSE_SECONDS), timedelta()),
             )
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break

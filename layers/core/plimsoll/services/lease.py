@@ -3,20 +3,25 @@
 It makes no write safe by itself, since the API server honours no fencing token: every write carries a
 precondition of its own. One thing no precondition prevents: that two pods of a workload leave at once,
 because each of two reconciles counts the other's pod as Ready. So whoever holds the Lease renews it
-before every wave of actions, and within large ones.
+with every observation, and before a wave of actions once a third of its time is over.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final, Self, override
 
 from plimsoll.domain.errors import Temporary
-from plimsoll.services.ports import ClusterApi
+from plimsoll.services.ports import Clock, ClusterApi
 
 LEASE_SECONDS: Final = 10.0
 """How long a killed holder keeps the next one out."""
+
+
+class LeaseLost(Temporary):
+    """Somebody else has the Lease by now, so nothing more may be written."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,24 +29,40 @@ class Lease(AbstractContextManager["Lease"]):
     """The Lease of one cluster, in the name of one holder; released at the end of the context."""
 
     api: ClusterApi
+    clock: Clock
     cluster: str
     holder: str
     """Different for every invocation."""
     seconds: float = LEASE_SECONDS
     """How long it lasts once it was taken or renewed; may change meanwhile."""
 
+    taken: datetime | None = None
+    """When it was last asked for."""
+
     def take(self) -> bool:
         """Take the Lease; False while somebody else's is live."""
+        self.taken = self.clock.now()
         return self.api.acquire(self.holder, self.seconds)
 
     def renew(self) -> None:
         """Make it last longer.
 
         Raises:
-            Temporary: somebody else has it by now, so nothing more may be written.
+            LeaseLost: somebody else has it by now.
         """
         if not self.take():
-            raise Temporary(f"the Lease of {self.cluster} went to another drain: try again")
+            raise LeaseLost(f"the Lease of {self.cluster} went to another drain: try again")
+
+    def keep(self) -> None:
+        """Renew it where a third of its time is over: at a slow API server each call costs pods time.
+
+        Raises:
+            LeaseLost: somebody else has it by now.
+        """
+        if self.taken is None or self.clock.now() >= self.taken + timedelta(
+            seconds=self.seconds / 3
+        ):
+            self.renew()
 
     @override
     def __enter__(self) -> Self:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, override
 
+from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.services.notices import Senders
@@ -131,7 +132,7 @@ class Plimsoll:
         }
         self._services = wire(
             Ports(
-                registry=behind(network, registered, REGISTRY),
+                registry=CachedRegistry(behind(network, registered, REGISTRY), context.telemetry),
                 index=behind(network, MemoryNodeIndex(), NODE_INDEX),
                 instances=SimulatedInstances(
                     [rig_cluster.fleet for rig_cluster in rig_clusters.values()], network
