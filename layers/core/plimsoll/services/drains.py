@@ -188,7 +188,7 @@ class DrainService:
     ) -> float | None:
         """Observe, plan and act; return the pause before the next time, None where nothing is left."""
         began = self.clock.now()
-        lease.renew()
+        lease.keep()
         plan = self._plan(cluster, api, groups, memory, began)
         spent = (self.clock.now() - began).total_seconds()
         lease.seconds = max(LEASE_SECONDS, OBSERVATIONS * spent)

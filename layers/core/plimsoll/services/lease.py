@@ -2,8 +2,9 @@
 
 It makes no write safe by itself, since the API server honours no fencing token: every write carries a
 precondition of its own. One thing no precondition prevents: that two pods of a workload leave at once,
-because each of two reconciles counts the other's pod as Ready. So whoever holds the Lease renews it
-with every observation, and before a wave of actions once a third of its time is over.
+because each of two reconciles counts the other's pod as Ready. So whoever holds the Lease looks at
+the clock before every observation and every wave of actions, and within large ones, and renews it
+once a third of its time is over.
 """
 
 from __future__ import annotations
@@ -35,14 +36,16 @@ class Lease(AbstractContextManager["Lease"]):
     """Different for every invocation."""
     seconds: float = LEASE_SECONDS
     """How long it lasts once it was taken or renewed; may change meanwhile."""
-
-    taken: datetime | None = None
-    """When it was last asked for."""
+    due: datetime | None = None
+    """When it is to be renewed; None while it was never taken."""
 
     def take(self) -> bool:
         """Take the Lease; False while somebody else's is live."""
-        self.taken = self.clock.now()
-        return self.api.acquire(self.holder, self.seconds)
+        due = self.clock.now() + timedelta(seconds=self.seconds / 3)
+        taken = self.api.acquire(self.holder, self.seconds)
+        if taken:
+            self.due = due
+        return taken
 
     def renew(self) -> None:
         """Make it last longer.
@@ -54,14 +57,12 @@ class Lease(AbstractContextManager["Lease"]):
             raise LeaseLost(f"the Lease of {self.cluster} went to another drain: try again")
 
     def keep(self) -> None:
-        """Renew it where a third of its time is over: at a slow API server each call costs pods time.
+        """Renew it if that is due: at a slow API server each call costs pods time.
 
         Raises:
             LeaseLost: somebody else has it by now.
         """
-        if self.taken is None or self.clock.now() >= self.taken + timedelta(
-            seconds=self.seconds / 3
-        ):
+        if self.due is None or self.clock.now() >= self.due:
             self.renew()
 
     @override
