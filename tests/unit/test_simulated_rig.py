@@ -345,3 +345,39 @@ def test_the_same_file_and_seed_give_the_same_report_byte_for_byte(tmp_path: Pat
         for salt in ("1", "2")
     }
     assert len(texts) == 1
+
+
+ADDED = """
+apiVersion: plimsoll.dev/v1
+kind: Drill
+metadata: {name: added}
+spec:
+  horizon: 50m
+  clusters:
+    - name: harbor
+      nodeGroups:
+        - {name: spot, kind: asg, capacity: spot, instanceType: m5.xlarge, zones: [us-east-1a], size: 2, max: 4,
+           renew: RENEW, allocatable: {cpu: "1", memory: 29Gi, pods: 9}}
+        - {name: base, kind: asg, capacity: on-demand, instanceType: m5.xlarge, zones: [us-east-1a], size: 0, max: 4,
+           renew: RENEW, allocatable: {cpu: "1", memory: 29Gi, pods: 9}}
+      manifests: [web.yaml]
+  timeline:
+    - {at: 10s, notice: rebalance-recommendation, nodes: {names: [spot-1]}}
+    - {at: 20m, scale: {cluster: harbor, kind: Deployment, name: web, replicas: 1}}
+    - {at: 45m, notice: state-change, state: running, nodes: {names: [spot-2]}}
+"""
+"""One pod fits on each node. For the one that is moved a node is added, which its owner empties again."""
+
+
+@pytest.mark.parametrize(("renew", "minutes"), [("true", 32), ("false", 45)])
+def test_a_node_that_was_added_is_taken_back_when_it_has_been_empty_for_ten_minutes(
+    play: Play, renew: str, minutes: float
+):
+    two = WEB.replace("replicas: 1", "replicas: 2").replace("cpu: 500m", "cpu: 700m")
+    report = play(ADDED.replace("RENEW", renew), responder="plimsoll", web=two)
+
+    added = next(group for group in report["capacity"] if group["group"] == "base")
+    assert (added["nodes_added"], added["peak"]) == (1, 1)
+    assert added["node_hours"] == pytest.approx(minutes / 60, abs=0.05)
+    assert report["workloads"][0]["ready_replica_seconds_lost"] == 0
+    assert report["totals"]["pods_killed"] == 0

@@ -6,8 +6,7 @@ belong to EKS managed node groups are left to their own kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from zlib import crc32
@@ -16,7 +15,6 @@ from plimsoll.adapters.aws_errors import (
     UNKNOWN_OPERATION,
     code_of,
     kind_of,
-    translate,
     translated,
 )
 from plimsoll.adapters.nodegroups import templates
@@ -286,60 +284,7 @@ def _hook(hook: Mapping[str, Any]) -> LifecycleHook:
     )
 
 
-def heartbeat(account: Account, hook: LifecycleHook, instance: str) -> None:
-    """Let an instance wait for its hook once more as long as the hook's timeout.
-
-    Raises:
-        NotFound: the action is over, or hook, group or instance are gone.
-    """
-    with _known_action(f"send a heartbeat to the hook {hook.name} for {instance}"):
-        account.aws.autoscaling.record_lifecycle_action_heartbeat(
-            AutoScalingGroupName=hook.group, LifecycleHookName=hook.name, InstanceId=instance
-        )
-
-
-def complete_lifecycle(account: Account, hook: LifecycleHook, instance: str) -> None:
-    """Let an instance that is drained be terminated at once.
-
-    Raises:
-        NotFound: the instance is gone, or belongs to no group.
-    """
-    with _known_action(f"complete the lifecycle action {hook.name} of {instance} in {hook.group}"):
-        account.aws.autoscaling.complete_lifecycle_action(
-            AutoScalingGroupName=hook.group,
-            LifecycleHookName=hook.name,
-            InstanceId=instance,
-            LifecycleActionResult="CONTINUE",
-        )
-
-
-@contextmanager
-def _known_action(what: str) -> Iterator[None]:
-    """Name it when Auto Scaling does not know what is spoken of."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
-
-    with translated(what):
-        try:
-            yield
-        except ClientError as error:
-            if code_of(error) == "ValidationError":
-                raise NotFound(str(translate(error, what))) from error
-            raise
-
-
 def _overrides(group: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     mixed = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
     overrides: Sequence[Mapping[str, Any]] = mixed.get("Overrides", ())
     return overrides
-
-
-def terminate(account: Account, instance: str, *, decrement: bool) -> None:
-    """Terminate an instance, and lower the desired capacity of its group; else it launches another.
-
-    Raises:
-        NotFound: it is gone, belongs to no group, or this would leave less than the minimum.
-    """
-    with _known_action(f"terminate {instance} in its group"):
-        account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
-            InstanceId=instance, ShouldDecrementDesiredCapacity=decrement
-        )

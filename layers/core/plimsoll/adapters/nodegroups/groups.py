@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.nodegroups import asg, eks
@@ -88,8 +90,10 @@ class AwsNodeGroups:
             NotFound: the action is over.
             Refused: the tags of the instance name another cluster.
         """
-        self._check_ours(instance)
-        asg.heartbeat(self._account, hook, instance)
+        with self._changing(instance, f"send a heartbeat to the hook {hook.name} for {instance}"):
+            self._account.aws.autoscaling.record_lifecycle_action_heartbeat(
+                AutoScalingGroupName=hook.group, LifecycleHookName=hook.name, InstanceId=instance
+            )
 
     def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
         """Let an instance that is drained be terminated at once.
@@ -98,8 +102,14 @@ class AwsNodeGroups:
             NotFound: the action is over.
             Refused: the tags of the instance name another cluster.
         """
-        self._check_ours(instance)
-        asg.complete_lifecycle(self._account, hook, instance)
+        what = f"complete the lifecycle action {hook.name} of {instance} in {hook.group}"
+        with self._changing(instance, what):
+            self._account.aws.autoscaling.complete_lifecycle_action(
+                AutoScalingGroupName=hook.group,
+                LifecycleHookName=hook.name,
+                InstanceId=instance,
+                LifecycleActionResult="CONTINUE",
+            )
 
     def terminate(self, instance: str, *, decrement: bool) -> None:
         """Terminate an instance, and lower the desired capacity of its group; else it launches another.
@@ -108,11 +118,16 @@ class AwsNodeGroups:
             NotFound: it is gone, belongs to no group, or this would leave less than the minimum.
             Refused: its tags name another cluster.
         """
-        self._check_ours(instance)
-        asg.terminate(self._account, instance, decrement=decrement)
+        with self._changing(instance, f"terminate {instance} in its group"):
+            self._account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
+                InstanceId=instance, ShouldDecrementDesiredCapacity=decrement
+            )
 
-    def _check_ours(self, instance: str) -> None:
-        """Ask EC2 whose an instance is: a Node may say of itself what it likes."""
+    @contextmanager
+    def _changing(self, instance: str, what: str) -> Iterator[None]:
+        """Ask EC2 whose an instance is, since a Node may say of itself what it likes; then change it."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
+
         said = self._instances.describe([instance]).get(instance)
         if said is None:
             raise NotFound(f"EC2 does not know {instance}")
@@ -121,3 +136,10 @@ class AwsNodeGroups:
                 f"the tags of {instance} name cluster {said.cluster_name()}, and a Node of "
                 f"{self._cluster} claims it: look at that Node"
             )
+        with translated(what):
+            try:
+                yield
+            except ClientError as error:
+                if code_of(error) == "ValidationError":  # it knows no such action, or instance
+                    raise NotFound(str(translate(error, what))) from error
+                raise
