@@ -67,6 +67,10 @@ class LiveEnvironment:
             ),
             probes=Probes(
                 send_canary=partial(account.send_canary, aws),
+                send_past_the_rules=partial(
+                    account.send_past_the_rules, aws, found.output("NoticesQueue")
+                ),
+                targets=partial(account.targets, aws, stack),
                 cluster=partial(probe_of, clusters, self._workers),
                 group_settings=lambda cluster, groups: account.group_settings(
                     aws.in_region(cluster.region), self.clock, groups

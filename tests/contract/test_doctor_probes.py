@@ -21,9 +21,11 @@ from plimsoll_cli.checks.account import (
     group_settings,
     on_demand_quota,
     send_canary,
+    send_past_the_rules,
+    targets,
     unknown_roles,
 )
-from plimsoll_cli.checks.facts import Quota
+from plimsoll_cli.checks.facts import Direct, Quota, Target
 from plimsoll_cli.stack import describe, roles
 from tests.support.builders import a_group
 
@@ -70,6 +72,56 @@ def test_a_canary_on_the_bus_is_one_that_we_can_read(aws: Aws):
     (notice,) = parse(event, received=datetime.now(UTC))
     assert isinstance(notice, Canary)
     assert notice.word == "ask-1"
+
+
+DENIED = "is not authorized to perform: sqs:sendmessage on resource: q"
+
+
+@pytest.mark.parametrize(
+    ("said", "direct"),
+    [
+        (f"{DENIED} with an explicit deny in a resource-based policy", Direct.BY_THE_QUEUE),
+        (f"{DENIED} because no identity-based policy allows it", Direct.OTHERWISE),
+        (None, Direct.TAKEN),
+    ],
+    ids=["by the queue", "otherwise", "taken"],
+)
+def test_a_message_past_the_rules_is_one_that_moves_nothing(
+    aws: Aws, said: str | None, direct: Direct
+):
+    queue = boto3.client("sqs").create_queue(QueueName="notices")["QueueUrl"]
+    if said is None:
+        assert send_past_the_rules(aws, queue, "ask-1", datetime.now(UTC)) is direct
+        (message,) = aws.sqs.receive_message(QueueUrl=queue)["Messages"]
+        (notice,) = parse(message["Body"], received=datetime.now(UTC))
+        assert isinstance(notice, Canary)
+        return
+    with Stubber(aws.sqs) as stub:
+        stub.add_client_error("send_message", "AccessDenied", said)
+        assert send_past_the_rules(aws, queue, "ask-1", datetime.now(UTC)) is direct
+
+
+def test_how_rules_deliver_is_read_from_eventbridge(aws: Aws):
+    arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:dead"
+    target = {
+        "Id": "notices",
+        "Arn": f"arn:aws:sqs:us-east-1:{ACCOUNT}:notices",
+        "RetryPolicy": {"MaximumEventAgeInSeconds": 300, "MaximumRetryAttempts": 185},
+        "DeadLetterConfig": {"Arn": arn},
+    }
+    rule = {
+        "Type": "AWS::Events::Rule",
+        "Properties": {
+            "Name": "spot",
+            "EventPattern": {"source": ["aws.ec2"]},
+            "Targets": [target],
+        },
+    }
+    boto3.client("cloudformation").create_stack(
+        StackName="plimsoll", TemplateBody=json.dumps({"Resources": {"Spot": rule}})
+    )
+    (found,) = targets(aws, "plimsoll")
+    assert found == Target(rule="spot", seconds=300, dead_letters=arn)
 
 
 def test_a_canary_that_the_bus_does_not_take_is_refused(aws: Aws):

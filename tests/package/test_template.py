@@ -16,6 +16,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import canary
 from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
+from plimsoll_cli.checks.stack import DELIVERY_SECONDS
 from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, STACK_ID, rendered
 from tests.package.template import ROOT, functions, listed, resources, statements, template
@@ -152,7 +153,7 @@ def test_no_rule_takes_an_event_of_another_account(name):
 def test_what_is_not_delivered_within_five_minutes_is_kept():
     for name, rule in rules(drills=False).items():
         [target] = rule["Targets"]
-        assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == 300, name
+        assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == DELIVERY_SECONDS, name
         assert target["DeadLetterConfig"]["Arn"].endswith("NoticesDeadQueue"), name
 
 

@@ -25,7 +25,14 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Canary, InstanceNotice
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
-from plimsoll_cli.checks.facts import GroupSettings, Quota, Simulated, StackFacts
+from plimsoll_cli.checks.facts import (
+    Direct,
+    GroupSettings,
+    Quota,
+    Simulated,
+    StackFacts,
+    Target,
+)
 from plimsoll_cli.checks.probe import GROUP, KubernetesProbe
 from plimsoll_cli.checks.reading import Probes
 from plimsoll_cli.environment import Deployed
@@ -120,6 +127,8 @@ class MemoryEnvironment:
     parameters: dict[str, str] = field(default_factory=dict)
     canary_seconds: float | None = 2.0
     """From the bus to the function; None: it never arrives."""
+    direct: Direct = Direct.BY_THE_QUEUE
+    targets: Sequence[Target] = ()
     group_settings: dict[str, GroupSettings] = field(default_factory=dict)
     quota: Quota | PlimsollError = field(default_factory=lambda: Quota(limit=64, used=8))
     simulated: Sequence[Simulated] = ()
@@ -149,6 +158,8 @@ class MemoryEnvironment:
             ),
             probes=Probes(
                 send_canary=self._send_canary,
+                send_past_the_rules=lambda *_: self.direct,
+                targets=lambda: self.targets,
                 cluster=self._probe,
                 group_settings=lambda _, groups: {
                     g.name: self.group_settings[g.name]

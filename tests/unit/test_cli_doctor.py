@@ -16,7 +16,7 @@ from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll_cli.checks.cluster import STALE
-from plimsoll_cli.checks.facts import GroupSettings, Quota
+from plimsoll_cli.checks.facts import Direct, GroupSettings, Quota, Target
 from plimsoll_cli.checks.policies import Request, decide
 from plimsoll_cli.checks.requests import FUNCTIONS, Place
 from plimsoll_cli.checks.simulation import by_iam
@@ -162,6 +162,8 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "drills",
             "mode",
             "notices",
+            "senders",
+            "delivery",
             "cluster",
             "access entries",
             "rights",
@@ -619,3 +621,43 @@ def test_the_deployed_roles_are_judged_by_iam_and_by_our_evaluator():
     assert "NoticesRole" in found["AWS rights"]["says"]
     environment.simulated = [one for one in environment.simulated if not one.wanted][-1:]
     assert findings_by_check(environment)[1]["AWS rights"]["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("direct", "parameters", "state"),
+    [
+        (Direct.BY_THE_QUEUE, {}, "ok"),
+        (Direct.OTHERWISE, {}, "info"),
+        (Direct.TAKEN, {}, "fail"),
+        (Direct.TAKEN, {"AcceptDrills": "true"}, "info"),
+    ],
+    ids=["denied by the queue", "denied otherwise", "taken", "taken by an emulator"],
+)
+def test_who_may_send_past_the_rules_is_tried(direct, parameters, state):
+    environment = healthy()
+    environment.direct, environment.parameters = direct, parameters
+    status, found = findings_by_check(environment)
+    assert (found["senders"]["state"], status) == (state, int(state == "fail"))
+
+
+@pytest.mark.parametrize(
+    ("target", "state"),
+    [
+        (Target(rule="notices", seconds=300, dead_letters="arn"), "ok"),
+        (Target(rule="notices", seconds=None, dead_letters="arn"), "fail"),
+        (Target(rule="notices", seconds=300, dead_letters=None), "fail"),
+    ],
+    ids=["as told", "for a day", "not kept"],
+)
+def test_rules_are_compared_with_what_the_template_told_them(target, state):
+    environment = healthy()
+    environment.targets = [target]
+    assert findings_by_check(environment)[1]["delivery"]["state"] == state
+
+
+def test_a_group_that_launches_nothing_at_once_is_named():
+    environment = healthy()
+    environment.group_settings = {"base": replace(NORMAL, slow="it mixes on-demand and spot")}
+    status, found = findings_by_check(environment)
+    assert status == 0
+    assert "its desired capacity is raised" in found["node group base"]["says"]

@@ -15,7 +15,7 @@ from plimsoll_cli.checks.findings import Finding, State, skipped
 from plimsoll_cli.checks.groups import groups, quota
 from plimsoll_cli.checks.guards import fields, queue
 from plimsoll_cli.checks.simulation import aws_rights
-from plimsoll_cli.checks.stack import canary, drills, kill_switch, mode, stack
+from plimsoll_cli.checks.stack import canary, delivery, drills, kill_switch, mode, senders, stack
 
 type Check = Callable[[Facts], Iterable[Finding]]
 
@@ -26,6 +26,8 @@ CHECKS: Final[Mapping[str, Check]] = {
     "mode": mode,
     "AWS rights": aws_rights,
     "notices": canary,
+    "senders": senders,
+    "delivery": delivery,
     "cluster": answers,
     "access entries": access,
     "rights": rights,

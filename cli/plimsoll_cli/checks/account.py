@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.adapters.aws_errors import translated
+from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.adapters.nodegroups import asg
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.notices.canary import DETAIL_TYPE, SOURCE
 from plimsoll_cli import stack as stacks
-from plimsoll_cli.checks.facts import GroupSettings, Quota
+from plimsoll_cli.checks.facts import Direct, GroupSettings, Quota, Target
 from plimsoll_cli.checks.probe import GROUP
 
 if TYPE_CHECKING:
@@ -47,6 +48,62 @@ def send_canary(aws: Aws, word: str) -> None:
         )
 
 
+def send_past_the_rules(aws: Aws, queue: str, word: str, now: datetime) -> Direct:
+    """Try to put a canary straight into the queue of notices, as whoever runs the command.
+
+    Where it is taken, it does no more than a canary on the bus. By its message a denial tells where
+    it comes from: https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
+
+    Raises:
+        PlimsollError: the queue cannot be asked.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - imported late, see `aws`
+
+    event = {
+        "id": word,
+        "source": SOURCE,
+        "detail-type": DETAIL_TYPE,
+        "account": "0" * 12,
+        "region": aws.session.region_name,
+        "time": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "resources": [],
+        "detail": {"word": word},
+    }
+    with translated("send a message to the queue of notices"):
+        try:
+            aws.sqs.send_message(QueueUrl=queue, MessageBody=json.dumps(event))
+        except ClientError as error:
+            if "AccessDenied" not in code_of(error):
+                raise
+            by_queue = "explicit deny in a resource-based policy" in str(error)
+            return Direct.BY_THE_QUEUE if by_queue else Direct.OTHERWISE
+    return Direct.TAKEN
+
+
+def targets(aws: Aws, stack: str) -> Sequence[Target]:
+    """Return how the rules of a stack deliver, as EventBridge has them.
+
+    Raises:
+        PlimsollError: CloudFormation or EventBridge cannot be asked.
+    """
+    with translated(f"read the targets of the rules of the stack {stack}"):
+        answer = aws.session.client("cloudformation").describe_stack_resources(StackName=stack)
+        rules = [
+            r["PhysicalResourceId"]
+            for r in answer["StackResources"]
+            if r["ResourceType"] == "AWS::Events::Rule"
+        ]
+        return [
+            Target(
+                rule=rule,
+                seconds=target.get("RetryPolicy", {}).get("MaximumEventAgeInSeconds"),
+                dead_letters=target.get("DeadLetterConfig", {}).get("Arn"),
+            )
+            for rule in rules
+            for target in aws.events.list_targets_by_rule(Rule=rule)["Targets"]
+        ]
+
+
 def group_settings(
     aws: Aws, clock: Clock, groups: Sequence[NodeGroup]
 ) -> Mapping[str, GroupSettings]:
@@ -54,10 +111,26 @@ def group_settings(
     names = [group.name for group in groups if group.kind == asg.NAME]
     return {
         name: GroupSettings(
-            suspended=frozenset(p["ProcessName"] for p in found.get("SuspendedProcesses", ()))
+            suspended=frozenset(p["ProcessName"] for p in found.get("SuspendedProcesses", ())),
+            slow=_slow(found),
         )
         for name, found in Account(aws, clock).auto_scaling_groups(names).items()
     }
+
+
+def _slow(group: Mapping[str, Any]) -> str | None:
+    """Say why a group cannot launch at once.
+
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-instances-synchronously.html
+    """
+    mixed = group.get("MixedInstancesPolicy")
+    if not (mixed or group.get("LaunchTemplate")):
+        return "it has no launch template"
+    said = (mixed or {}).get("InstancesDistribution", {})
+    share = said.get("OnDemandPercentageAboveBaseCapacity", 100)
+    if share == 100 or (share == 0 and not said.get("OnDemandBaseCapacity")):  # noqa: PLR2004 - per cent
+        return None
+    return "it mixes on-demand and spot"
 
 
 def on_demand_quota(aws: Aws) -> Quota:

@@ -46,6 +46,25 @@ class Arrival:
     waited_seconds: float
 
 
+class Direct(StrEnum):
+    """What became of a message that was sent to the queue of notices past the rules."""
+
+    TAKEN = "taken"
+    BY_THE_QUEUE = "denied by the policy of the queue"
+    OTHERWISE = "denied, but not by the queue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """How a rule delivers what it matches."""
+
+    rule: str
+    seconds: int | None
+    """For how long it tries; None: for a day."""
+    dead_letters: str | None
+    """The ARN of the queue that takes what could not be delivered."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
     """A right in the cluster that Plimsoll uses, and whether it is held."""
@@ -102,6 +121,8 @@ class GroupSettings:
 
     suspended: frozenset[str]
     """Processes that are suspended, for example Launch."""
+    slow: str | None = None
+    """Why it launches nothing at once and has its desired capacity raised; None: it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +156,8 @@ class Facts:
     stack: StackFacts
     cluster: Cluster
     canary: Asked[Arrival]
+    direct: Asked[Direct]
+    targets: Asked[Sequence[Target]]
     answer: Asked[str]
     """The version of the cluster's API server."""
     rights: Asked[Sequence[Right]]

@@ -46,6 +46,10 @@ def groups(facts: Facts) -> Iterator[Finding]:
     for group, hindered in judged:
         for says, cure in hindered:
             yield info(f"node group {group.name}", says, cure)
+        slow = settings[group.name].slow if group.name in settings else None
+        if slow is not None and not hindered:
+            says = f"{slow}: its desired capacity is raised, which takes longer than a launch"
+            yield info(f"node group {group.name}", says)
 
 
 def quota(facts: Facts) -> Iterator[Finding]:

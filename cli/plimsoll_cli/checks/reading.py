@@ -17,7 +17,16 @@ from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.services.ports import Clock, Reports
-from plimsoll_cli.checks.facts import Arrival, Asked, Facts, GroupSettings, Quota, Simulated
+from plimsoll_cli.checks.facts import (
+    Arrival,
+    Asked,
+    Direct,
+    Facts,
+    GroupSettings,
+    Quota,
+    Simulated,
+    Target,
+)
 
 if TYPE_CHECKING:
     from plimsoll_cli.checks.probe import KubernetesProbe
@@ -33,6 +42,10 @@ class Probes:
 
     send_canary: Callable[[str], None]
     """Puts a canary with that word on the event bus."""
+    send_past_the_rules: Callable[[str, datetime], Direct]
+    """Tries to put a canary with that word straight into the queue of notices."""
+    targets: Callable[[], Sequence[Target]]
+    """How the stack's rules deliver."""
     cluster: Callable[[Cluster], KubernetesProbe]
     group_settings: Callable[[Cluster, Sequence[NodeGroup]], Mapping[str, GroupSettings]]
     """By the name of the Auto Scaling group; groups of other kinds are left out."""
@@ -70,6 +83,8 @@ def read_facts(
         version=version("plimsoll"),
         stack=deployed.facts,
         cluster=cluster,
+        direct=_asked(lambda: probes.send_past_the_rules(f"{word}-direct", clock.now())),
+        targets=_asked(probes.targets),
         answer=answer,
         rights=rights,
         trials=_asked(probe.trials),

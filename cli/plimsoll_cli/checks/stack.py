@@ -7,11 +7,13 @@ from typing import Final, assert_never
 
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import PlimsollError
-from plimsoll_cli.checks.facts import Facts
+from plimsoll_cli.checks.facts import Direct, Facts
 from plimsoll_cli.checks.findings import Finding, fail, info, ok, skipped
 
 SLOW_SECONDS: Final = 15.0
 """From the bus to the function. A spot notice lives for 120 s."""
+DELIVERY_SECONDS: Final = 300
+"""How long a rule tries: later the instance is gone. The template says so, and a test compares."""
 
 
 def stack(facts: Facts) -> Iterator[Finding]:
@@ -96,3 +98,50 @@ def canary(facts: Facts) -> Iterator[Finding]:
         yield info("notices", says, cure)
     else:
         yield ok("notices", says)
+
+
+def senders(facts: Facts) -> Iterator[Finding]:
+    """Say whether the queue of notices denies who is neither a rule nor an operator."""
+    found = facts.direct
+    if isinstance(found, PlimsollError):
+        yield skipped("senders", found)
+        return
+    match found:
+        case Direct.BY_THE_QUEUE:
+            yield ok("senders", "the queue of notices denies you: only the rules may send to it")
+        case Direct.OTHERWISE:
+            yield info(
+                "senders",
+                "you may send to no queue, so whether this one denies you was not seen",
+                "ask with the right to sqs:SendMessage",
+            )
+        case Direct.TAKEN if facts.stack.parameters.get("AcceptDrills") == "true":
+            yield info("senders", "the queue of notices took a message of yours: so do emulators")
+        case Direct.TAKEN:
+            yield fail(
+                "senders",
+                "the queue of notices took a message of yours: whoever has sqs:SendMessage can "
+                "have every node drained",
+                "deploy the stack again; if it stays so, report it",
+            )
+        case _:
+            assert_never(found)
+
+
+def delivery(facts: Facts) -> Iterator[Finding]:
+    """Say whether the rules try for as long, and keep what they cannot deliver, as they were told."""
+    found = facts.targets
+    if isinstance(found, PlimsollError):
+        yield info("delivery", f"not read: {found}", "ask with events:ListTargetsByRule")
+        return
+    wrong = sorted({t.rule for t in found if t.seconds != DELIVERY_SECONDS or not t.dead_letters})
+    if wrong:
+        yield fail(
+            "delivery",
+            f"{', '.join(wrong)}: what cannot be delivered is tried for another time than "
+            f"{DELIVERY_SECONDS} s, or not kept",
+            "deploy the stack again; if it stays so, report it",
+        )
+    else:
+        says = f"{len(found)} rules try for {DELIVERY_SECONDS} s, and keep what they cannot deliver"
+        yield ok("delivery", says)
