@@ -24,7 +24,7 @@ from plimsoll.domain.affinity import AntiAffinityIndex, affinity_filter
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Scheduling
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.quantities import Resources, total
 from plimsoll.domain.ranking import EquivalenceGroup, NodeRanking
 from plimsoll.domain.scoring import PeerCounts, best
 from plimsoll.domain.spreading import spread_filter
@@ -47,8 +47,8 @@ class ClusterSnapshot:
         """
         self._nodes: dict[str, Node] = {}
         self._on: dict[str, dict[str, Pod]] = {}
-        self._where: dict[str, str] = {}
-        self._in_namespace: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        self._where: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """Namespace -> uid of a pod -> node."""
         self._free: dict[str, Resources] = {}
         self._ports: Counter[tuple[str, str, int]] = Counter()
         self._claims = dict(claims or {})
@@ -63,7 +63,11 @@ class ClusterSnapshot:
             self.add_node(node)
         for pod in pods:
             if pod.node in self._nodes and not pod.finished:
-                self.place(pod, pod.node)
+                self.remove(pod)
+                self._put(pod, pod.node)
+        for name, there in self._on.items():  # at once: a million differences take seconds
+            taken = total([pod.scheduling.requests for pod in there.values()])
+            self._free[name] = self._nodes[name].allocatable - taken
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -76,7 +80,7 @@ class ClusterSnapshot:
 
     def where(self, pod: Pod) -> str | None:
         """Return the name of the node on which the snapshot holds a pod."""
-        return self._where.get(pod.uid)
+        return self._where[pod.namespace].get(pod.uid)
 
     def free(self, node_name: str) -> Resources:
         """Return what a node has left; below zero where it holds more than it should."""
@@ -140,7 +144,7 @@ class ClusterSnapshot:
 
         For rows of pods that are alike it is much faster than `candidates` and `best`.
         """
-        if pod.uid not in self._where and next(self._filter_reasons(pod), None) is None:
+        if self.where(pod) is None and next(self._filter_reasons(pod), None) is None:
             row = EquivalenceGroup(pod.scheduling, pod.owner, closed)
             if self._row is not None and self._row.same(row):
                 self._ranking = self._ranking or self._rank(pod, closed)
@@ -166,20 +170,23 @@ class ClusterSnapshot:
         Raises:
             KeyError: the snapshot has no such node.
         """
-        there = self._on[node_name]
+        if node_name not in self._nodes:
+            raise KeyError(node_name)
         self.remove(pod)
-        self._where[pod.uid] = node_name
-        there[pod.uid] = self._in_namespace[pod.namespace][pod.uid] = pod
         self._free[node_name] -= pod.scheduling.requests
+        self._put(pod, node_name)
+
+    def _put(self, pod: Pod, node_name: str) -> None:
+        self._where[pod.namespace][pod.uid] = node_name
+        self._on[node_name][pod.uid] = pod
         self._count(pod, node_name, 1)
 
     def remove(self, pod: Pod) -> None:
         """Take a pod off; nothing happens where it is not in the snapshot."""
-        name = self._where.pop(pod.uid, None)
+        name = self._where[pod.namespace].pop(pod.uid, None)
         if name is None:
             return
         held = self._on[name].pop(pod.uid)
-        del self._in_namespace[held.namespace][held.uid]
         self._free[name] += held.scheduling.requests
         self._count(held, name, -1)
 
@@ -231,10 +238,7 @@ class ClusterSnapshot:
     def _part(self) -> None:
         self._nodes = self._nodes.copy()
         self._on = {name: pods.copy() for name, pods in self._on.items()}
-        self._where = self._where.copy()
-        self._in_namespace = defaultdict(
-            dict, {name: pods.copy() for name, pods in self._in_namespace.items()}
-        )
+        self._where = defaultdict(dict, {name: on.copy() for name, on in self._where.items()})
         self._free = self._free.copy()
         self._ports = self._ports.copy()
         self._claims = self._claims.copy()
@@ -258,7 +262,7 @@ class ClusterSnapshot:
             self._ranking.changed(node_name)
 
     def _lift(self, pod: Pod) -> tuple[Pod, str] | None:
-        name = self._where.get(pod.uid)
+        name = self.where(pod)
         if name is None:
             return None
         held = self._on[name][pod.uid]
@@ -310,14 +314,10 @@ class ClusterSnapshot:
             topology_count = self._topology_counts[key] = TopologyCount(admits, domain_of)
             for node in self._nodes.values():
                 topology_count.add_node(node)
-            groups = (
-                self._in_namespace.values()
-                if namespace is None
-                else [self._in_namespace[namespace]]
-            )
-            for pods in groups:
-                for uid, pod in pods.items():
-                    topology_count.change(pod, self._where[uid], 1)
+            asked = self._where if namespace is None else (namespace,)
+            for each in asked:
+                for uid, name in self._where[each].items():
+                    topology_count.change(self._on[name][uid], name, 1)
         return topology_count
 
 

@@ -100,9 +100,19 @@ class Observation:
     def of_workload(self) -> Mapping[Ref, Sequence[Pod]]:
         """Pods by what `workload_of` says; finished pods are left out."""
         found: dict[Ref, list[Pod]] = defaultdict(list)
+        known: dict[
+            Ref, list[Pod]
+        ] = {}  # by owner: a released pod alone tells more of its workload
         for pod in self.pods:
-            if not pod.finished:
+            if pod.finished:
+                continue
+            if pod.owner is None or pod.released:
                 found[self.workload_of(pod)].append(pod)
+                continue
+            pods = known.get(pod.owner)
+            if pods is None:
+                pods = known[pod.owner] = found[self.workload_of(pod)]
+            pods.append(pod)
         return found
 
     def workload_of(self, pod: Pod) -> Ref:

@@ -6,7 +6,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/q
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
@@ -106,6 +106,19 @@ class Resources:
             return True
         have = dict(headroom.extended)
         return all(amount <= have.get(name, 0) for name, amount in self.extended if amount)
+
+
+def total(amounts: Sequence[Resources]) -> Resources:
+    """Return the sum of many amounts, faster than by adding one to the other."""
+    extended: tuple[tuple[str, int], ...] = ()
+    for each in amounts:
+        extended = _merge(extended, each.extended, 1)
+    return Resources(
+        cpu=sum(each.cpu for each in amounts),
+        memory=sum(each.memory for each in amounts),
+        pods=sum(each.pods for each in amounts),
+        extended=extended,
+    )
 
 
 def _merge(

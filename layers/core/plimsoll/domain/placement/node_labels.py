@@ -22,7 +22,7 @@ from plimsoll.domain.placement.reserve import GOES, STAYS, takes
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
 from plimsoll.domain.placement.waiting import places_of_waiting
 from plimsoll.domain.pods import Ref
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.quantities import Resources, total
 from plimsoll.domain.snapshot import creatable
 from plimsoll.domain.workloads import Workload
 
@@ -219,13 +219,12 @@ def holds_all(seen: Observation, workload: Workload) -> bool:
 
 def _free(seen: Observation, without: Collection[Ref]) -> Mapping[str, Resources]:
     """Return what the pods of all workloads but these leave free, by node."""
-    left = {node.name: node.allocatable for node in seen.nodes}
+    taken: dict[str, list[Resources]] = defaultdict(list)
     for ref, pods in seen.of_workload.items():
         if ref not in without:
             for pod in pods:
-                if pod.node in left:
-                    left[pod.node] -= pod.scheduling.requests
-    return left
+                taken[pod.node or ""].append(pod.scheduling.requests)
+    return {node.name: node.allocatable - total(taken.get(node.name, ())) for node in seen.nodes}
 
 
 def _count(each: Resources, free: Iterable[Resources], enough: int) -> int:

@@ -221,10 +221,10 @@ def constrained(seen: Observation) -> Mapping[int, Sequence[Workload]]:
     """Return the workloads by the number of spot groups that their templates or pods name."""
     found: dict[int, list[Workload]] = defaultdict(list)
     for workload in seen.workloads:
+        pods = seen.of_workload.get(workload.ref, ())
+        shared = {id(pod.scheduling): pod.scheduling for pod in pods}  # by all pods of a template
         keys = {*spread_keys(workload.scheduling)}
-        for pod in seen.of_workload.get(workload.ref, ()):
-            if pod.scheduling.spread:
-                keys.update(spread_keys(pod.scheduling))
+        keys.update(key for scheduling in shared.values() for key in spread_keys(scheduling))
         for spot_groups in keys:
             found[spot_groups].append(workload)
     return found
