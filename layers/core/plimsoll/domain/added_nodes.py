@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Cordon, Record
-from plimsoll.domain.disruptions import left_on, opted_out_on
+from plimsoll.domain.disruptions import is_empty
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, marked
 from plimsoll.domain.nodes import Node
@@ -34,7 +34,7 @@ def added(group: NodeGroup, nodes: int, now: datetime) -> Mapping[str, int]:
 def asks_for_reports(seen: Observation) -> bool:
     """Whether reports decide what is done: in a calm cluster also where a node is empty."""
     return bool(waiting_for_turn(seen)) or (
-        _calm(seen) and any(_empty(seen, node) or node.interruption for node in seen.nodes)
+        _calm(seen) and any(node.interruption or is_empty(seen, node) for node in seen.nodes)
     )
 
 
@@ -95,7 +95,7 @@ def _asked(seen: Observation, group: NodeGroup) -> Mapping[str, int]:
 def _is_surplus(seen: Observation, node: Node, asked: Mapping[str, int]) -> bool:
     """Whether a node is empty, and was added by one of these requests or drained on advice."""
     found = node.interruption
-    if not _empty(seen, node):
+    if not (node.ready and is_empty(seen, node)):
         return False
     if found is not None and found.kind != SCALE_DOWN:
         return bool(found.cordoned) and found.deadline is None and found.phase != "closed"
@@ -103,10 +103,6 @@ def _is_surplus(seen: Observation, node: Node, asked: Mapping[str, int]) -> bool
     return (found is not None or not node.unschedulable) and any(
         at <= node.created <= at + ARRIVAL for at in requests
     )
-
-
-def _empty(seen: Observation, node: Node) -> bool:
-    return node.ready and not left_on(seen, node) and not opted_out_on(seen, node)
 
 
 def _calm(seen: Observation) -> bool:

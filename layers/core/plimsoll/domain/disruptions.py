@@ -106,6 +106,11 @@ def left_on(seen: Observation, node: Node) -> list[Pod]:
     return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
 
 
+def is_empty(seen: Observation, node: Node) -> bool:
+    """Whether a node holds nothing but what belongs to it: no pod that would have to leave."""
+    return not any(map(leaves, seen.on_node.get(node.name, ())))
+
+
 def opted_out_on(seen: Observation, node: Node) -> list[Pod]:
     """Pods whose owners opted out: never touched, and a node that holds one is never empty."""
     return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod) and ignored(seen, pod)]
@@ -130,7 +135,7 @@ def _why_over(seen: Observation, node: Node, now: datetime) -> Iterator[str]:
         yield "everything that was announced has been called off"
     if seen.policy.response(found) is Response.IGNORE:
         yield f"the policy of the cluster ignores {found.kind}"
-    if found.kind == SCALE_DOWN and (left_on(seen, node) or opted_out_on(seen, node)):
+    if found.kind == SCALE_DOWN and not is_empty(seen, node):
         yield "pods stand on it again"
     if said is None or said.interrupted:
         return
