@@ -112,7 +112,7 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
         f"{unplayable} that do not fit their cluster"
     )
     for excused in (False, True):
-        rows = [(seed, each) for seed, each in worse if each.excused == excused]
+        rows = [(seed, each) for seed, each in worse if bool(each.excused) == excused]
         if rows:
             out.print(_table(rows, excused=excused))
     for rule, times in broken.most_common():
@@ -139,15 +139,14 @@ def _is_twice(seed: int, twice_every: int) -> bool:
 
 
 def _table(rows: Sequence[tuple[int, Worse]], *, excused: bool) -> Table:
-    title = (
-        "worse off: pods that take longer to stop than is known of them, or have opted out"
-        if excused
-        else "worse off"
-    )
+    title = "worse off, for which nobody can be blamed" if excused else "worse off"
     table = Table("seed", "workload", "figure", "plimsoll", "other", "is", title=title)
+    if excused:
+        table.add_column("because")
     for seed, each in rows:
         figures = (f"{each.ours:g}", f"{each.theirs:g}")
-        table.add_row(str(seed), each.workload, each.figure, *figures, each.than)
+        why = (each.excused,) if excused else ()
+        table.add_row(str(seed), each.workload, each.figure, *figures, each.than, *why)
     return table
 
 

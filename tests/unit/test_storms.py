@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.measure import Measurement
@@ -27,7 +28,7 @@ from plimsoll_testbed.scenario.scenario import (
     ScaleEntry,
 )
 from plimsoll_testbed.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
-from plimsoll_testbed.storms.compare import Loss, worse_than
+from plimsoll_testbed.storms.compare import Loss, worse_of, worse_than
 from plimsoll_testbed.storms.endings import endings_wrong
 from plimsoll_testbed.storms.model import Rollout
 from plimsoll_testbed.storms.notice_delivery import NOTICE, NoticeDelivery
@@ -79,8 +80,26 @@ def test_a_workload_is_worse_off_than_under_another_responder_only_in_the_median
     storms = [a_storm(workloads=(slow,), events=(a_batch(g, 1),)) for g in ("base", "spot-1")]
     found = [w for s in storms for w in play_storm(s, against=("drain", "none")).worse]
     assert {(w.workload, w.rule, w.ours, w.theirs, w.excused) for w in found} == {
-        ("Job default/web", "worse-than-drain", 1, 0, True)  # 55 s to stop, of which nobody told
+        ("Job default/web", "worse-than-drain", 1, 0, "they stop for longer than is known of them")
     }
+
+
+def test_who_could_not_be_told_and_who_came_to_a_node_before_its_notice_is_worse_by_chance():
+    drill = read_storm(
+        a_storm(events=(a_fault("api-server-down", "20s"), a_batch("spot-1", 1, spread="10s")))
+    )
+    [fault] = [entry for entry in drill.scenario.timeline if isinstance(entry, FaultEntry)]
+    web = "Deployment default/web"
+    told = fault.at + timedelta(seconds=5)
+    ends = told + timedelta(seconds=WEB.grace_seconds) + MARGIN  # its stop time is its grace period
+    for loss, why in (
+        (Loss(seconds_at_zero=60, pods=0), None),
+        (Loss(seconds_at_zero=60, pods=1, ends=(ends,)), "no last call could reach them"),
+        (Loss(seconds_at_zero=60, pods=1, ends=(ends + timedelta(minutes=5),)), None),
+        (Loss(seconds_at_zero=60, pods=0, surprised=1), "they came to nodes that had notice later"),
+    ):
+        found = worse_of(drill, "none", [({web: loss}, {web: Loss(seconds_at_zero=0, pods=0)})])
+        assert {worse.excused for worse in found} == {why}
 
 
 def test_a_seed_is_a_storm():

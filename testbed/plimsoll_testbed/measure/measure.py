@@ -223,9 +223,10 @@ class Measurement:
         shortened = seen.granted is not None and seen.granted < seen.own_grace
         succeeded = seen.phase == "Succeeded"
         if shortened and not succeeded and served + JITTER < min(seen.stop, seen.own_grace):
+            metrics = self._node(cluster, seen.node)
             if seen.metrics is not None:
                 seen.metrics.cut_short += 1
-            metrics = self._node(cluster, seen.node)
+                seen.metrics.ends.append((metrics and metrics.deadline) or now)
             if metrics is not None:
                 metrics.cut_short += 1
             self._history.fate(now, "cut short", seen.uid, metrics.instance if metrics else None)
@@ -288,6 +289,8 @@ class Measurement:
         """Take in that a notice about an instance was sent, and when the instance will go."""
         metrics = self.nodes[instance]
         pods = self._pods.get(metrics.cluster, _Pods())
+        if notice != "none":
+            self._surprise(metrics, pods)
         metrics.notice(now, notice, deadline, pods=len(pods.on_node.get(metrics.name, ())))
 
     def gone(self, now: datetime, instance: str) -> None:
@@ -296,6 +299,7 @@ class Measurement:
         if metrics.gone is not None:
             return
         pods = self._pods.get(metrics.cluster, _Pods())
+        self._surprise(metrics, pods)
         for uid in sorted(pods.on_node.get(metrics.name, ())):
             seen = pods.known[uid]
             if seen.metrics is not None:
@@ -306,10 +310,19 @@ class Measurement:
                     metrics.killed += 1
                     self._history.fate(now, "killed", uid, instance)
                     if seen.metrics is not None:
-                        seen.metrics.kill(seen)
+                        seen.metrics.kill(now, seen)
                         seen.metrics.unforeseen += now - (metrics.told or now) < FORESEEN
         metrics.gone = now
         self.groups[metrics.cluster, metrics.group].stop(now, instance)
+
+    def _surprise(self, node: NodeMetrics, pods: _Pods) -> None:
+        """Count the pods that came to a node before anybody could know that it goes."""
+        if node.noticed is not None or self.started is None:
+            return
+        for uid in pods.on_node.get(node.name, ()):
+            seen = pods.known[uid]
+            if seen.metrics is not None and seen.bound is not None:
+                seen.metrics.surprised += seen.bound > self.started
 
     def kubernetes_call(self, verb: str) -> None:
         """Count one call to the Kubernetes API by the responder."""

@@ -32,6 +32,8 @@ class PodMetrics:
     stop: timedelta
     """How long it takes from SIGTERM to its exit."""
     node: str | None = None
+    bound: datetime | None = None
+    """When it got its node."""
     phase: str = "Pending"
     ready: bool = False
     leaving_since: datetime | None = None
@@ -71,6 +73,8 @@ class PodMetrics:
         """Take in its newest state."""
         metadata, status = pod["metadata"], pod.get("status") or {}
         self.node = pod["spec"].get("nodeName") or None
+        if self.node is not None and self.bound is None:
+            self.bound = now
         self.phase = status.get("phase", "Pending")
         interrupted = "deletionTimestamp" in metadata
         if interrupted and "deletionGracePeriodSeconds" in metadata:
@@ -124,6 +128,10 @@ class WorkloadMetrics:
     unforeseen: int = 0
     """Of those killed, how many went with an instance whose end was not told in time."""
     cut_short: int = 0
+    ends: list[datetime] = field(default_factory=list)
+    """When the instances of the pods that were killed or cut short go."""
+    surprised: int = 0
+    """Pods that came to stand, since time 0, on an instance that was yet to get its first notice."""
     evicted: int = 0
     replaced_first: int = 0
 
@@ -227,9 +235,10 @@ class WorkloadMetrics:
         self.advance(now)
         self.vanished.add(uid)
 
-    def kill(self, pod: PodMetrics) -> None:
+    def kill(self, now: datetime, pod: PodMetrics) -> None:
         """Take in that a pod went down with its instance: it did not leave by any other way."""
         self.killed += 1
+        self.ends.append(now)
         self.evicted -= pod.evicted
         self.replaced_first -= pod.replaced
 

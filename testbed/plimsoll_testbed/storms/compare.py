@@ -25,10 +25,16 @@ from plimsoll_testbed.model.hollow.controllers.kubelet import STOP
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.manifests import Manifest
+from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.storms.notice_delivery import since
 
 type Other = Literal["drain", "none"]
 OURS: Final = "plimsoll"
 SCHEDULER_SEEDS: Final = range(5)
+DEAFENING: Final = frozenset({"api-server-down", "api-server-slow", "function-killed"})
+"""Faults in which no pod can be told to stop, or only late."""
+RECOVERY: Final = timedelta(seconds=10)
+"""How much longer that lasts: until the Lease of a reconcile that died has expired."""
 LONGER_AT_ZERO: Final = timedelta(seconds=5)
 """How much longer than under `drain` a workload may be at zero: a notice takes its way to us."""
 
@@ -41,6 +47,10 @@ class Loss:
     """Without a pod that is Ready and whose instance is there."""
     pods: int
     """Cut short, or killed by an instance whose end was told in time."""
+    ends: tuple[timedelta, ...] = ()
+    """When the instances of these pods go, and of those whose end was not told, since time 0."""
+    surprised: int = 0
+    """Pods that came to stand on an instance that was yet to get its first notice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +62,8 @@ class Worse:
     figure: str
     ours: float
     theirs: float
-    excused: bool
-    """Its pods take longer to stop than is known of them, or have opted out."""
+    excused: str | None
+    """Why no responder can be blamed for it."""
 
     @property
     def rule(self) -> str:
@@ -67,6 +77,8 @@ def losses(measurement: Measurement) -> Mapping[str, Loss]:
         f"{kind} {namespace}/{name}": Loss(
             seconds_at_zero=metrics.unserved.total_seconds(),
             pods=metrics.killed - metrics.unforeseen + metrics.cut_short,
+            ends=tuple(since(measurement.started, end) for end in metrics.ends),
+            surprised=metrics.surprised,
         )
         for (_, namespace, kind, name), metrics in measurement.workload_metrics.items()
     }
@@ -84,20 +96,15 @@ def worse_than(
     """
     if not ours:
         return
-    stops = {
-        _name(manifest): _Stop.of(manifest)
-        for manifests in drill.objects.values()
-        for manifest in manifests
-    }
     first, *more = SCHEDULER_SEEDS
     mine = [ours]
     for other in others:
         theirs = [_play(drill, other, first)]
-        found = list(_worse([(ours, theirs[0])], other, stops))
+        found = list(worse_of(drill, other, [(ours, theirs[0])]))
         if any(not worse.excused for worse in found):
             mine += (_play(drill, OURS, seed) for seed in more[len(mine) - 1 :])
             theirs += (_play(drill, other, seed) for seed in more)
-            found = list(_worse(list(zip(mine, theirs, strict=True)), other, stops))
+            found = list(worse_of(drill, other, list(zip(mine, theirs, strict=True))))
         yield from found
 
 
@@ -123,8 +130,8 @@ class _Stop:
     """How long the pods of a workload take to stop, as is known of them and in truth."""
 
     known: timedelta = timedelta()
-    excused: bool = False
-    """They take longer than is known of them, or have opted out: that is for their owner to state."""
+    excused: str | None = None
+    """Why its owner has to answer for what becomes of them."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> _Stop:
@@ -139,16 +146,43 @@ class _Stop:
         )
         known = timedelta(seconds=stop_seconds(grace, annotations, volumes=claims))
         real = min(parse_duration(annotations.get(STOP, "3s")), timedelta(seconds=grace))
-        ignored = annotations.get(IGNORE) == "true"
-        return cls(known=known, excused=real > known or ignored)
+        excused = "they stop for longer than is known of them" if real > known else None
+        if annotations.get(IGNORE) == "true":
+            excused = "they have opted out"
+        return cls(known=known, excused=excused)
 
 
-def _worse(
-    plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]],
-    than: Other,
-    stops: Mapping[str, _Stop],
+def _unheard(loss: Loss, stop: _Stop, faults: Sequence[FaultEntry]) -> bool:
+    """Whether the last call of a lost pod came while nobody could tell it to stop, or only late."""
+    return any(
+        fault.at <= end - MARGIN - stop.known < fault.at + fault.lasts + RECOVERY
+        for end in loss.ends
+        for fault in faults
+        if fault.fault in DEAFENING
+    )
+
+
+def _chance(
+    pairs: Sequence[tuple[Loss, Loss]], stop: _Stop, faults: Sequence[FaultEntry]
+) -> str | None:
+    """Say what nobody could know that made the difference, in the median; None if nothing did."""
+    if median(_unheard(ours, stop, faults) for ours, _ in pairs) > 0:
+        return "no last call could reach them"
+    if median(ours.surprised - theirs.surprised for ours, theirs in pairs) > 0:
+        return "they came to nodes that had notice later"
+    return None
+
+
+def worse_of(
+    drill: Drill, than: Other, plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]]
 ) -> Iterator[Worse]:
     """Yield what is worse in the median of these plays, each ours and theirs."""
+    faults = [e for e in drill.scenario.timeline if isinstance(e, FaultEntry)]
+    stops = {
+        _name(manifest): _Stop.of(manifest)
+        for manifests in drill.objects.values()
+        for manifest in manifests
+    }
     for workload in sorted(plays[0][0].keys() & plays[0][1].keys()):
         pairs = [(ours[workload], theirs[workload]) for ours, theirs in plays]
         stop = stops.get(workload, _Stop())
@@ -169,5 +203,5 @@ def _worse(
                     figure=figure,
                     ours=median(a for a, _ in values),
                     theirs=median(b for _, b in values),
-                    excused=stop.excused,
+                    excused=stop.excused or _chance(pairs, stop, faults),
                 )
