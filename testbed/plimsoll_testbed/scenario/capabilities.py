@@ -18,25 +18,19 @@ class RigCapabilities:
     """What one rig can play."""
 
     faults: frozenset[str] = frozenset()
-    functions: frozenset[str] = frozenset()
-    """Those that `function-killed` can kill."""
     services: frozenset[str] = frozenset()
     """Those of AWS that `aws-throttled` can throttle."""
     rivals: frozenset[str] = frozenset()
 
 
-_FUNCTIONS = frozenset({"drains", "notices", "placement", "sweep"})
-
 RIGS: Mapping[str, RigCapabilities] = {
     "simulated": RigCapabilities(
         faults=faults_of("simulated"),
-        functions=_FUNCTIONS,
         services=frozenset({"autoscaling", "dynamodb", "ec2", "eks", "sqs"}),
         rivals=frozenset({"gitops", "hpa", "operator"}),
     ),
     **{
-        rig: RigCapabilities(faults=faults_of(rig), functions=_FUNCTIONS)
-        for rig in ("emulated", "cluster", "localstack")
+        rig: RigCapabilities(faults=faults_of(rig)) for rig in ("emulated", "cluster", "localstack")
     },
 }
 """The rigs that are built."""
@@ -84,7 +78,6 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
 def _unsupported_fault(entry: FaultEntry, rig: str, can: RigCapabilities) -> Iterator[Problem]:
     wanted = [
         ("fault", entry.fault, can.faults, "Take it out of the timeline, or choose another rig"),
-        ("function", entry.function, can.functions, "Name another function"),
         ("service", entry.service, can.services, "Name another service"),
     ]
     for what, name, known, cure in wanted:

@@ -104,16 +104,9 @@ def _faults() -> str:
     ]
     tables = [_table(("fault", "needs", "may have", *rigs), rows)]
     for rig, capabilities in RIGS.items():
-        named = [
-            f"`{field}` is one of {_codes(sorted(names))}"
-            for field, names in (
-                ("function", capabilities.functions),
-                ("service", capabilities.services),
-            )
-            if names
-        ]
-        if named:
-            tables.append(f"On the rig `{rig}`, {', and '.join(named)}.\n")
+        if capabilities.services:
+            names = _codes(sorted(capabilities.services))
+            tables.append(f"On the rig `{rig}`, `service` is one of {names}.\n")
     return "\n".join(tables)
 
 
