@@ -38,7 +38,7 @@ def told(group: NodeGroup, nodes: int = 1, at: float = 0, name: str = "i-1@noon"
         kind="spot-interruption",
         noticed=NOON,
         gone=noon(120),
-        added=added(group, nodes, noon(at)),
+        added=added(group, nodes, noon(at), name.partition("@")[0]),
     )
 
 
@@ -195,6 +195,14 @@ def test_a_recommendation_that_nothing_followed_expires(kind, cordoned, now, ove
     seen = looked([node], stays, instances=ec2(node, state="running"))
 
     assert bool(actions(plan_drain(seen, noon(now)), Uncordon)) is over
+
+
+def test_nodes_that_are_taken_back_at_one_moment_all_count():
+    group = a_group_of(fresh("a"), fresh("b"), fresh("c"))
+    gone = [told(group, -1, at=500, name=f"i-{n}@noon") for n in (2, 3)]
+    seen = observed(fresh("a"), group=group, reports=[told(group, 2), *gone])
+
+    assert plan_drain(seen, noon(900)).actions == ()
 
 
 def test_what_was_added_is_merged_into_the_report_once():

@@ -26,9 +26,12 @@ ARRIVAL: Final = timedelta(minutes=15)
 """How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
 
 
-def added(group: NodeGroup, nodes: int, now: datetime) -> Mapping[str, int]:
-    """Return what a report says of nodes that were added to a group, or taken back (less than zero)."""
-    return {f"{group.kind}/{group.name}@{now.isoformat()}": nodes}
+def added(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mapping[str, int]:
+    """Return what a report says of nodes that were added to a group, or taken back (less than zero).
+
+    `what` tells two that happen at one time apart: the token of the request, or the instance.
+    """
+    return {f"{group.kind}/{group.name}@{now.isoformat()}@{what}": nodes}
 
 
 def asks_for_reports(seen: Observation) -> bool:
@@ -88,7 +91,7 @@ def _asked(seen: Observation, group: NodeGroup) -> Mapping[str, int]:
         key: nodes
         for report in seen.reports or ()
         for key, nodes in report.added.items()
-        if key.rpartition("@")[0] == f"{group.kind}/{group.name}"
+        if key.rsplit("@", 2)[0] == f"{group.kind}/{group.name}"
     }
 
 
@@ -99,7 +102,7 @@ def _is_surplus(seen: Observation, node: Node, asked: Mapping[str, int]) -> bool
         return False
     if found is not None and found.kind != SCALE_DOWN:
         return bool(found.cordoned) and found.deadline is None and found.phase != "closed"
-    requests = (datetime.fromisoformat(key.rpartition("@")[2]) for key, n in asked.items() if n > 0)
+    requests = (datetime.fromisoformat(key.rsplit("@", 2)[1]) for key, n in asked.items() if n > 0)
     return (found is not None or not node.unschedulable) and any(
         at <= node.created <= at + ARRIVAL for at in requests
     )

@@ -296,10 +296,13 @@ class DrainService:
                     if refused:
                         memory.avoid[group.name, zone] = now + AVOID
                     elif outcome.done:
-                        memory.add(added(group, outcome.action.add, now))
+                        memory.add(added(group, outcome.action.add, now, outcome.action.token))
                 case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
                     memory.groups = None
-                    memory.add(added(group, -1, now), action.interruption.identity)
+                    memory.add(
+                        added(group, -1, now, action.interruption.instance),
+                        action.interruption.identity,
+                    )
                 case Evict(pod=pod) if outcome.overruled is not None:
                     memory.overrule(pod, outcome.overruled)
                 case Release(replica_set=made) if refused:
