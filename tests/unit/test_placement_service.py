@@ -9,6 +9,7 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.floors import a_cluster, standing, web
+from tests.support.life import Life
 from tests.support.workload_sets import WiredServices, deployment
 
 KEY = label_key(2)
@@ -87,6 +88,23 @@ def test_the_floor_holds_through_the_loss_of_all_spot_and_the_return_to_it():
         assert sum(standing(wired).values()) == 9
     assert standing(wired) == {"od": 3, "m5": 3, "c5": 3}
     assert lowest == 3
+
+
+def test_between_scheduled_runs_the_resync_wakes_the_drain_for_the_way_back():
+    life = Life(a_cluster())
+    life.wired.apply(web())
+    life.pass_minutes(2)
+    life.lose(life.nodes("m5", "c5"))
+    life.pass_minutes(3)
+    assert standing(life.wired) == {"od": 9}
+    for n, family in enumerate(("m5", "m5", "c5", "c5")):
+        life.join_spot(f"{family}-new{n}", family)
+    for _ in range(8):
+        life.wired.resync.run()
+        life.reconcile()
+        life.wired.sleep(60)
+        assert standing(life.wired)["od"] >= 3
+    assert standing(life.wired) == {"od": 3, "m5": 3, "c5": 3}
 
 
 def test_a_cluster_that_cannot_be_reached_stops_no_other(monkeypatch):
