@@ -60,6 +60,9 @@ def spread_over(key: str) -> dict[str, Any]:
     return {"topologySpreadConstraints": [rule]}
 
 
+REBALANCE = "rebalance-recommendation"
+
+
 class TestRoomThatIsThere:
     def test_nothing_is_asked_for_what_fits_on_the_nodes_that_stay(self):
         snapshot = ClusterSnapshot([a_node("a"), a_node("b")], [])
@@ -190,17 +193,19 @@ class TestWhichGroups:
         assert not grow(empty(), [a_pod()], group, avoid={**one, ("base", ZONE_B): later}).growths
 
     @pytest.mark.parametrize(
-        ("launchable", "zones", "expected"),
+        ("kind", "launchable", "zones", "expected"),
         [
-            (True, (ZONE_A, ZONE_B), {("spot", ZONE_B): 2}),
-            (True, (ZONE_A,), {("other", ZONE_A): 1, ("spot", ZONE_A): 1}),
-            (False, (ZONE_A, ZONE_B), {("other", ZONE_A): 1, ("spot", None): 1}),
+            (REBALANCE, True, (ZONE_A, ZONE_B), {("spot", ZONE_B): 2}),
+            (REBALANCE, True, (ZONE_A,), {("other", ZONE_A): 1, ("spot", ZONE_A): 1}),
+            (REBALANCE, False, (ZONE_A, ZONE_B), {("other", ZONE_A): 1, ("spot", None): 1}),
+            ("health-scheduled-change", True, (ZONE_A,), {("spot", ZONE_A): 2}),
+            ("scale-down", True, (ZONE_A,), {("spot", ZONE_A): 2}),
         ],
     )
     def test_a_capacity_pool_that_is_reclaimed_is_asked_only_as_the_last_resort(
-        self, launchable, zones, expected
+        self, kind, launchable, zones, expected
     ):
-        notice = NoticeRecord(kind="rebalance-recommendation", time=NOON, id="1")
+        notice = NoticeRecord(kind=kind, time=NOON, id="1")
         interruption = Interruption(instance="i-0a", launched=None, node="s", notices=(notice,))
         interrupted = replace(
             a_node("s", instance="i-0a", unschedulable=True), interruption=interruption

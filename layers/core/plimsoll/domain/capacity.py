@@ -13,12 +13,18 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from plimsoll.domain.bin_packing import BinPacking, Source
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import SCALE_DOWN
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import HealthScheduledChange
 from plimsoll.domain.pods import Pod
+
+_OF_ONE_INSTANCE: Final = {SCALE_DOWN, HealthScheduledChange.kind}
+"""These say nothing about other instances of a capacity pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +186,7 @@ def _interrupted_groups(
         for node in snapshot.nodes.values()
         if node.interruption is not None
         and not node.interruption.withdrawn
+        and node.interruption.kind not in _OF_ONE_INSTANCE
         and node.instance is not None
         and (group := group_of.get(node.instance)) is not None
     )
