@@ -449,6 +449,16 @@ def test_the_drain_takes_the_way_back_to_spot_on_where_it_has_nothing_else_to_do
     assert released_now(replace(other, created=NOON - HELD)) == ["web-0"], "it may wait for ever"
 
 
+def test_a_workload_without_its_constraint_makes_run_and_drain_write_no_labels_in_turns():
+    web, large = a_workload(9, "3", 2), a_workload(60, "20", name="large")
+    nodes = on_demand() + spot("m5") + spot("c5", 1, cpu="2")
+    seen = looked(nodes, [], [web, replace(large, uid="large")])
+    nodes = labelled(nodes, seen)
+    seen = replace(seen, nodes=nodes)
+    assert not [a for a in plan_drain(seen, NOON).actions if isinstance(a, LabelNode)]
+    assert all(KEY.format(2) in node.labels for node in nodes)
+
+
 def test_a_broken_floor_is_repaired_from_the_fullest_group():
     nodes, _, web = after_a_storm()
     where = ["m5-0"] * 4 + ["c5-0"] * 4 + ["od-0"]

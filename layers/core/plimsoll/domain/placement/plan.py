@@ -160,7 +160,8 @@ def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[St
 
     A spread group that lost its nodes closes at once: until then every pod that moves would count it.
     Where a pod waited for long, all labels follow the nodes: a fresh node is of use to it only with its
-    label. In a cluster that has nothing else to do the way back to spot goes on, move after move.
+    label. In a cluster that has nothing else to do the way back to spot goes on, move after move; of
+    workloads that the admission policy constrains only the scheduled run knows how new pods are spread.
 
     Args:
         seen: one observation of the cluster.
@@ -180,7 +181,11 @@ def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[St
     labels = _label_steps(seen, [group for group in groups if fresh or not group.opened])
     if labels or not idle or why_not_now(seen, now) is not None:
         return labels
-    return _move_steps(seen, spread, groups, now)
+    templates = {
+        number: [w for w in workloads if number in spread_keys(w.scheduling)]
+        for number, workloads in spread.items()
+    }
+    return _move_steps(seen, templates, groups, now)
 
 
 def _label_steps(
@@ -234,12 +239,15 @@ def _spread(
     constrained: Mapping[int, Sequence[Workload]],
     floors: Sequence[tuple[Workload, OnDemandFloor]],
 ) -> Mapping[int, Sequence[Workload]]:
-    """Add those that lack the constraint still: their nodes must have the label before they take it."""
+    """Add those that lack the constraint still, over numbers of groups that nobody else is spread over.
+
+    Nodes must have the label before they take it. Where others keep it there they do not count:
+    `between_runs` does not know them, and the two would judge the groups differently, in turns.
+    """
     found = defaultdict(list, {number: [*there] for number, there in constrained.items()})
-    there = {(number, workload.ref) for number, all_ in constrained.items() for workload in all_}
     for workload, floor in floors:
         lacks = floor.way is Way.SPREAD and not spread_keys(workload.scheduling)
-        if lacks and (floor.spot_groups, workload.ref) not in there:
+        if lacks and floor.spot_groups not in constrained:
             found[floor.spot_groups].append(workload)
     return found
 
