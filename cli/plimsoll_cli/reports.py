@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.reports import Report
 from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.options import (
@@ -76,7 +77,7 @@ def reports(
     as_json: bool,  # noqa: FBT001 - click hands it over by name
     stack: str,
 ) -> None:
-    """List the reports of interruptions, newest first.
+    """List the reports of interruptions, and one of placement for each day, newest first.
 
     Times are seconds after the notice: to the cordon, to the ask for capacity, until everything was
     Ready elsewhere, until the node was empty, and until its instance was gone.
@@ -137,7 +138,8 @@ def _newest(deployed: Deployed, name: str | None, limit: int) -> Sequence[Report
     )
     if not names:
         warn("no cluster is registered: add one with `plimsoll clusters add NAME`")
-    found = [report for one in names for report in deployed.reports.list(one, limit=limit)]
+    under = [key for one in names for key in (one, reports_of(one))]
+    found = [report for key in under for report in deployed.reports.list(key, limit=limit)]
     return sorted(found, key=lambda report: report.noticed, reverse=True)
 
 

@@ -7,6 +7,7 @@ import pytest
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.metrics import Metric
+from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.floors import a_cluster, standing, web
 from tests.support.life import Life
@@ -119,3 +120,31 @@ def test_a_cluster_that_cannot_be_reached_stops_no_other(monkeypatch):
     assert wired.telemetry.warned == ["cluster not placed"]
     assert wired.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == 1
     assert wired.telemetry.of_clusters[Metric.CLUSTERS_NOT_RESYNCED, "harbor"] == 1
+
+
+def test_a_run_that_did_something_leaves_what_and_why_in_the_report_of_its_day():
+    wired = a_cluster()
+    wired.apply(web())
+    rounds(wired, 3)
+    (report,) = wired.reports.list(reports_of("harbor"))
+    assert report.closed is not None
+    assert any("label Node m5-0: spot-" in reason for reason in report.reasons)
+    assert any("set-deletion-cost Pod" in reason for reason in report.reasons)
+    told = len(report.reasons)
+    rounds(wired)  # steady state
+    assert len(wired.reports.list(reports_of("harbor"))[0].reasons) == told
+
+
+def test_in_the_mode_observe_the_report_says_what_would_be_done():
+    wired = a_cluster(mode=Mode.OBSERVE)
+    wired.apply(web())
+    wired.placement.run()
+    (report,) = wired.reports.list(reports_of("harbor"))
+    assert {reason.partition(" ")[0] for reason in report.reasons} == {"would"}
+
+
+def test_the_reserve_for_all_spot_is_a_metric_of_the_cluster():
+    wired = a_cluster()
+    wired.apply(web())
+    rounds(wired, 2)
+    assert wired.telemetry.of_clusters[Metric.ON_DEMAND_RESERVE, "harbor"] > 100

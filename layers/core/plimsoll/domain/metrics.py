@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-type Unit = Literal["Count", "Seconds"]
+type Unit = Literal["Count", "Percent", "Seconds"]
 
 
 class Metric(StrEnum):
@@ -29,6 +29,8 @@ class Metric(StrEnum):
     """Notices about instances of no registered cluster."""
     OBJECTS_LEFT_OUT = "ObjectsLeftOut"
     """Objects of clusters that a resync could not read, or not wholly."""
+    ON_DEMAND_RESERVE = "OnDemandReserve"
+    """Of what the pods on all spot nodes request, the percentage that on-demand nodes have free."""
     OPEN_INTERRUPTIONS = "OpenInterruptions"
     """Interruptions that a resync found open."""
     PODS_KILLED = "PodsKilled"
@@ -39,4 +41,6 @@ class Metric(StrEnum):
     @property
     def unit(self) -> Unit:
         """The unit, in CloudWatch's words."""
+        if self is Metric.ON_DEMAND_RESERVE:
+            return "Percent"
         return "Seconds" if self is Metric.NOTICE_AGE_AT_CORDON else "Count"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import assert_never
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.injection import Injected
+from plimsoll.domain.placement.report import report_of
+from plimsoll.domain.placement.reserve import ALL_SPOT
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import SLOW_WAKE_UPS
@@ -23,6 +27,7 @@ from plimsoll.services.ports import (
     ClusterApi,
     Clusters,
     NodeGroups,
+    Reports,
     Telemetry,
     WakeUps,
     Workers,
@@ -38,6 +43,7 @@ class PlacementService:
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     resync: ResyncService
+    reports: Reports
     wake_ups: WakeUps
     clock: Clock
     workers: Workers
@@ -56,6 +62,9 @@ class PlacementService:
         api = self.clusters.open(cluster)
         seen = api.observe()
         plan = self.place(cluster, api, seen)
+        for loss in plan.reserve:
+            if loss.kind == ALL_SPOT:
+                self.telemetry.count(Metric.ON_DEMAND_RESERVE, 100 * loss.covered, cluster=label)
         self.resync.complete(cluster, label, api, seen)
         return len(plan.steps)
 
@@ -65,9 +74,10 @@ class PlacementService:
         It holds no Lease: its writes are patches under a resourceVersion, safe beside others. The
         pods that it releases are evicted by the drain, which a wake-up starts.
         """
+        now = self.clock.now()
         plan = plan_placement(
             seen,
-            self.clock.now(),
+            now,
             namespaces=api.namespace_floors(),
             injected=self._injected(cluster, api),
         )
@@ -76,6 +86,7 @@ class PlacementService:
         if not self._writes(cluster):
             for step in plan.steps:
                 self.telemetry.log("would place", cluster=cluster.name, step=str(step))
+            self._report(cluster, [f"would {step}" for step in plan.steps], now)
             return plan
         executor = Executor(
             writers=Writers(cluster=api, capacity=self.groups(cluster)),
@@ -88,7 +99,19 @@ class PlacementService:
         for event in plan.events:
             executor.note(event)
         executor.create_events()
+        actions = [outcome.action for outcome in outcomes if outcome.done]
+        done = [f"{now:%H:%M} {a.verb} {a.target}: {a.reason}" for a in actions]
+        self._report(cluster, done, now)
         return plan
+
+    def _report(self, cluster: Cluster, done: Sequence[str], now: datetime) -> None:
+        """Keep what was done, if anything was: a run in steady state writes nothing."""
+        if not done:
+            return
+        try:
+            self.reports.merge(report_of(cluster.name, done, now))
+        except PlimsollError as error:
+            self.telemetry.warn("placement not reported", cluster=cluster.name, because=str(error))
 
     def _writes(self, cluster: Cluster) -> bool:
         return cluster.mode is Mode.ACT and not self.kill_switch

@@ -130,6 +130,7 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
             clusters=ports.clusters,
             groups=ports.groups,
             resync=resync,
+            reports=ports.reports,
             wake_ups=ports.wake_ups,
             clock=ports.clock,
             workers=ports.workers,

@@ -24,11 +24,12 @@ STAYS: Final = 2
 """Single replicas stay on spot while the reserve has a place for each of them twice: others take of it too."""
 GOES: Final = 3
 """They go there while it has three: else they would go and come back."""
+ALL_SPOT: Final = "all spot"
 _LOSSES: Final[Mapping[str, Callable[[Node], str | None]]] = {
     "node": lambda node: node.name,
     "family": lambda node: family_of(node) if node.capacity == SPOT else None,
     "zone": lambda node: node.zone,
-    "all spot": lambda node: "all spot" if node.capacity == SPOT else None,
+    ALL_SPOT: lambda node: ALL_SPOT if node.capacity == SPOT else None,
 }
 """What can be lost at once -> which loss of its kind takes a node."""
 

@@ -1,0 +1,31 @@
+"""The report of placement: one for each cluster and day, of what its runs did and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, time
+from typing import Final
+
+from plimsoll.domain.reports import Report
+
+PLACEMENT: Final = "placement"
+"""The kind of these reports, and the first part of their ids."""
+
+
+def reports_of(cluster: str) -> str:
+    """Return what the reports of placement stand under: beside those of interruptions, and no cluster's name."""
+    return f"*{PLACEMENT}/{cluster}"
+
+
+def report_of(cluster: str, done: Iterable[str], now: datetime) -> Report:
+    """Return what one run adds to the report of its day."""
+    day = datetime.combine(now, time(), now.tzinfo)
+    return Report(
+        interruption=f"{PLACEMENT}@{cluster}/{day:%Y-%m-%d}",
+        cluster=reports_of(cluster),
+        node="",
+        kind=PLACEMENT,
+        noticed=day,
+        closed=now,
+        reasons=tuple(done),
+    )
