@@ -96,7 +96,7 @@ def test_who_could_not_be_told_and_who_came_to_a_node_before_its_notice_is_worse
         (Loss(seconds_at_zero=60, pods=0), None),
         (Loss(seconds_at_zero=60, pods=1, ends=(ends,)), "no last call could reach them"),
         (Loss(seconds_at_zero=60, pods=1, ends=(ends + timedelta(minutes=5),)), None),
-        (Loss(seconds_at_zero=60, pods=0, surprised=1), "they came to nodes that had notice later"),
+        (Loss(seconds_at_zero=60, pods=0, surprised=1), "they stood where nobody knew of an end"),
     ):
         found = worse_of(drill, "none", [({web: loss}, {web: Loss(seconds_at_zero=0, pods=0)})])
         assert {worse.excused for worse in found} == {why}

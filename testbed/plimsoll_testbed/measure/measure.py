@@ -293,6 +293,10 @@ class Measurement:
             self._surprise(metrics, pods)
         metrics.notice(now, notice, deadline, pods=len(pods.on_node.get(metrics.name, ())))
 
+    def notice_lost(self, instance: str) -> None:
+        """Take in that the last notice about an instance never arrives."""
+        self.nodes[instance].lost += 1
+
     def gone(self, now: datetime, instance: str) -> None:
         """Take in that an instance vanished, before its pods or node are removed from the API."""
         metrics = self.nodes[instance]
@@ -311,7 +315,7 @@ class Measurement:
                     self._history.fate(now, "killed", uid, instance)
                     if seen.metrics is not None:
                         seen.metrics.kill(now, seen)
-                        seen.metrics.unforeseen += now - (metrics.told or now) < FORESEEN
+                        seen.metrics.unforeseen += not metrics.foreseen(now, FORESEEN)
         metrics.gone = now
         self.groups[metrics.cluster, metrics.group].stop(now, instance)
 

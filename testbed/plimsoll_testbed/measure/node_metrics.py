@@ -24,11 +24,19 @@ class NodeMetrics:
     told: datetime | None = None
     """When that was said. An instance that goes without a word is told at that very moment."""
     noticed: datetime | None = None
+    notices: int = 0
+    lost: int = 0
+    """How many of its notices never arrive."""
     cordoned: datetime | None = None
     empty: datetime | None = None
     gone: datetime | None = None
     killed: int = 0
     cut_short: int = 0
+
+    def foreseen(self, now: datetime, ahead: timedelta) -> bool:
+        """Whether its end, which is now, was told in time by a notice that arrived."""
+        arrived = self.lost < self.notices
+        return arrived and self.told is not None and now - self.told >= ahead
 
     @property
     def listed(self) -> bool:
@@ -37,6 +45,7 @@ class NodeMetrics:
 
     def notice(self, now: datetime, kind: str, deadline: datetime | None, *, pods: int) -> None:
         """Take in a notice; the earlier deadline is the more urgent, but a change may be postponed."""
+        self.notices += kind != "none"
         if kind != "none" and self.noticed is None:
             self.noticed = now
             self.empty = None if pods else now

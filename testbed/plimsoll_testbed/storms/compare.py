@@ -50,7 +50,7 @@ class Loss:
     ends: tuple[timedelta, ...] = ()
     """When the instances of these pods go, and of those whose end was not told, since time 0."""
     surprised: int = 0
-    """Pods that came to stand on an instance that was yet to get its first notice."""
+    """Pods that came to an instance that was yet to get its first notice, or whose end was not told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def losses(measurement: Measurement) -> Mapping[str, Loss]:
             seconds_at_zero=metrics.unserved.total_seconds(),
             pods=metrics.killed - metrics.unforeseen + metrics.cut_short,
             ends=tuple(since(measurement.started, end) for end in metrics.ends),
-            surprised=metrics.surprised,
+            surprised=metrics.surprised + metrics.unforeseen,
         )
         for (_, namespace, kind, name), metrics in measurement.workload_metrics.items()
     }
@@ -169,7 +169,7 @@ def _chance(
     if median(_unheard(ours, stop, faults) for ours, _ in pairs) > 0:
         return "no last call could reach them"
     if median(ours.surprised - theirs.surprised for ours, theirs in pairs) > 0:
-        return "they came to nodes that had notice later"
+        return "they stood where nobody knew of an end"
     return None
 
 

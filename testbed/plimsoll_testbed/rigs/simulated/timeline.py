@@ -147,7 +147,7 @@ class Timeline:
         event = event_of(entry.notice, machine, now, goes=goes, state=entry.state)
         if event is not None:
             machine.notices.append((entry.notice, now))
-            self._send(json.dumps(event))
+            self._send(json.dumps(event), machine)
         if goes is not None:
             match entry.notice:
                 case "lifecycle-terminate":
@@ -158,7 +158,7 @@ class Timeline:
                     rig_cluster.fleet.end(machine.id, goes)
             self.clock.touch(rig_cluster.fleet)
 
-    def _send(self, body: str) -> None:
+    def _send(self, body: str, machine: Machine) -> None:
         """Put an event on its way, through whatever notices meet just now.
 
         A lost one never arrives, late ones arrive late, and doubled ones with a copy, out of order.
@@ -168,6 +168,7 @@ class Timeline:
         met = [fault for fault in self._disturbing if draw.random() < fault.fraction]
         if any(fault.fault == "notices-lost" for fault in met):
             self.say("a notice is lost")
+            self.measurement.notice_lost(machine.id)
             return
         delays = [0.0]
         spans = [f.delay.total_seconds() for f in met if f.fault == "notices-duplicated"]
