@@ -142,7 +142,7 @@ def test_a_lifecycle_action_carries_what_completes_it():
     assert notice.ends == notice.time + HOOK_TIMEOUT
 
 
-@pytest.mark.parametrize("field", ["NotificationMetadata", "Origin", "Destination"])
+@pytest.mark.parametrize("field", ["NotificationMetadata", "Destination"])
 def test_fields_that_older_lifecycle_actions_lack_are_optional(field):
     assert isinstance(
         the_notice(event("lifecycle-terminate", **{f"detail__{field}": None})), LifecycleTerminate

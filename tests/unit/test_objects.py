@@ -295,10 +295,9 @@ class TestWorkloads:
         assert not a_stateful_set(status=behind, **held).rolling_out
         assert not a_stateful_set(status=behind, updateStrategy={"type": "OnDelete"}).rolling_out
 
-    def test_reads_what_a_stateful_set_says_of_order_and_rollout(self):
+    def test_a_stateful_set_never_runs_a_pod_twice(self):
         db = a_stateful_set(podManagementPolicy="Parallel")
-        assert (db.ordered, db.max_unavailable, db.max_surge) == (False, 1, 0)
-        assert a_stateful_set().ordered
+        assert (db.max_unavailable, db.max_surge) == (1, 0)
 
     def test_tolerates_workloads_that_have_only_a_name(self):
         for parse in (parse_deployment, parse_stateful_set, parse_any_replica_set):

@@ -36,8 +36,6 @@ class ScaleUpOption:
     template: NodeTemplate
     zones: tuple[str, ...]
     """A group that chooses its zones by itself may have to open nodes in others first."""
-    fresh: int
-    """How many of them have not been asked for yet."""
     rank: tuple[object, ...]
 
 
@@ -152,7 +150,6 @@ class BinPacking:
                     group=group,
                     template=group.template,
                     zones=zones,
-                    fresh=fresh,
                     rank=(
                         _covers(self._doubtful, group, zone),
                         fresh > 0,

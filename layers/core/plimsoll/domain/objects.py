@@ -217,7 +217,6 @@ def parse_stateful_set(obj: Field) -> Workload:
         max_surge=0,
         strategy=strategy,
         rolling_out=_lags(obj) or (current != newest and behind and strategy != "OnDelete"),
-        ordered=spec["podManagementPolicy"].text("OrderedReady") == "OrderedReady",
         claim_templates=any(spec["volumeClaimTemplates"].each()),
     )
 

@@ -29,8 +29,6 @@ class Workload:
     """RollingUpdate (also a Rollout's canary), Recreate, OnDelete or BlueGreen."""
     rolling_out: bool = False
     """A rollout is under way (status lags behind spec, or old pods remain)."""
-    ordered: bool = True
-    """A StatefulSet with podManagementPolicy OrderedReady."""
     scheduling: Scheduling
     scaler: str | None = None
     """The name of the HorizontalPodAutoscaler that owns the count."""

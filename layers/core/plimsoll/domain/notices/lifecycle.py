@@ -13,7 +13,6 @@ from typing import Final
 from plimsoll.domain.notices.about import About, Common
 from plimsoll.domain.notices.envelope import Envelope
 
-METADATA_LIMIT: Final = 4096
 WARM_POOL: Final = "WarmPool"
 
 
@@ -23,8 +22,6 @@ class LifecycleFields(Common):
     group: str
     hook: str
     token: str | None
-    metadata: str | None
-    origin: str | None
     destination: str | None
 
 
@@ -36,11 +33,8 @@ class LifecycleNotice(About):
     hook: str
     token: str | None
     """Absent: the action is completed by its instance instead."""
-    metadata: str | None = None
-    """Free words of whoever made the hook."""
-    origin: str | None = None
     destination: str | None = None
-    """Where the instance comes from and goes to: `EC2`, `AutoScalingGroup` or `WarmPool`."""
+    """Where the instance goes to: `EC2`, `AutoScalingGroup` or `WarmPool`."""
 
 
 def read(event: Envelope, *, transition: str) -> LifecycleFields:
@@ -56,7 +50,5 @@ def read(event: Envelope, *, transition: str) -> LifecycleFields:
         "group": detail["AutoScalingGroupName"].required(),
         "hook": detail["LifecycleHookName"].required(),
         "token": token,
-        "metadata": detail["NotificationMetadata"].optional(limit=METADATA_LIMIT),
-        "origin": detail["Origin"].optional(),
         "destination": detail["Destination"].optional(),
     }
