@@ -186,6 +186,23 @@ def test_cordoned_on_demand_nodes_keep_nobody_pending(cast: Cast) -> None:
     cast.until(6, od=0)
 
 
+def test_a_single_replica_stands_on_spot_until_the_reserve_shrinks(cast: Cast) -> None:
+    (on_demand,) = cast.join("od", 1)
+    cast.join("f0")
+    cast.run_web(1, "1")
+    cast.until(1, od=0)
+
+    filler: dict[str, Any] = a_template(
+        "filler", cpu="7200m", nodeSelector={"kubernetes.io/hostname": on_demand}
+    )
+    cast.ground.apply(a_deployment("filler", 1, filler))
+    cast.ground.until(lambda: len(cast.ground.serving("filler")) == 1)
+    for _ in range(ROUNDS):
+        cast.place()
+        assert cast.standing().total() >= 1
+    cast.until(od=1)
+
+
 class History:
     """What happens to a workload with a floor on the real control plane, drawn by a seed."""
 

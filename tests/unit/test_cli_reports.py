@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
+from plimsoll.domain.placement.report import report_of
 from plimsoll.domain.reports import Report
 from tests.support.builders import NOON
 from tests.support.cli_environment import SPOT, MemoryEnvironment, a_cluster, run
@@ -104,3 +105,16 @@ def test_an_interruption_without_a_report_is_refused_with_the_way_to_the_list():
     result = run(an_environment(), "reports", "show", AGAIN)
     assert result.exit_code == 2
     assert "plimsoll reports" in result.stderr
+
+
+def test_what_placement_did_stands_in_the_report_of_its_day():
+    environment = an_environment(
+        a_report(),
+        report_of("harbor", ["12:00 label Node od-0: on-demand of 3"], NOON),
+        report_of("harbor", ["12:05 label Node od-1: on-demand of 3"], NOON + timedelta(minutes=5)),
+    )
+    result = run(environment, "reports", "show", "placement", "--cluster", "harbor")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("placement@harbor/2026-01-02: ")
+    assert "- 12:00 label Node od-0: on-demand of 3" in result.stdout
+    assert "- 12:05 label Node od-1: on-demand of 3" in result.stdout
