@@ -9,7 +9,7 @@ from plimsoll.domain.errors import Temporary
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.placement.spread_groups import label_key
-from tests.support.floors import a_cluster, standing, web
+from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.life import Life
 from tests.support.workload_sets import WiredServices, deployment
 
@@ -148,3 +148,22 @@ def test_the_reserve_for_all_spot_is_a_metric_of_the_cluster():
     wired.apply(web())
     rounds(wired, 2)
     assert wired.telemetry.of_clusters[Metric.ON_DEMAND_RESERVE, "harbor"] > 100
+
+
+def test_a_single_replica_leaves_spot_when_on_demand_has_no_second_place_for_it():
+    wired = WiredServices()
+    wired.join("m5-0", capacity="spot", labels={"node.kubernetes.io/instance-type": "m5.large"})
+    single = deployment(replicas=1, **spread_over(0))
+    single["metadata"]["annotations"] = {"plimsoll.dev/min-on-demand": "1"}
+    wired.apply(single)
+    rounds(wired, 3)
+    assert standing(wired) == {"m5": 1}  # no node but that takes it
+
+    wired.join("od-0", cpu="4")
+    rounds(wired, 2)
+    assert standing(wired) == {"m5": 1}
+
+    here = {"kubernetes.io/hostname": "od-0"}
+    wired.apply(deployment("filler", replicas=1, cpu="3200m", nodeSelector=here))
+    rounds(wired, 3)
+    assert standing(wired) == {"od": 2}

@@ -71,7 +71,7 @@ def plan_page(
     now: datetime,
 ) -> str:
     """Return the page as HTML."""
-    rows = rows_of(plan, savings)
+    rows = sorted(rows_of(plan, savings), key=lambda row: row.met)
     spreads: dict[int, list[SpreadGroup]] = {}
     for group in plan.groups:
         spreads.setdefault(group.spot_groups, []).append(group)
@@ -112,6 +112,7 @@ def plan_page(
         "facts": f"{now:%Y-%m-%d %H:%M} UTC · {len(seen.nodes)} nodes · {len(seen.pods)} pods",
         "prices": savings.prices,
         "unpriced": savings.unpriced,
+        "others": ", ".join(f"{n} on {where}" for where, n in sorted(savings.others.items())),
         "head": Row.HEAD,
         "rows": [row.cells for row in rows],
         "missed": [row for row in rows if not row.met],
