@@ -444,6 +444,8 @@ def test_the_drain_takes_the_way_back_to_spot_on_where_it_has_nothing_else_to_do
         return [a.pod.name for a in plan.actions if isinstance(a, Release)]
 
     assert released_now() == ["web-0"]
+    refused = {str(web.ref): "its release was refused: no right"}
+    assert not plan_drain(looked(nodes, pods, [web]), NOON, refused=refused).steps
     other = a_pod("other", labels={"app": "other"}, owner=None)
     assert not released_now(replace(other, created=NOON - HELD + timedelta(seconds=1)))
     assert released_now(replace(other, created=NOON - HELD)) == ["web-0"], "it may wait for ever"

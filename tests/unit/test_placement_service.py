@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.domain.clusters import Mode
-from plimsoll.domain.errors import Temporary
+from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.metrics import Metric
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.floors import a_cluster, spread_over, standing, web
@@ -106,6 +107,22 @@ def test_between_scheduled_runs_the_resync_wakes_the_drain_for_the_way_back():
         life.wired.sleep(60)
         assert standing(life.wired)["od"] >= 3
     assert standing(life.wired) == {"od": 3, "m5": 3, "c5": 3}
+
+
+def test_a_label_that_is_refused_is_not_tried_again_in_the_same_reconcile(monkeypatch):
+    wired = a_cluster()
+    wired.apply(web())
+    rounds(wired)
+    wired.join("od-9")
+    tried: list[str] = []
+
+    def refuse(node: Node, _: object) -> None:
+        tried.append(node.name)
+        raise Refused("a policy denies it")
+
+    monkeypatch.setattr(wired.api, "label", refuse)
+    wired.drains.reconcile("harbor", "me")
+    assert tried == ["od-9"]
 
 
 def test_a_cluster_that_cannot_be_reached_stops_no_other(monkeypatch):

@@ -54,7 +54,7 @@ def plan_drain(
         now: the time of the observation.
         avoid: (node group, zone or None for all) -> until when it is not asked, because it refused.
         refused: what the API server refused, and why, in words: a workload whose pods it let nobody
-            release, or a pod that it did not let go.
+            release, a pod that it did not let go, or a node that it did not let us label.
         ahead: how much later than usual the next plan will come, since the API server is slow. Pods
             whose latest safe start comes before it are told now.
     """
@@ -89,7 +89,7 @@ def plan_drain(
     _plan_endings(draft, now)
     here = by_node(disruptions)
     busy = bool(draft.steps) or _under_way(seen, disruptions, interrupted, now)
-    draft.steps += between_runs(seen, now, idle=not busy)
+    draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
     return Plan(
         steps=tuple(steps),

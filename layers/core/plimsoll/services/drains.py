@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Evict, Grow, Release, TerminateInstance, UndoRelease
+from plimsoll.domain.actions import Evict, Grow, LabelNode, Release, TerminateInstance, UndoRelease
 from plimsoll.domain.added_nodes import added, asks_for_reports
 from plimsoll.domain.cluster_events import of_report
 from plimsoll.domain.clusters import Cluster, Instance, Mode
@@ -308,7 +308,7 @@ class DrainService:
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why
-                case UndoRelease() | Evict() as action if refused:
+                case UndoRelease() | Evict() | LabelNode() as action if refused:
                     memory.refused[action.target] = f"{action.target}: {outcome.error}"
 
     def _save(self, reports: Sequence[Report]) -> Sequence[Report]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -155,7 +155,9 @@ def plan_placement(
     )
 
 
-def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[Step]:
+def between_runs(
+    seen: Observation, now: datetime, *, idle: bool, refused: Collection[str]
+) -> Sequence[Step]:
     """Return what of placement cannot wait for the scheduled run, which is minutes away.
 
     A spread group that lost its nodes closes at once: until then every pod that moves would count it.
@@ -167,6 +169,7 @@ def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[St
         seen: one observation of the cluster.
         now: the time of the observation.
         idle: no interruption asks for anything now.
+        refused: what the API server refused in this reconcile: workloads and nodes, in words.
     """
     spread = constrained(seen)
     if not spread:
@@ -180,9 +183,13 @@ def between_runs(seen: Observation, now: datetime, *, idle: bool) -> Sequence[St
     )
     labels = _label_steps(seen, [group for group in groups if fresh or not group.opened])
     if labels or not idle or why_not_now(seen, now) is not None:
-        return labels
+        return [step for step in labels if step.action.target not in refused]
     templates = {
-        number: [w for w in workloads if number in spread_keys(w.scheduling)]
+        number: [
+            w
+            for w in workloads
+            if number in spread_keys(w.scheduling) and str(w.ref) not in refused
+        ]
         for number, workloads in spread.items()
     }
     return _move_steps(seen, templates, groups, now)
