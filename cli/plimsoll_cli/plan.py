@@ -73,7 +73,9 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
     api, now = opened(environment, choice), environment.clock.now()
     seen = api.observe()
-    found = plan_placement(seen, now, namespaces=api.namespace_floors())
+    found = plan_placement(
+        seen, now, namespaces=api.namespace_floors(), injected=api.injected_floors()
+    )
     savings = savings_of(seen, found, price_table())
     if explain is not None:
         standing = standing_of(found, explain)
