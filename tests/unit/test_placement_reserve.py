@@ -103,6 +103,18 @@ def test_it_stays_open_with_two(taken, is_open):
     assert spot_is_open(carried_out(seen, plan_placement(seen, NOON))) is is_open
 
 
+def test_a_single_replica_that_may_never_use_on_demand_takes_spot_from_nobody():
+    template = pod_spec_json(**spread_over(0, "gpu"), nodeSelector={"gpu": "yes"})
+    gpu = a_deployment("gpu", replicas=1, annotations={MIN_ON_DEMAND: "1"}, template=template)
+    seen = looked(nodes_of(1, 2), [pod_of("cart", "m5-0")], [single("cart"), gpu])
+    assert spot_is_open(carried_out(seen, plan_placement(seen, NOON)))
+
+
+def test_where_no_node_is_on_demand_there_is_no_reserve():
+    seen = looked(nodes_of(0, 2), [pod_of("cart", "m5-0")], [single("cart")])
+    assert not spot_is_open(carried_out(seen, plan_placement(seen, NOON)))
+
+
 def test_a_single_replica_moves_off_spot_when_the_reserve_shrinks():
     pods = [pod_of("cart", "m5-0"), other("full", "od-0", "6500m")]
     seen = looked(nodes_of(1, 2, {KEY: "spot-1"}), pods, [single("cart")])

@@ -169,7 +169,12 @@ def _judge(
     if key == label_key(0):
         times = STAYS if was_open else GOES
         reserve = [n for n in seen.nodes if n.capacity == ON_DEMAND and n.staying]
-        if not takes(asked.workloads, reserve, asked.free, times):
+        riders = [
+            (w.scheduling, _most_pods(seen, w) * times)
+            for w in asked.workloads
+            if any(why_never(w.scheduling, node) is None for node in reserve)
+        ]
+        if not reserve or not takes(riders, reserve, asked.free):
             return False, f"the on-demand reserve has not {times} places for every single replica"
     free = [asked.free[node.name] for node in staying]
     shares: list[tuple[int, Resources]] = []
@@ -197,10 +202,14 @@ def _possible(seen: Observation, workload: Workload, staying: Sequence[Node], as
     scheduling = workload.scheduling
     if all(why_never(scheduling, node) is not None for node in staying):
         return 0
-    there = len(seen.of_workload.get(workload.ref, ()))
-    count = there + creatable(seen, workload, max(0, workload.replicas - there))
+    count = _most_pods(seen, workload)
     free = [asked.free[n.name] for n in asked.nodes if why_never(scheduling, n) is None]
     return _count(scheduling.requests, free, count) // asked.groups
+
+
+def _most_pods(seen: Observation, workload: Workload) -> int:
+    there = len(seen.of_workload.get(workload.ref, ()))
+    return there + creatable(seen, workload, max(0, workload.replicas - there))
 
 
 def holds_all(seen: Observation, workload: Workload) -> bool:

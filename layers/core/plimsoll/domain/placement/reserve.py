@@ -7,9 +7,9 @@ rely on is counted in whole places instead, node by node.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Final
 
 from plimsoll.domain.node_rules import why_never
@@ -18,7 +18,6 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
 from plimsoll.domain.pods import OwnerKind, Scheduling
 from plimsoll.domain.quantities import Resources
-from plimsoll.domain.workloads import Workload
 
 STAYS: Final = 2
 """Single replicas stay on spot while the reserve has a place for each of them twice: others take of it too."""
@@ -96,16 +95,16 @@ def losses(seen: Observation) -> Sequence[Loss]:
 
 
 def takes(
-    riders: Iterable[Workload], nodes: Sequence[Node], free: Mapping[str, Resources], times: int
+    riders: Iterable[tuple[Scheduling, int]], nodes: Sequence[Node], free: Mapping[str, Resources]
 ) -> bool:
-    """Whether nodes have a place for every replica of all workloads so many times over.
+    """Whether nodes have places for so many pods of each of these shapes, all together.
 
     Nodes are filled one after the other, so that the answer costs one look at each of many pods: a yes
     is proven, and a no may be wrong where shapes differ much.
     """
     left = {node.name: free[node.name] for node in nodes}
     at = 0
-    for scheduling in _pods(riders, times):
+    for scheduling in chain.from_iterable(repeat(each, count) for each, count in riders):
         need = scheduling.requests
         for _ in nodes:
             node = nodes[at]
@@ -116,11 +115,6 @@ def takes(
         else:
             return False
     return True
-
-
-def _pods(riders: Iterable[Workload], times: int) -> Iterator[Scheduling]:
-    for workload in riders:
-        yield from repeat(workload.scheduling, workload.replicas * times)
 
 
 def _sum(amounts: Iterable[Sequence[int]]) -> Resources:
