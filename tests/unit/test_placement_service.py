@@ -107,6 +107,8 @@ def test_between_scheduled_runs_the_resync_wakes_the_drain_for_the_way_back():
         life.wired.sleep(60)
         assert standing(life.wired)["od"] >= 3
     assert standing(life.wired) == {"od": 3, "m5": 3, "c5": 3}
+    (report,) = life.wired.reports.list(reports_of("harbor"))
+    assert sum(" release Pod " in reason for reason in report.reasons) == 6
 
 
 def test_a_label_that_is_refused_is_not_tried_again_in_the_same_reconcile(monkeypatch):

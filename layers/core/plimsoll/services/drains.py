@@ -21,6 +21,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES
@@ -196,7 +197,11 @@ class DrainService:
             plan, between=lease.keep, enough=lambda: self.clock.now() >= until
         )
         self._learn(memory, outcomes)
-        self._save(memory.news())
+        placed = [
+            o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
+        ]
+        words = words_of(placed, began)
+        self._save([*memory.news(), *([report_of(cluster.name, words, began)] if words else [])])
         return self._pause(spent, plan, outcomes) if plan.busy else None
 
     def _pause(self, spent: float, plan: Plan, outcomes: Sequence[Outcome]) -> float:

@@ -14,7 +14,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.injection import Injected
-from plimsoll.domain.placement.report import report_of
+from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.writers import Writers
@@ -99,9 +99,7 @@ class PlacementService:
         for event in plan.events:
             executor.note(event)
         executor.create_events()
-        actions = [outcome.action for outcome in outcomes if outcome.done]
-        done = [f"{now:%H:%M} {a.verb} {a.target}: {a.reason}" for a in actions]
-        self._report(cluster, done, now)
+        self._report(cluster, words_of((o.action for o in outcomes if o.done), now), now)
         return plan
 
     def _report(self, cluster: Cluster, done: Sequence[str], now: datetime) -> None:

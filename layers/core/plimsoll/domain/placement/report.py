@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, time
 from typing import Final
 
+from plimsoll.domain.actions import Action, Release
+from plimsoll.domain.names import RELEASED_FOR_PLACEMENT
 from plimsoll.domain.reports import Report
 
 PLACEMENT: Final = "placement"
@@ -15,6 +17,15 @@ PLACEMENT: Final = "placement"
 def reports_of(cluster: str) -> str:
     """Return what the reports of placement stand under: beside those of interruptions, and no cluster's name."""
     return f"*{PLACEMENT}/{cluster}"
+
+
+def words_of(actions: Iterable[Action], now: datetime) -> Sequence[str]:
+    """Return what was done for placement; what a drain does for interruptions has reports of its own."""
+    return [
+        f"{now:%H:%M} {action.verb} {action.target}: {action.reason}"
+        for action in actions
+        if not isinstance(action, Release) or action.interruption == RELEASED_FOR_PLACEMENT
+    ]
 
 
 def report_of(cluster: str, done: Iterable[str], now: datetime) -> Report:
