@@ -176,6 +176,7 @@ def _as_json(found: PlacementPlan, savings: Savings) -> dict[str, Any]:
             asdict(standing)
             | {
                 "workload": str(standing.floor.workload),
+                "floor": asdict(standing.floor) | {"workload": str(standing.floor.workload)},
                 "met": standing.met,
                 "saving": asdict(savings.of(standing.floor.workload)),
             }

@@ -44,6 +44,7 @@ def test_json_holds_what_the_table_shows(environment):
     web = next(w for w in said["workloads"] if w["workload"] == "Deployment shop/web")
     assert web["ready"] == {"on-demand": 3, "spot": 6}
     assert web["met"]
+    assert web["floor"]["workload"] == "Deployment shop/web"
     assert web["saving"]["spot"] == 6
     assert said["saves"] > 0
     assert {loss["kind"] for loss in said["reserve"]} == {"node", "family", "zone", "all spot"}
