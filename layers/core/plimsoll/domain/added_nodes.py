@@ -18,12 +18,15 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, marked
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.turns import waiting_for_turn
+from plimsoll.domain.turns import MOVES, waiting_for_turn
 
 SETTLE: Final = timedelta(minutes=10)
 """How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""
 ARRIVAL: Final = timedelta(minutes=15)
 """How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
+
+LATEST: Final = 100
+"""How many reports are read for that: what an older one tells is left to the cluster's autoscaler."""
 
 
 def added(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mapping[str, int]:
@@ -34,11 +37,12 @@ def added(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mapping[str
     return {f"{group.kind}/{group.name}@{now.isoformat()}@{what}": nodes}
 
 
-def asks_for_reports(seen: Observation) -> bool:
-    """Whether reports decide what is done: in a calm cluster also where a node is empty."""
-    return bool(waiting_for_turn(seen)) or (
-        _calm(seen) and any(node.interruption or is_empty(seen, node) for node in seen.nodes)
-    )
+def reports_wanted(seen: Observation) -> int:
+    """Return how many of the newest reports decide what is done: in calm times where a node is empty."""
+    if waiting_for_turn(seen):
+        return MOVES
+    empty = _calm(seen) and any(node.interruption or is_empty(seen, node) for node in seen.nodes)
+    return LATEST if empty else 0
 
 
 def taken_back(seen: Observation) -> Mapping[str, NodeGroup]:

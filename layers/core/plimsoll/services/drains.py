@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Evict, Grow, LabelNode, Release, TerminateInstance, UndoRelease
-from plimsoll.domain.added_nodes import added, asks_for_reports
+from plimsoll.domain.added_nodes import added, reports_wanted
 from plimsoll.domain.cluster_events import of_report
 from plimsoll.domain.clusters import Cluster, Instance, Mode
 from plimsoll.domain.drain import plan_drain
@@ -225,7 +225,7 @@ class DrainService:
         began: datetime,
     ) -> Plan:
         seen = replace(api.observe(), policy=cluster.policy)
-        if asks_for_reports(seen):
+        if reports_wanted(seen):
             seen = replace(seen, reports=self._past(cluster, memory))
         memory.count(seen)
         instances = self._instances(seen, memory)

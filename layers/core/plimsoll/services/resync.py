@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from plimsoll.domain.added_nodes import asks_for_reports
+from plimsoll.domain.added_nodes import reports_wanted
 from plimsoll.domain.announcements import announcement, costs
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.disruptions import leaves
@@ -32,7 +32,6 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
-from plimsoll.domain.turns import MOVES
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.each_cluster import EachCluster
@@ -148,10 +147,9 @@ class ResyncService:
                 failed.append(str(error))
                 return otherwise
 
-        if asks_for_reports(seen):
-            seen = replace(
-                seen, reports=tried(partial(self.reports.list, cluster.name, MOVES), None)
-            )
+        if wanted := reports_wanted(seen):
+            reports = tried(partial(self.reports.list, cluster.name, wanted), None)
+            seen = replace(seen, reports=reports)
         woken = tried(partial(self._wake, cluster, seen, now), otherwise=False)
         ours = {n.instance: n for n in seen.nodes if n.instance is not None}
         known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(list(ours)), {})
