@@ -24,7 +24,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
-from plimsoll_cli.policy_options import HOURLY, WINDOW, changed, listed
+from plimsoll_cli.policy_options import FLOOR, HOURLY, WINDOW, changed, listed
 from plimsoll_cli.uninstall import name_what_is_left, put_back, unbind_injection
 
 EXAMPLES: Final = """\b
@@ -33,6 +33,7 @@ Examples:
   plimsoll clusters add lab --endpoint https://10.0.0.1:6443 --ca ca.pem --secret plimsoll/lab
   plimsoll clusters list --json
   plimsoll clusters set harbor --mode act
+  plimsoll clusters set harbor --min-on-demand 30%
   plimsoll clusters set harbor --on rebalance-recommendation=cordon --nodes-per-hour 2
   plimsoll clusters set harbor --maintenance-window "sat,sun 22:00-04:00"
   plimsoll clusters remove lab --dry-run
@@ -189,6 +190,13 @@ def list_(
     help="When nodes are drained for changes that AWS Health announced, in UTC: "
     '"sat,sun 22:00-04:00". Without one, from a day before the change.',
 )
+@click.option(
+    "--min-on-demand",
+    type=FLOOR,
+    metavar="N|N%",
+    help="How many replicas of a workload, or which share, stand on on-demand nodes where neither it "
+    "nor its namespace states a floor; not in kube-system.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stack_option
 @click.pass_context
@@ -199,16 +207,17 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     responses: tuple[str, ...],
     nodes_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
+    min_on_demand: str | None,
     yes: bool,  # noqa: FBT001 - click hands it over by name
     stack: str,
 ) -> None:
     """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
-    if mode is None and not responses and nodes_per_hour is None and window is None:
+    if not responses and {mode, nodes_per_hour, window, min_on_demand} == {None}:
         raise click.UsageError("nothing to set: give a mode or a part of the policy")
     deployed = environment_of(ctx).deployed(stack)
     cluster = registered(deployed, name)
     wanted = cluster.mode if mode is None else Mode(mode)
-    policy = changed(cluster.policy, responses, nodes_per_hour, window)
+    policy = changed(cluster.policy, responses, nodes_per_hour, window, min_on_demand)
     if (cluster.mode, cluster.policy) == (wanted, policy):
         click.echo(f"{name} is in the mode {wanted} already, under this policy: {policy}.")
         return

@@ -65,16 +65,21 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
     """Show where each workload with an on-demand floor stands, and what the next run would change.
 
     A Deployment, a StatefulSet or a namespace states its floor in the annotation
-    `plimsoll.dev/min-on-demand`: a number of replicas such as "2", or a share such as "30%".
+    `plimsoll.dev/min-on-demand`: a number of replicas such as "2", or a share such as "30%". For all
+    others `plimsoll clusters set --min-on-demand` states it.
     """
     if html is not None:
         check_target("--html", html)
     environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
-    api, now = opened(environment, choice), environment.clock.now()
+    (api, default), now = opened(environment, choice), environment.clock.now()
     seen = api.observe()
     found = plan_placement(
-        seen, now, namespaces=api.namespace_floors(), injected=api.injected_floors()
+        seen,
+        now,
+        namespaces=api.namespace_floors(),
+        default=default,
+        injected=api.injected_floors(),
     )
     savings = savings_of(seen, found, price_table())
     if explain is not None:
@@ -91,18 +96,20 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
         ctx.exit(1)
 
 
-def opened(environment: Environment, choice: Choice) -> ClusterApi:
-    """Return the API of the cluster that the options name.
+def opened(environment: Environment, choice: Choice) -> tuple[ClusterApi, str]:
+    """Return the API of the cluster that the options name, and its default floor.
 
     Raises:
         BadInput: they name none.
     """
     if choice.by_kubeconfig:
-        return unregistered(environment, choice)[1]
+        cluster, api = unregistered(environment, choice)
+        return api, cluster.policy.min_on_demand
     if choice.cluster is None:
         raise BadInput("name the cluster with --cluster, or with --context out of a kubeconfig")
     deployed = environment.deployed(choice.stack)
-    return deployed.clusters.open(registered(deployed, choice.cluster))
+    cluster = registered(deployed, choice.cluster)
+    return deployed.clusters.open(cluster), cluster.policy.min_on_demand
 
 
 def standing_of(found: PlacementPlan, name: str) -> Standing:

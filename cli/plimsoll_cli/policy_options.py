@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Literal, override
@@ -47,6 +48,22 @@ class _Hourly(click.ParamType[int | Literal["default"]]):
         return int(value)
 
 
+class _Floor(click.ParamType[str]):
+    """A number of replicas, or a share of them."""
+
+    name = "floor"
+
+    @override
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _FLOOR.fullmatch(value):
+            self.fail(
+                f"{value!r} is neither a number such as 2 nor a share such as 30%", param, ctx
+            )
+        return value
+
+
+_FLOOR: Final = re.compile(r"[0-9]{1,6}|([0-9]{1,2}|100)%")
+FLOOR: Final = _Floor()
 HOURLY: Final = _Hourly()
 WINDOW: Final = _Window()
 
@@ -61,6 +78,7 @@ def changed(
     responses: Sequence[str],
     nodes_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
+    min_on_demand: str | None,
 ) -> Policy:
     """Return a policy with what was given.
 
@@ -83,4 +101,5 @@ def changed(
         on=tuple(sorted((k, r) for k, r in on.items() if r is not Response.MOVE)),
         nodes_per_hour=None if hourly == "default" else hourly,
         window=None if opens == "none" else opens,
+        min_on_demand=policy.min_on_demand if min_on_demand is None else min_on_demand,
     )

@@ -57,9 +57,11 @@ def snippet(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
-    api = opened(environment, choice)
+    api, default = opened(environment, choice)
     seen = api.observe()
-    found = plan_placement(seen, environment.clock.now(), namespaces=api.namespace_floors())
+    found = plan_placement(
+        seen, environment.clock.now(), namespaces=api.namespace_floors(), default=default
+    )
     floor = standing_of(found, workload).floor
     lines = pod_spec(seen.workload[floor.workload], floor)
     click.echo(f"# {floor.reason}")

@@ -143,6 +143,8 @@ ADVICE = "rebalance-recommendation"
         (("--on", f"{ADVICE}=cordon"), Policy(on=((ADVICE, Response.CORDON),))),
         (("--on", f"{ADVICE}=ignore", "--on", f"{ADVICE}=move"), Policy()),
         (("--nodes-per-hour", "0"), Policy(nodes_per_hour=0)),
+        (("--min-on-demand", "30%"), Policy(min_on_demand="30%")),
+        (("--min-on-demand", "2", "--min-on-demand", "0"), Policy()),
         (
             ("--maintenance-window", "sat,sun 22:00-04:00"),
             Policy(window=MaintenanceWindow.parse("sat,sun 22:00-04:00")),

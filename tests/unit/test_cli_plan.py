@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from plimsoll.domain.placement.spread_groups import label_key
-from tests.support.cli_environment import MemoryEnvironment, run
+from plimsoll.domain.policy import Policy
+from tests.support.cli_environment import MemoryEnvironment, a_cluster, run
 from tests.support.shop import a_shop
 
 PAGE = Path(__file__).parents[2] / "docs" / "placement.md"
@@ -96,3 +98,9 @@ def test_what_cannot_be_answered_says_what_to_do(environment, args, said):
     result = run(environment, *args)
     assert result.exit_code == 2
     assert said in result.output
+
+
+def test_the_floor_of_the_cluster_counts_where_nobody_states_one(environment):
+    environment.registry.update(replace(a_cluster(), policy=Policy(min_on_demand="25%")))
+    said = json.loads(run(environment, "plan", "--cluster", "harbor", "--json").stdout)
+    assert {w["workload"] for w in said["workloads"]} >= {"Deployment shop/search"}

@@ -140,6 +140,8 @@ def test_a_workload_asks_before_its_namespace_and_that_before_the_cluster():
     plain = a_deployment(replicas=8)
     assert floor_of(plain, namespaces={"default": "4"}, default="1").keep == 4
     assert floor_of(plain, namespaces={"other": "4"}, default="1").keep == 1
+    system = replace(plain, ref=Ref(plain.ref.kind, "kube-system", plain.ref.name))
+    assert floor_of(system, default="1").keep == 0
     assert floor_of(a_workload(8, "2"), namespaces={"default": "4"}).keep == 2
 
 

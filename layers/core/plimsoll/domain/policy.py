@@ -40,6 +40,8 @@ class Policy:
     """How many nodes are cordoned in an hour on advice alone."""
     window: MaintenanceWindow | None = None
     """When nodes are drained for scheduled changes."""
+    min_on_demand: str = "0"
+    """The on-demand floor of workloads for which neither they nor their namespaces state one."""
 
     def of_kind(self, kind: str) -> Response:
         """Return the response to one kind of notice."""
@@ -77,6 +79,11 @@ class Policy:
                 *(f"{kind}: {response}" for kind, response in self.on),
                 f"{hourly} per hour on advice",
                 *([f"scheduled changes on {self.window}"] if self.window else ()),
+                *(
+                    [f"{floor} of replicas on on-demand"]
+                    if (floor := self.min_on_demand) != "0"
+                    else ()
+                ),
             ]
         )
 

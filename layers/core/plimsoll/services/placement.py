@@ -79,6 +79,7 @@ class PlacementService:
             seen,
             now,
             namespaces=api.namespace_floors(),
+            default=cluster.policy.min_on_demand,
             injected=self._injected(cluster, api),
         )
         for problem in plan.problems:

@@ -16,7 +16,7 @@ from typing import Final
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.floors import resolve
-from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll.domain.names import KUBE_SYSTEM, MIN_ON_DEMAND
 from plimsoll.domain.pods import OwnerKind, Ref
 from plimsoll.domain.workloads import Workload
 
@@ -62,12 +62,13 @@ def floor_of(
     Args:
         workload: only Deployments and StatefulSets have a floor.
         namespaces: namespace -> what its annotation says, for workloads without one.
-        default: the cluster's, for namespaces without one.
+        default: the cluster's, for namespaces without one, but not for kube-system.
 
     Raises:
         BadInput: what the owner wrote is neither a number of pods nor a percentage.
     """
     ref = workload.ref
+    default = "0" if ref.namespace == KUBE_SYSTEM else default
     said = workload.annotations.get(MIN_ON_DEMAND) or (namespaces or {}).get(ref.namespace, default)
     replicas = workload.replicas if workload.min_replicas is None else workload.min_replicas
     try:
