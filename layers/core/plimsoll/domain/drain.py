@@ -123,11 +123,11 @@ class _Draft:
     waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, action: Action, nodes: Iterable[str]) -> None:
-        why = self.refused.get(action.target)
-        if why is not None and isinstance(action, UndoRelease | Evict) and not _overrules(action):
-            self.wait(why, nodes)
-            return
-        self.steps.append(Step(action=action, nodes=frozenset(nodes)))
+        match action:
+            case UndoRelease() | Evict(overrule=False) if why := self.refused.get(action.target):
+                self.wait(why, nodes)
+            case _:
+                self.steps.append(Step(action=action, nodes=frozenset(nodes)))
 
     def wait(self, text: str, nodes: Iterable[str]) -> None:
         for node in nodes:
@@ -139,10 +139,6 @@ class _Draft:
         yield from (f"left out: {words}" for words in self.seen.left_out[:MOST_NAMED])
         if len(self.seen.left_out) > MOST_NAMED:
             yield f"left out: {len(self.seen.left_out)} objects in all"
-
-
-def _overrules(action: Evict | UndoRelease) -> bool:
-    return isinstance(action, Evict) and action.overrule
 
 
 def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, int, int, str]:

@@ -11,7 +11,7 @@ hibernated is reborn under its id, on its old Node object, with what was written
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 
@@ -206,19 +206,8 @@ def marked(
     closed: datetime | None = None,
 ) -> Interruption:
     """Note what was reached. Marking again changes nothing, except that it may be closed later."""
-    return join(
-        interruption,
-        Interruption(
-            instance=interruption.instance,
-            launched=interruption.launched,
-            node=interruption.node,
-            notices=interruption.notices,
-            cordoned=cordoned,
-            emptied=emptied,
-            gone=gone,
-            closed=closed,
-        ),
-    )
+    reached = replace(interruption, cordoned=cordoned, emptied=emptied, gone=gone, closed=closed)
+    return join(interruption, reached)
 
 
 def kept(notices: Iterable[NoticeRecord]) -> tuple[NoticeRecord, ...]:
