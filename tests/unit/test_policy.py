@@ -91,6 +91,14 @@ def test_on_advice_so_many_nodes_are_cordoned_in_an_hour(nodes, hourly, cordoned
     assert all("waits for its turn" in w for w in words)
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_a_node_that_somebody_else_cordoned_meanwhile_stays_cordoned_after_us(before):
+    node = replace(waits("spot"), unschedulable=before)
+
+    (cordon,) = actions(plan_drain(looked([node], []), noon(1)), Cordon)
+    assert cordon.interruption.unschedulable_before is before
+
+
 @pytest.mark.parametrize(("ends", "turn"), [(599, True), (601, False), (DAY, False)])
 def test_a_deadline_that_comes_near_does_not_wait_for_a_turn(ends, turn):
     seen = replace(looked([waits("spot", kind=HEALTH, ends=ends + 2)], []), reports=None)

@@ -15,10 +15,10 @@ from typing import Final
 from plimsoll.domain.actions import Cordon, Record
 from plimsoll.domain.disruptions import is_empty
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, marked
+from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.turns import MOVES, waiting_for_turn
+from plimsoll.domain.turns import MOVES, cordon, waiting_for_turn
 
 SETTLE: Final = timedelta(minutes=10)
 """How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""
@@ -80,7 +80,7 @@ def scale_down_steps(seen: Observation, now: datetime) -> Iterator[Record | Cord
             yield Record(node=node, interruption=since, reason=reason)
         elif found.kind == SCALE_DOWN and not found.cordoned and found.noticed + SETTLE <= now:
             reason = f"it was added, and has been empty since {found.noticed:%H:%M:%S}"
-            yield Cordon(node=node, interruption=marked(found, cordoned=now), reason=reason)
+            yield cordon(node, found, now, reason)
 
 
 def may_be_added(seen: Observation) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from plimsoll.domain.actions import Cordon
-from plimsoll.domain.interruptions import ADVICE, SCALE_DOWN, marked
+from plimsoll.domain.interruptions import ADVICE, SCALE_DOWN, Interruption, marked
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.policy import HOUR, Response
@@ -66,12 +67,19 @@ def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str
                 continue
         yield (
             node,
-            Cordon(
-                node=node,
-                interruption=marked(interruption, cordoned=now),
-                reason=f"{interruption.kind}: it is its turn ({seen.policy})",
+            cordon(
+                node,
+                interruption,
+                now,
+                f"{interruption.kind}: it is its turn ({seen.policy})",
             ),
         )
+
+
+def cordon(node: Node, found: Interruption, now: datetime, reason: str) -> Cordon:
+    """Return the cordon of a node that waited for it; one of somebody else's stays after ours."""
+    found = replace(marked(found, cordoned=now), unschedulable_before=node.unschedulable)
+    return Cordon(node=node, interruption=found, reason=reason)
 
 
 def _order(node: Node) -> tuple[datetime, datetime, str]:
