@@ -130,6 +130,15 @@ def test_an_added_node_on_which_pods_stand_again_is_left_alone(pod, cordoned):
     assert [type(action) for action in plan.actions] == [Uncordon]
 
 
+def test_an_added_node_that_somebody_cordoned_is_theirs():
+    kept = replace(fresh(), unschedulable=True)
+    assert plan_drain(observed(kept), noon(900)).actions == ()
+
+    recorded = replace(since(fresh(), 900), unschedulable=True)
+    plan = plan_drain(observed(recorded), noon(900 + SETTLED))
+    assert [type(action) for action in plan.actions] == [Uncordon]
+
+
 def test_no_more_nodes_are_taken_back_than_were_added():
     nodes = [fresh("a"), fresh("b"), fresh("c")]
     group = a_group_of(*nodes)

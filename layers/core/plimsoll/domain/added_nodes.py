@@ -107,7 +107,8 @@ def _is_surplus(seen: Observation, node: Node, asked: Mapping[str, int]) -> bool
     if found is not None and found.kind != SCALE_DOWN:
         return bool(found.cordoned) and found.deadline is None and found.phase != "closed"
     requests = (datetime.fromisoformat(key.rsplit("@", 2)[1]) for key, n in asked.items() if n > 0)
-    return (found is not None or not node.unschedulable) and any(
+    ours = found is not None and found.cordoned is not None
+    return (ours or not node.unschedulable) and any(
         at <= node.created <= at + ARRIVAL for at in requests
     )
 
