@@ -28,7 +28,7 @@ from plimsoll.domain.names import MIN_ON_DEMAND
 from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.placement.spread_groups import ON_DEMAND
 from plimsoll_cli.snippet import pod_spec
-from tests.support.life import DEPLOYMENTS, Life
+from tests.support.scheduled import DEPLOYMENTS, ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment
 
 FAMILIES: Final = ("m5", "c5", "r5", "m6i")
@@ -80,8 +80,8 @@ class Account:
     """Pod-minutes that could have stood on spot with the floor kept."""
 
 
-class Month(Life):
-    """The life of the cluster, its market and its autoscaler."""
+class Month(ScheduledCluster):
+    """The cluster, its market and its autoscaler."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(WiredServices())

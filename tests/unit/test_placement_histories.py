@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plimsoll.domain.placement import plan_placement
 from plimsoll.domain.pods import OwnerKind, Ref
 from tests.support.floors import a_cluster, on_demand, web
-from tests.support.life import Life
+from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import deployment
 
 FLOOR: Final = 3
@@ -22,8 +22,8 @@ TWO_RUNS: Final = 11
 SPOT: Final = ("m5", "c5", "r5", "t3")
 
 
-class History(Life):
-    """A life, and what may happen in it."""
+class History(ScheduledCluster):
+    """A workload with a floor, and what may happen to it."""
 
     def __init__(self, cpu: str) -> None:
         super().__init__(a_cluster(cpu))
@@ -122,18 +122,18 @@ EVENTS: Final[list[Callable[[History], None]]] = [
 ]
 
 
-def live_through(events: list[Callable[[History], None]], cpu: str) -> None:
-    life = History(cpu)
+def play(events: list[Callable[[History], None]], cpu: str) -> None:
+    history = History(cpu)
     for event in events:
-        event(life)
-        life.pass_minutes(TWO_RUNS)
-        ready, could = on_demand(life.seen, REF)
+        event(history)
+        history.pass_minutes(TWO_RUNS)
+        ready, could = on_demand(history.seen, REF)
         assert ready >= min(FLOOR, could), f"after {event.__name__}: {ready} of {could}"
-        assert not life.waited_in_vain, f"after {event.__name__}"
-    life.pass_minutes(5 * 12)
-    version = life.wired.version()
-    life.pass_minutes(5)
-    assert life.wired.version() == version, "the return to spot never ends"
+        assert not history.waited_in_vain, f"after {event.__name__}"
+    history.pass_minutes(5 * 12)
+    version = history.wired.version()
+    history.pass_minutes(5)
+    assert history.wired.version() == version, "the return to spot never ends"
 
 
 HISTORIES: Final = st.lists(st.sampled_from(EVENTS), max_size=6)
@@ -144,7 +144,7 @@ CPU: Final = st.sampled_from(["8", "2"])
 @settings(max_examples=15, deadline=None)
 @given(HISTORIES, CPU)
 def test_the_floor_is_back_within_two_runs_and_nobody_waits(events, cpu):
-    live_through(events, cpu)
+    play(events, cpu)
 
 
 HOURS: Final = st.permutations(range(24))
@@ -154,7 +154,7 @@ HOURS: Final = st.permutations(range(24))
 @given(HOURS)
 def test_a_day_of_churn_moves_no_pod_twice_and_a_day_without_any_moves_none(hours):
     """Three rollouts, four turns of an autoscaler, two replaced nodes, one that is consolidated."""
-    life = History("8")
+    history = History("8")
     churn = dict(
         zip(
             hours,
@@ -169,18 +169,18 @@ def test_a_day_of_churn_moves_no_pod_twice_and_a_day_without_any_moves_none(hour
     )
     for hour in range(24):
         if hour in churn:
-            churn[hour](life)
-        life.pass_minutes(TWO_RUNS)
-        assert not plan_placement(life.seen, life.wired.time).steps, f"after {hour}:00"
-        life.pass_minutes(60 - TWO_RUNS)
-    assert life.moves["web"] <= 9
-    life.moves.clear()
-    life.pass_minutes(24 * 60)
-    assert not life.moves
+            churn[hour](history)
+        history.pass_minutes(TWO_RUNS)
+        assert not plan_placement(history.seen, history.wired.time).steps, f"after {hour}:00"
+        history.pass_minutes(60 - TWO_RUNS)
+    assert history.moves["web"] <= 9
+    history.moves.clear()
+    history.pass_minutes(24 * 60)
+    assert not history.moves
 
 
 @pytest.mark.long
 @settings(max_examples=1000, deadline=None)
 @given(HISTORIES, CPU)
 def test_a_thousand_histories(events, cpu):
-    live_through(events, cpu)
+    play(events, cpu)

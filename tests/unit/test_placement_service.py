@@ -11,7 +11,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.floors import a_cluster, spread_over, standing, web
-from tests.support.life import Life
+from tests.support.scheduled import ScheduledCluster
 from tests.support.workload_sets import WiredServices, deployment
 
 KEY = label_key(2)
@@ -93,21 +93,21 @@ def test_the_floor_holds_through_the_loss_of_all_spot_and_the_return_to_it():
 
 
 def test_between_scheduled_runs_the_resync_wakes_the_drain_for_the_way_back():
-    life = Life(a_cluster())
-    life.wired.apply(web())
-    life.pass_minutes(2)
-    life.lose(life.nodes("m5", "c5"))
-    life.pass_minutes(3)
-    assert standing(life.wired) == {"od": 9}
+    scheduled = ScheduledCluster(a_cluster())
+    scheduled.wired.apply(web())
+    scheduled.pass_minutes(2)
+    scheduled.lose(scheduled.nodes("m5", "c5"))
+    scheduled.pass_minutes(3)
+    assert standing(scheduled.wired) == {"od": 9}
     for n, family in enumerate(("m5", "m5", "c5", "c5")):
-        life.join_spot(f"{family}-new{n}", family)
+        scheduled.join_spot(f"{family}-new{n}", family)
     for _ in range(8):
-        life.wired.resync.run()
-        life.reconcile()
-        life.wired.sleep(60)
-        assert standing(life.wired)["od"] >= 3
-    assert standing(life.wired) == {"od": 3, "m5": 3, "c5": 3}
-    (report,) = life.wired.reports.list(reports_of("harbor"))
+        scheduled.wired.resync.run()
+        scheduled.reconcile()
+        scheduled.wired.sleep(60)
+        assert standing(scheduled.wired)["od"] >= 3
+    assert standing(scheduled.wired) == {"od": 3, "m5": 3, "c5": 3}
+    (report,) = scheduled.wired.reports.list(reports_of("harbor"))
     assert sum(" release Pod " in reason for reason in report.reasons) == 6
 
 

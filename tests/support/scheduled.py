@@ -1,4 +1,4 @@
-"""A hollow cluster that lives minute by minute, with every function on its schedule."""
+"""A hollow cluster with every function on its schedule, minute by minute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOVE: Final = re.compile(r"of its pods stand on .* and [0-9]+ on ")
 """In the reason of a move; a drain releases pods for other reasons."""
 
 
-class Life:
+class ScheduledCluster:
     """Lets resync, placement and the reconciles that they wake run, in virtual time."""
 
     def __init__(self, wired: WiredServices) -> None:
