@@ -12,11 +12,13 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.notices import HealthScheduledChange, InstanceNotice, SpotInterruption
+from plimsoll.domain.placement.spread_groups import label_key
 from plimsoll.domain.policy import Policy
 from plimsoll.domain.policy import Response as PolicyResponse
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.resync import LULL
 from plimsoll_testbed.model.hollow.transport import HollowTransport
+from tests.support.floors import spread_over
 from tests.support.workload_sets import WiredServices, deployment
 
 NODES = "/api/v1/nodes"
@@ -85,6 +87,18 @@ def test_in_calm_times_nodes_are_all_that_is_listed(rig, listened):
         rig.resync.run()
         rig.sleep(60)
     assert listened == [NODES] * 4
+
+
+@pytest.mark.parametrize(("cpu", "calm"), [("100m", True), ("64", False)])
+def test_a_pod_that_waits_for_its_spread_group_ends_the_calm(rig, listened, cpu, calm):
+    """Placement, which would open a group for it, may be minutes away."""
+    label = {"metadata": {"labels": {label_key(1): "spot-1"}}}
+    path, merge = f"{NODES}/spot", "application/merge-patch+json"
+    assert rig.hollow.handle("PATCH", path, None, label, merge, now=rig.time).status == 200
+    rig.apply(deployment("api", replicas=1, cpu=cpu, **spread_over(1, "api")), settle=60)
+    rig.resync.run()
+    assert listened[:2] == [NODES, PODS]
+    assert (len(listened) == 2) is calm
 
 
 def test_an_open_interruption_is_looked_after_every_minute(rig, listened):

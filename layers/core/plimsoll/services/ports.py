@@ -15,7 +15,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Ref, Scheduling
+from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.reports import Report
 from plimsoll.domain.writers import CapacityWriter, ClusterWriter
 
@@ -45,6 +45,9 @@ class ClusterApi(ClusterWriter, Protocol):
 
     def nodes(self) -> Sequence[Node]:
         """Return all Nodes."""
+
+    def unbound_pods(self) -> Sequence[Pod]:
+        """Return the pods without a node."""
 
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""

@@ -29,6 +29,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
@@ -86,7 +87,7 @@ class ResyncService:
     def _resync(self, cluster: Cluster, label: str) -> int:
         api = self.clusters.open(cluster)
         nodes = api.nodes()
-        if self._calm(cluster, nodes):
+        if self._calm(cluster, nodes) and not self._kept_waiting(api, nodes):
             found = sum(node.interruption is not None for node in nodes)
         else:
             found = self.complete(cluster, label, api, api.observe())
@@ -119,6 +120,13 @@ class ResyncService:
             return False
         mine = {i: entry for i, entry in known.items() if entry.cluster == cluster.name}
         return not told and all(i in mine and now - mine[i].seen < LULL for i in asked)
+
+    def _kept_waiting(self, api: ClusterApi, nodes: Sequence[Node]) -> bool:
+        """Whether a pod waits for a spread group: placement may be minutes away, and has a place for it."""
+        now = self.clock.now()
+        return any(map(keeps_spread_groups, nodes)) and any(
+            waits_for_spread_group(pod, now) for pod in api.unbound_pods()
+        )
 
     def complete(self, cluster: Cluster, label: str, api: ClusterApi, observed: Observation) -> int:
         """Wake a cluster, then make up for what was lost; return how many interruptions are open.

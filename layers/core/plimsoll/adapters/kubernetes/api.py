@@ -89,6 +89,10 @@ class KubernetesCluster:
         """Return all Nodes."""
         return self._reader.nodes()
 
+    def unbound_pods(self) -> Sequence[Pod]:
+        """Return the pods without a node."""
+        return self._reader.unbound_pods()
+
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
         return self._reader.observe()

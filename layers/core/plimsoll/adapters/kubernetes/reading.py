@@ -24,10 +24,11 @@ from plimsoll.domain.errors import BadInput, MissingRights, NotFound
 from plimsoll.domain.names import FLOORS
 from plimsoll.domain.nodes import Node, refuse_twins
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import OwnerKind
+from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.domain.workloads import ReplicaSet, Workload
 from plimsoll.services.ports import Workers
 
+UNBOUND: Final = "spec.nodeName="
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -93,6 +94,7 @@ class Reader:
         self._network_policies = Parsed(calls.LIST_NETWORK_POLICIES, objects.parse_network_policy)
         self._quotas = Parsed(calls.LIST_QUOTAS, objects.parse_quota)
         self._always = [kind for kind in vars(self).values() if isinstance(kind, Parsed)]
+        self._unbound = Parsed(calls.LIST_PODS, objects.parse_pod, fields=f"{UNBOUND},{UNFINISHED}")
         self._rollouts = Parsed(calls.LIST_ROLLOUTS, objects.parse_rollout)
         self._namespaces = Parsed(calls.LIST_NAMESPACES, objects.parse_namespace)
         self._floors = Parsed(
@@ -102,6 +104,10 @@ class Reader:
     def nodes(self) -> Sequence[Node]:
         """Return all Nodes."""
         return refuse_twins(self._listed(self._nodes))
+
+    def unbound_pods(self) -> Sequence[Pod]:
+        """Return the pods without a node: few, in a cluster of many."""
+        return self._listed(self._unbound)
 
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name."""

@@ -14,6 +14,7 @@ from typing import Final
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.names import SPREAD_PREFIX
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import NodeTerm, Pod, Scheduling
 from plimsoll.domain.workloads import Workload
@@ -27,6 +28,16 @@ TRIES: Final = 50
 def waited(pod: Pod, now: datetime) -> bool:
     """Whether a pod has been Pending for so long that the groups are judged by what it needs."""
     return pod.pending and pod.created + WAITED < now
+
+
+def keeps_spread_groups(node: Node) -> bool:
+    """Whether a node has a spread label: then pods may wait for a place in its group."""
+    return any(key.startswith(SPREAD_PREFIX) for key in node.labels)
+
+
+def waits_for_spread_group(pod: Pod, now: datetime) -> bool:
+    """Whether a pod that names a spread label has been Pending for long."""
+    return waited(pod, now) and without_spread_groups(pod.scheduling) != pod.scheduling
 
 
 def places_of_waiting(
