@@ -10,6 +10,7 @@ soft spread constraints and image locality are left out.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
@@ -25,29 +26,29 @@ class PeerCounts:
     """How many pods of each owner stand on each node and in each zone."""
 
     def __init__(self) -> None:
-        self.on_node: dict[Ref, dict[str, int]] = {}
-        self.in_zone: dict[Ref, dict[str, int]] = {}
+        self.on_node: defaultdict[Ref, dict[str, int]] = defaultdict(dict)
+        self.in_zone: defaultdict[Ref, dict[str, int]] = defaultdict(dict)
 
     def change(self, pod: Pod, node: Node, by: int) -> None:
         """Count a pod in (1) or out (-1)."""
         if pod.owner is not None:
-            here = self.on_node.setdefault(pod.owner, {})
+            here = self.on_node[pod.owner]
             here[node.name] = here.get(node.name, 0) + by
             zone = node.zone or ""
-            around = self.in_zone.setdefault(pod.owner, {})
+            around = self.in_zone[pod.owner]
             around[zone] = around.get(zone, 0) + by
 
     def of(self, pod: Pod) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return the counts for the owner of a pod by node and by zone, which go on changing."""
         if pod.owner is None:
             return {}, {}
-        return self.on_node.setdefault(pod.owner, {}), self.in_zone.setdefault(pod.owner, {})
+        return self.on_node[pod.owner], self.in_zone[pod.owner]
 
     def copy(self) -> Self:
         """Return counts that go on by themselves."""
         twin = type(self)()
-        twin.on_node = {owner: count.copy() for owner, count in self.on_node.items()}
-        twin.in_zone = {owner: count.copy() for owner, count in self.in_zone.items()}
+        for mine, others in ((self.on_node, twin.on_node), (self.in_zone, twin.in_zone)):
+            others.update((owner, count.copy()) for owner, count in mine.items())
         return twin
 
 

@@ -17,7 +17,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
 from plimsoll.domain.pods import OwnerKind, Scheduling
-from plimsoll.domain.quantities import Resources
+from plimsoll.domain.quantities import Resources, total
 
 STAYS: Final = 2
 """Single replicas stay on spot while the reserve has a place for each of them twice: others take of it too."""
@@ -58,20 +58,21 @@ class Loss:
 
 def losses(seen: Observation) -> Sequence[Loss]:
     """Return for each kind of loss the one that the reserve covers least."""
-    needs: dict[str, list[int]] = {node.name: [0, 0, 0] for node in seen.nodes}
-    free = {
-        n.name: [n.allocatable.cpu, n.allocatable.memory, n.allocatable.pods] for n in seen.nodes
-    }
+    taken: dict[str, list[Resources]] = defaultdict(list)
+    movable: dict[str, list[Resources]] = defaultdict(list)
     for pod in seen.pods:
-        if pod.node not in free or pod.finished:
+        if pod.node is None or pod.finished:
             continue
-        asked = pod.scheduling.requests
-        daemon = pod.mirror or (pod.owner is not None and pod.owner.kind == OwnerKind.DAEMON_SET)
-        for amount, each in enumerate((asked.cpu, asked.memory, asked.pods)):
-            free[pod.node][amount] -= each
-            if not daemon:
-                needs[pod.node][amount] += each
-    reserve = {n.name: free[n.name] for n in seen.nodes if n.capacity == ON_DEMAND and n.staying}
+        taken[pod.node].append(pod.scheduling.requests)
+        if not pod.mirror and (pod.owner is None or pod.owner.kind != OwnerKind.DAEMON_SET):
+            movable[pod.node].append(pod.scheduling.requests)
+    needs = {name: total(requests) for name, requests in movable.items()}
+    reserve = {
+        node.name: node.allocatable - total(taken[node.name])
+        for node in seen.nodes
+        if node.capacity == ON_DEMAND and node.staying
+    }
+    whole = total([*reserve.values()])
     found: list[Loss] = []
     for kind, loss_of in _LOSSES.items():
         lost: dict[str, list[str]] = defaultdict(list)
@@ -79,13 +80,12 @@ def losses(seen: Observation) -> Sequence[Loss]:
             name = loss_of(node)
             if name is not None:
                 lost[name].append(node.name)
-        whole = _sum(reserve.values())
         judged = [
             Loss(
                 kind=kind,
                 name=name,
-                needs=_sum(needs[node] for node in nodes),
-                free=whole - _sum(reserve[node] for node in nodes if node in reserve),
+                needs=total([needs[node] for node in nodes if node in needs]),
+                free=whole - total([reserve[node] for node in nodes if node in reserve]),
             )
             for name, nodes in sorted(lost.items())
         ]
@@ -115,8 +115,3 @@ def takes(
         else:
             return False
     return True
-
-
-def _sum(amounts: Iterable[Sequence[int]]) -> Resources:
-    cpu, memory, pods = (sum(column) for column in zip((0, 0, 0), *amounts, strict=True))
-    return Resources(cpu=cpu, memory=memory, pods=pods)
