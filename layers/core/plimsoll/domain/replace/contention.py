@@ -3,22 +3,35 @@
 A plan assigns places in one order; kube-scheduler takes another, and its own choice of nodes. So a
 pod that leaves and counts on a place has it for sure only when all the others that may come before
 it, however they are placed, cannot fill every node that it fits on. That is answered by counting,
-on the safe side: each of the others is taken to be as large as the largest of them, and to go where
-it does the most harm. In doubt the answer is no, and a second later they have their places.
+on the safe side: each of the others that fit on one of these nodes is taken to be as large as the
+largest of them, and to go where it does the most harm. In doubt the answer is no, and a second later they have their places.
 
 Not looked at: that others of its kind may come to stand where its spread constraints forbid it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.pods import Pod, Scheduling
 from plimsoll.domain.quantities import Resources
 
-type _Slack = Sequence[Resources]
-"""For each node that a pod fits on, what is left beside it."""
+type _Slack = Mapping[str, Resources]
+"""For each node that a pod fits on, by name, what is left beside it."""
+
+
+@dataclass(slots=True)
+class _Rivals:
+    """Pods that may come to stand on one of the nodes that a pod fits on."""
+
+    count: int = 0
+    largest: Resources = field(default_factory=Resources)
+
+    def add(self, scheduling: Scheduling, count: int) -> None:
+        self.count += count
+        self.largest = _larger(self.largest, scheduling.requests)
 
 
 class Contention:
@@ -33,58 +46,79 @@ class Contention:
         """
         self._snapshot = snapshot
         self._closed = closed
-        self._size = 0
-        self._largest = Resources()
-        self._promised: dict[int, Pod] = {}
-        """By the identity of their scheduling: those of one template are as strong."""
+        # By the identity of their scheduling: those of one template are as strong.
+        self._joined: dict[int, tuple[Pod, int]] = {}
+        self._promised: dict[int, tuple[Pod, _Rivals]] = {}
         self._known: dict[int, tuple[Scheduling, _Slack]] = {}
 
     def join(self, pod: Pod, count: int = 1) -> None:
         """Add pods that ask for a place at any moment, if there is one that they could take now."""
-        if count > 0 and self._slack(pod):
-            self._size += count
-            self._largest = _larger(self._largest, pod.scheduling.requests)
+        if count <= 0 or not self._slack(pod):
+            return
+        key = id(pod.scheduling)
+        before = self._joined[key][1] if key in self._joined else 0
+        self._joined[key] = pod, before + count
+        for one, rivals in self._promised.values():
+            if self._meet(one, pod):
+                rivals.add(pod.scheduling, count)
 
     def promise(self, pod: Pod) -> None:
         """Add a pod that left, or leaves now, and needs a place; its old one is not counted."""
         if self._slack(pod):
-            self._promised[id(pod.scheduling)] = pod
+            self._promised.setdefault(id(pod.scheduling), (pod, self._rivals(pod)))
         self.join(pod)
 
     def holds(self, pod: Pod) -> bool:
         """Whether a pod may leave now: it, and all with a promise, have a place for sure."""
-        largest = _larger(self._largest, pod.scheduling.requests)
-        return all(
-            self._strength(one, largest) > self._size for one in (pod, *self._promised.values())
+        rivals = self._rivals(pod)
+        rivals.add(pod.scheduling, 1)
+        return self._strength(pod, rivals.largest) >= rivals.count and all(
+            self._spare(one, others, pod) >= 1
+            for one, others in self._promised.values()
+            if self._meet(one, pod)
         )
 
     def spares(self, pod: Pod, wanted: int) -> int:
         """Return how many pods like this one may be made beside the promises, at most `wanted`."""
-        if not self._slack(pod):
-            return wanted  # they could take nobody's place
-        largest = _larger(self._largest, pod.scheduling.requests)
-        weakest = min(
-            (self._strength(one, largest) for one in self._promised.values()),
-            default=self._size + wanted,
+        spare = (
+            self._spare(one, others, pod)
+            for one, others in self._promised.values()
+            if self._meet(one, pod)
         )
-        return max(0, min(wanted, weakest - self._size))
+        return max(0, min((*spare, wanted)))
+
+    def _spare(self, one: Pod, rivals: _Rivals, pod: Pod) -> int:
+        """Return how many pods like `pod` may come beside the rivals of one with a promise, itself one."""
+        largest = _larger(rivals.largest, pod.scheduling.requests)
+        return self._strength(one, largest) - rivals.count
+
+    def _rivals(self, pod: Pod) -> _Rivals:
+        found = _Rivals()
+        for other, count in self._joined.values():
+            if self._meet(pod, other):
+                found.add(other.scheduling, count)
+        return found
+
+    def _meet(self, pod: Pod, other: Pod) -> bool:
+        """Whether there is a node that both fit on: who never comes to a node takes no place there."""
+        return not self._slack(pod).keys().isdisjoint(self._slack(other))
 
     def _strength(self, pod: Pod, largest: Resources) -> int:
         """Return how many others it takes at least to fill every node that a pod fits on."""
         if _picky(pod.scheduling):
             return len(self._slack(pod))
         need = pod.scheduling.requests
-        return sum(_until_full(need, slack, largest) for slack in self._slack(pod))
+        return sum(_until_full(need, slack, largest) for slack in self._slack(pod).values())
 
     def _slack(self, pod: Pod) -> _Slack:
         known = self._known.get(id(pod.scheduling))
         if known is None:
             need = pod.scheduling.requests
-            slack = [
-                self._snapshot.free(node.name) - need
+            slack = {
+                node.name: self._snapshot.free(node.name) - need
                 for node in self._snapshot.candidates(pod)
                 if node.name not in self._closed
-            ]
+            }
             known = self._known[id(pod.scheduling)] = (pod.scheduling, slack)
         return known[1]
 

@@ -1,0 +1,85 @@
+"""A pod leaves for a place only where nobody else can take it, whoever the scheduler asks first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.replace.contention import Contention
+from tests.support.builders import a_node, a_pod
+
+SIZES = ("1", "2", "3")
+ZONES = ("a", "b")
+
+
+def a_snapshot(free: Sequence[tuple[str, str]]) -> ClusterSnapshot:
+    """Return nodes with so many processors in such a zone."""
+    nodes = [
+        a_node(f"node-{n}", cpu=cpu, labels={"zone": zone}) for n, (cpu, zone) in enumerate(free)
+    ]
+    return ClusterSnapshot(nodes, [])
+
+
+def can_be_shut_out(snapshot: ClusterSnapshot, pod: Pod, others: Sequence[Pod]) -> bool:
+    """Whether the others, some or all of them, can be placed so that the pod has no place left."""
+    if not snapshot.candidates(pod):
+        return True
+    for n, other in enumerate(others):
+        for node in snapshot.candidates(other):
+            snapshot.place(other, node.name)
+            shut = can_be_shut_out(snapshot, pod, [*others[:n], *others[n + 1 :]])
+            snapshot.remove(other)
+            if shut:
+                return True
+    return False
+
+
+wishes = st.lists(
+    st.tuples(st.sampled_from(SIZES), st.sampled_from((None, *ZONES)), st.booleans()),
+    min_size=1,
+    max_size=4,
+)
+free = st.lists(st.tuples(st.sampled_from((*SIZES, "5")), st.sampled_from(ZONES)), max_size=3)
+
+
+@given(free=free, wishes=wishes)
+def test_who_may_leave_has_a_place_however_the_others_are_placed(free, wishes):
+    snapshot = a_snapshot(free)
+    contention = Contention(snapshot.copy())
+    told: list[Pod] = []
+    safe: list[Pod] = []
+    for n, (cpu, zone, leaves) in enumerate(wishes):
+        selector = {"nodeSelector": {"zone": zone}} if zone else {}
+        pod = a_pod(f"pod-{n}", cpu=cpu, owner=None, **selector)
+        if leaves and not contention.holds(pod):
+            continue
+        told.append(pod)
+        if leaves:
+            contention.promise(pod)
+            safe.append(pod)
+        elif contention.spares(pod, 1):
+            contention.join(pod)
+        else:
+            told.pop()
+    for pod in safe:
+        assert not can_be_shut_out(snapshot, pod, [p for p in told if p is not pod])
+
+
+def test_a_pod_for_other_nodes_holds_nobody_back():
+    snapshot = a_snapshot([("1", "a"), ("1", "b")])
+    contention = Contention(snapshot.copy())
+    contention.promise(a_pod("odd", cpu="1", nodeSelector={"zone": "a"}))
+    assert contention.holds(a_pod("web", cpu="1", nodeSelector={"zone": "b"}))
+    assert not contention.holds(a_pod("web", cpu="1"))
+
+
+def test_of_pods_like_one_as_many_are_spared_as_leave_a_place_to_each_promise():
+    snapshot = a_snapshot([("3", "a")])
+    contention = Contention(snapshot.copy())
+    contention.promise(a_pod("first", cpu="1"))
+    assert contention.spares(a_pod("next", cpu="1"), 9) == 2
+    assert contention.spares(a_pod("elsewhere", cpu="1", nodeSelector={"zone": "b"}), 9) == 9
