@@ -57,6 +57,12 @@ def rendered(kind: str, **parameters: str) -> Mapping[str, Any]:
     return {name: r["Properties"] for name, r in found.items() if r["Type"] == kind}
 
 
+def of_every_function(**parameters: str) -> Mapping[str, Any]:
+    """Return the properties that all functions share under these parameters."""
+    found: Mapping[str, Any] = _Rendering(parameters).of(template()["Globals"]["Function"])
+    return found
+
+
 class _Rendering:
     """Carries out CloudFormation's functions."""
 

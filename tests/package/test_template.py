@@ -18,7 +18,7 @@ from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
 from plimsoll_cli.checks.stack import DELIVERY_SECONDS
 from plimsoll_cli.stack import CLUSTER_ROLES
-from tests.package.rendered import ACCOUNT, STACK_ID, rendered
+from tests.package.rendered import ACCOUNT, STACK_ID, of_every_function, rendered
 from tests.package.template import ROOT, functions, listed, resources, statements, template
 
 READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
@@ -280,3 +280,13 @@ def test_alarms_on_our_metrics_name_metrics_that_exist():
         if not properties["Namespace"].startswith("AWS/"):
             assert properties["Namespace"] == NAMESPACE, name
             assert properties["MetricName"] in set(Metric), name
+
+
+def test_functions_export_opentelemetry_only_where_a_layer_for_it_is_named():
+    layer = "arn:aws:lambda:us-east-1:901920570463:layer:aws-otel-python-amd64-ver-1-32-0:2"
+    wrapper = "AWS_LAMBDA_EXEC_WRAPPER"
+    plain, exporting = of_every_function(), of_every_function(TelemetryLayer=layer)
+    assert wrapper not in plain["Environment"]["Variables"]
+    assert exporting["Environment"]["Variables"][wrapper] == "/opt/otel-instrument"
+    assert exporting["Layers"] == [*plain["Layers"], layer]
+    assert all("Layers" not in each["Properties"] for each in functions().values())
