@@ -76,7 +76,7 @@ def plan_moves(
         waiting += [uneven for uneven in found if uneven is not None]
     if not waiting:
         return  # a snapshot of a large cluster takes seconds
-    waiting.sort(key=lambda u: (u.emptiest != ON_DEMAND, crc32(f"{now}{u.workload}".encode())))
+    waiting.sort(key=lambda u: (u.emptiest != ON_DEMAND, crc32(f"{now}{u.workload.ref}".encode())))
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
     moves = (_move(seen, snapshot, uneven) for uneven in waiting[:TRIES])
     yield from islice((move for move in moves if move is not None), AT_ONCE)
