@@ -13,6 +13,7 @@ from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
 from plimsoll_testbed.model.hollow.manifests import path_of
+from plimsoll_testbed.model.hollow.resources import BY_KIND
 from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.support.hollows import MERGE, a_node
@@ -71,7 +72,7 @@ class Ground(AbstractContextManager["Ground"]):
         """Create manifests in the ground's namespace, their pods on its nodes."""
         for manifest in manifests:
             body = {**manifest, "metadata": {**manifest["metadata"], "namespace": self.name}}
-            self.create(path_of(body)[0], _here(body, self.name))
+            self.create(_path_of(body), _here(body, self.name))
 
     def get(self, path: str) -> Json:
         answer = self.call("GET", path)
@@ -124,6 +125,14 @@ class Ground(AbstractContextManager["Ground"]):
     def _stopped(self, stopped: PodStopped) -> None:
         if stopped.pod["metadata"]["namespace"] == self.name:
             self.stops.append(stopped)
+
+
+def _path_of(manifest: Json) -> str:
+    """Return the path of a manifest's collection; of custom resources by their kind."""
+    if manifest["kind"] in BY_KIND:
+        return path_of(manifest)[0]
+    kind, namespace = manifest["kind"].lower(), manifest["metadata"]["namespace"]
+    return f"/apis/{manifest['apiVersion']}/namespaces/{namespace}/{kind}s"
 
 
 def _here(manifest: Json, ground: str) -> Json:

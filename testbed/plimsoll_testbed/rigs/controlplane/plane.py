@@ -55,9 +55,10 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
             `orphans_…`, `volume_forced_detach`) is not read here.
         programs: a folder of ready binaries; None looks for them, or builds them.
         audited: the users whose requests are counted, for `calls`.
+        api_flags: more flags of kube-apiserver, such as admission plugins that are off otherwise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each has a default
         self,
         *,
         version: str = NEWEST,
@@ -65,6 +66,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         settings: Settings | None = None,
         programs: Path | None = None,
         audited: Sequence[str] = (),
+        api_flags: Sequence[str] = (),
     ) -> None:
         self.version: Final = version
         self._users = Users(users or {})
@@ -72,6 +74,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._programs = programs
         self._found: Mapping[str, Path] = {}
         self._audited = audited
+        self._api_flags = api_flags
         self._audit: Audit | None = None
         self._folder = Path()
         self._ports = components.Ports(etcd=0, peer=0, api=0)
@@ -211,7 +214,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._audit = Audit(self._audited, folder)
         self._run(
             "kube-apiserver",
-            [*components.api_server(folder, ports), *self._audit.flags],
+            [*components.api_server(folder, ports), *self._api_flags, *self._audit.flags],
         )
         self._await_api()
         admin = self.transport()
