@@ -140,7 +140,7 @@ class _Installer:
     def install(self) -> Iterator[str]:
         """Write policy and binding, and what the canaries need."""
         yield self.opt_in(NAMESPACE, {key_of(ref): entry for ref, entry in CANARIES.items()})
-        for manifest in _manifests():
+        for manifest in manifests():
             yield self._write(manifest)
 
     def opt_in(self, namespace: str, entries: Mapping[str, str]) -> str:
@@ -204,6 +204,7 @@ def _call(verb: str, plural: str, group: str = "") -> Call:
     return Call(verb=verb, group=group, resource=plural)
 
 
-def _manifests() -> Iterator[Mapping[str, Any]]:
+def manifests() -> Iterator[dict[str, Any]]:
+    """Yield the policy and its binding."""
     text = files("plimsoll_cli").joinpath("manifests/injection.yaml").read_text(encoding="utf-8")
     yield from yaml.safe_load_all(text)

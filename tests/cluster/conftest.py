@@ -14,6 +14,7 @@ from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
 from tests.cluster.installed import install
+from tests.cluster.placing import Cast, a_cast
 
 SETTINGS = Settings(
     pod_startup=timedelta(seconds=1),
@@ -40,3 +41,9 @@ def guarded(plane: ControlPlane) -> ControlPlane:
 def ground(plane: ControlPlane) -> Iterator[Ground]:
     with Ground(plane) as ground:
         yield ground
+
+
+@pytest.fixture
+def cast(guarded: ControlPlane) -> Iterator[Cast]:
+    with a_cast(guarded) as cast:
+        yield cast

@@ -4,142 +4,40 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.names import CAPACITY_LABELS, INSTANCE_TYPE, MIN_ON_DEMAND
-from plimsoll.domain.objects import parse_deployment
 from plimsoll.domain.placement import plan_placement
-from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.pods import OwnerKind, Ref
-from plimsoll.services.wiring import Ports, Services, wire
-from plimsoll_cli.snippet import pod_spec
-from plimsoll_testbed.model.stores import (
-    MemoryAnnouncer,
-    MemoryNodeIndex,
-    MemoryRegistry,
-    MemoryReports,
-    MemoryWakeUps,
-)
-from plimsoll_testbed.rigs.controlplane import ControlPlane
-from tests.cluster.ground import Ground
+from tests.cluster.placing import ROUNDS, Cast
 from tests.support.floors import PENDING_SECONDS, on_demand, waits_in_vain
-from tests.support.hollows import MERGE, a_deployment, a_template
-from tests.support.workload_sets import Aws, Telemetry
+from tests.support.hollows import MERGE, a_deployment, a_stateful_set, a_template
 
 pytestmark = pytest.mark.cluster
-
-ROUNDS = 15
-"""Placement runs until everything must have moved: one pod of a workload moves in each."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cast:
-    """Nodes and pods of one test, and the services that place them."""
-
-    ground: Ground
-    api: KubernetesCluster
-    services: Services
-
-    def join(self, family: str, count: int = 2, **more: str) -> Sequence[str]:
-        capacity = "on-demand" if family == "od" else "spot"
-        labels = {"node.kubernetes.io/capacity": capacity, INSTANCE_TYPE: f"{family}.large"}
-        return self.ground.nodes(*(f"{family}-{n}" for n in range(count)), **labels, **more)
-
-    def run_web(self, replicas: int, keep: str) -> None:
-        """Let a Deployment state its floor, and then take the constraint that the snippet prints."""
-        manifest = a_deployment("web", replicas)
-        manifest["metadata"]["annotations"] = {MIN_ON_DEMAND: keep}
-        self.ground.apply(manifest)
-        self.services.placement.run()
-        workload = parse_deployment(manifest)
-        spec = pod_spec(workload, floor_of(workload))
-        path = f"/apis/apps/v1/namespaces/{self.ground.name}/deployments/web"
-        answer = self.ground.call("PATCH", path, {"spec": {"template": {"spec": spec}}}, MERGE)
-        assert answer.status == 200, answer.body
-        # Until the rollout ends, pods without the constraint stand among those that are counted.
-        self.ground.until(lambda: not parse_deployment(self.ground.get(path)).rolling_out)
-
-    def standing(self) -> Counter[str]:
-        """Return the serving pods by the family of their node."""
-        nodes = (p["spec"]["nodeName"] for p in self.ground.serving("web"))
-        return Counter(n.removeprefix(f"{self.ground.name}-").partition("-")[0] for n in nodes)
-
-    def until(self, *counts: int, od: int) -> None:
-        """Wait until on-demand holds `od` pods, and the families together as many as are counted."""
-        self.ground.until(
-            lambda: self.standing()["od"] == od and self.standing().total() == od + sum(counts)
-        )
-
-    def lose(self, nodes: Sequence[str]) -> None:
-        """Cordon nodes and evict what stands on them."""
-        for node in nodes:
-            self.ground.cordon(node)
-        for pod in self.ground.pods("web"):
-            if pod["spec"].get("nodeName") in nodes:
-                self.ground.delete(pod["metadata"]["name"])
-
-    def place(self) -> None:
-        self.services.placement.run()
-        self.services.drains.reconcile("ground", "test", seconds=10)
-
-
-@pytest.fixture
-def cast(guarded: ControlPlane) -> Iterator[Cast]:
-    clock, workers = SystemClock(), SerialWorkers()
-    cluster = Cluster(
-        name="ground",
-        kind=ClusterKind.ENDPOINT,
-        mode=Mode.ACT,
-        region="us-east-1",
-        added=datetime.now(UTC),
-    )
-    api = KubernetesCluster(guarded.transport("plimsoll"), "ground", clock, workers=workers)
-
-    class One:
-        def open(self, cluster: Cluster) -> KubernetesCluster:
-            return api
-
-    aws = Aws()
-    services = wire(
-        Ports(
-            registry=MemoryRegistry([cluster]),
-            index=MemoryNodeIndex(),
-            instances=aws,
-            clusters=One(),
-            groups=lambda _: aws,
-            reports=MemoryReports(),
-            announcer=MemoryAnnouncer(),
-            wake_ups=MemoryWakeUps(),
-            clock=clock,
-            workers=workers,
-            cluster_workers=workers,
-            telemetry=Telemetry(),
-        )
-    )
-    with Ground(guarded) as ground:
-        yield Cast(ground=ground, api=api, services=services)
 
 
 @pytest.mark.parametrize(
     ("replicas", "keep", "families", "on_demand"),
-    [(3, "1", 2, 1), (6, "2", 2, 2), (9, "30%", 2, 3), (8, "2", 3, 2), (4, "2", 1, 2)],
+    [
+        (3, "1", 2, 1),
+        (6, "2", 2, 2),
+        (9, "30%", 2, 3),
+        (8, "2", 3, 2),
+        (4, "2", 1, 2),
+        (4, "3", 1, 4),
+    ],
 )
-def test_the_floor_stands_before_during_and_after_the_loss_of_all_spot(
-    cast: Cast, replicas: int, keep: str, families: int, on_demand: int
+@pytest.mark.parametrize("way", ["snippet", "policy"])
+def test_the_floor_stands_before_during_and_after_the_loss_of_all_spot(  # noqa: PLR0913, PLR0917 - a row of the table
+    cast: Cast, way: str, replicas: int, keep: str, families: int, on_demand: int
 ) -> None:
     cast.join("od", 3)
     spot = [node for f in range(families) for node in cast.join(f"f{f}")]
-    cast.run_web(replicas, keep)
+    cast.run_web(replicas, keep, way)
     cast.until(replicas - on_demand, od=on_demand)
 
     cast.lose(spot)
@@ -186,6 +84,41 @@ def test_cordoned_on_demand_nodes_keep_nobody_pending(cast: Cast) -> None:
     cast.until(6, od=0)
 
 
+def test_a_lost_family_leaves_its_share_to_the_others(cast: Cast) -> None:
+    cast.join("od", 3)
+    cast.join("f0")
+    lost = cast.join("f1")
+    cast.run_web(9, "3")
+    cast.until(6, od=3)
+    cast.lose(lost)
+    cast.settle({"od": 4, "f0": 5}, {"od": 5, "f0": 4})
+
+
+def test_a_tiny_spot_node_that_comes_back_pins_nothing(cast: Cast) -> None:
+    cast.join("od", 3)
+    lost = [*cast.join("f0"), *cast.join("f1")]
+    cast.run_web(9, "3")
+    cast.until(6, od=3)
+    cast.lose(lost)
+    cast.settle({"od": 9})
+    cast.join("f2", 1, cpu="200m")
+    cast.place()
+    path = f"/apis/apps/v1/namespaces/{cast.ground.name}/deployments/web"
+    assert cast.ground.call("PATCH", path, {"spec": {"replicas": 12}}, MERGE).status == 200
+    cast.until(od=12)
+
+
+def test_fresh_nodes_without_a_label_take_their_share(cast: Cast) -> None:
+    old = cast.join("od", 2)
+    cast.join("f0")
+    cast.join("f1")
+    cast.run_web(9, "3")
+    cast.until(6, od=3)
+    cast.join("od9")
+    cast.lose(old)
+    cast.settle({"od9": 3, "f0": 3, "f1": 3})
+
+
 def test_a_single_replica_stands_on_spot_until_the_reserve_shrinks(cast: Cast) -> None:
     (on_demand,) = cast.join("od", 1)
     cast.join("f0")
@@ -201,6 +134,81 @@ def test_a_single_replica_stands_on_spot_until_the_reserve_shrinks(cast: Cast) -
         cast.place()
         assert cast.standing().total() >= 1
     cast.until(od=1)
+
+
+# Workloads with constraints of their own
+
+
+def spread_by(key: str, when: str = "DoNotSchedule") -> dict[str, Any]:
+    """Return a spread constraint over a topology of the owner's choice."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    return {"topologySpreadConstraints": [constraint]}
+
+
+PORT = {"containerPort": 80, "hostPort": 8080}
+APART = {
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"app": "web"}},
+                }
+            ]
+        }
+    }
+}
+OWN = {
+    "host ports": {"containers": [{"name": "main", "image": "x", "ports": [PORT]}]},
+    "anti-affinity by host": APART,
+    "a spread over zones": spread_by("topology.kubernetes.io/zone"),
+    "a spread over hosts": spread_by("kubernetes.io/hostname"),
+    "a soft spread": spread_by("topology.kubernetes.io/zone", "ScheduleAnyway"),
+    "a node selector": {"nodeSelector": {"disk": "ssd"}},
+}
+
+
+@pytest.mark.parametrize("own", OWN.values(), ids=OWN)
+@pytest.mark.parametrize("way", ["snippet", "policy"])
+def test_the_owners_constraints_and_the_floor_hold_together(
+    cast: Cast, own: dict[str, Any], way: str
+) -> None:
+    for family, count in (("od", 3), ("f0", 2)):
+        for n in range(count):
+            cast.join(family, 1, first=n, zone=f"us-east-1{'ab'[n % 2]}", disk="ssd")
+    cast.run_web(4, "2", way, **own)
+    cast.settle({"od": 2, "f0": 2})
+
+
+def test_pods_with_volumes_stand_on_demand_nodes_of_their_zones(cast: Cast) -> None:
+    for n, zone in enumerate("ab"):
+        cast.join("od", 1, first=n, zone=f"us-east-1{zone}")
+    cast.join("f0", zone="us-east-1b")
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    manifest = a_stateful_set("web", 2, volumeClaimTemplates=[claim])
+    manifest["metadata"]["annotations"] = {MIN_ON_DEMAND: "1"}
+    cast.opt_in()
+    cast.ground.apply(manifest)
+    cast.ground.until(lambda: len(cast.ground.serving("web")) == 2)
+    for _ in range(2):
+        cast.place()
+    for pod in cast.ground.pods("web"):
+        cast.ground.delete(pod["metadata"]["name"])
+    cast.settle({"od": 2})
+
+
+# Histories
 
 
 class History:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
 
+from plimsoll.domain.names import NAMESPACE
+from plimsoll_cli import main
 from plimsoll_testbed.rigs.controlplane import ControlPlane as RealControlPlane
 from tests.differential.scenario import Scenario
 from tests.differential.trials import Score, Trials
@@ -24,6 +27,10 @@ def score(request: pytest.FixtureRequest) -> Score:
 def trials(request: pytest.FixtureRequest) -> Iterator[Trials]:
     """All selected scenarios, at play."""
     with RealControlPlane() as real:
+        installed = ["install-policy", "--kubeconfig", str(real.kubeconfig())]
+        real.transport().call("POST", "/api/v1/namespaces", body={"metadata": {"name": NAMESPACE}})
+        done = CliRunner().invoke(main, installed)
+        assert done.exit_code == 0, done.output
         plane = ControlPlane(real.access("admin"))
         chosen = [
             scenario

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from plimsoll_cli.install_policy import manifests
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Choice, Settings
 from plimsoll_testbed.model.hollow.store import Change
@@ -28,7 +29,7 @@ class HollowSide:
         self._changed = _START
         self.cluster.on_change(self._note)
         namespace: Json = {"kind": "Namespace", "metadata": {"name": scenario}}
-        self.cluster.apply([namespace], now=self.now)
+        self.cluster.apply([*manifests(), namespace], now=self.now)
 
     def request(self, request: Request) -> Response:
         if (request.method, request.path) == ("POST", "/api/v1/nodes"):

@@ -12,6 +12,7 @@ from tests.differential.families import (
     budgets,
     daemonsets,
     deployments,
+    injections,
     jobs,
     nodes,
     priorities,
@@ -35,6 +36,7 @@ FAMILIES: Final = (
     autoscalers,
     nodes,
     releases,
+    injections,
     requests,
 )
 """Modules with FAMILY, COUNT and `scenario(seed)`."""
