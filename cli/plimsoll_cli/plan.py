@@ -13,6 +13,7 @@ from rich.console import Console
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import MIN_ON_DEMAND
 from plimsoll.domain.placement import PlacementPlan, Standing, plan_placement
+from plimsoll.services.injection import injection_of
 from plimsoll.services.ports import ClusterApi
 from plimsoll_cli.environment import Environment, environment_of
 from plimsoll_cli.options import (
@@ -79,7 +80,7 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
         now,
         namespaces=api.namespace_floors(),
         default=default,
-        injected=api.injected_floors(),
+        injection=injection_of(api)[0],
     )
     savings = savings_of(seen, found, price_table())
     if explain is not None:

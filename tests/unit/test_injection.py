@@ -76,6 +76,15 @@ def test_the_policy_is_proven_as_it_is_installed_and_leaves_nothing_when_it_is_r
     assert INJECT_FLOORS not in labels
 
 
+def test_an_api_server_without_such_policies_is_named_with_the_other_way():
+    wired = a_cluster()
+    environment = MemoryEnvironment()
+    environment.transports["harbor"] = Refusing(wired, lambda _: None, without="mutatingadmission")
+    refused = run(environment, "install-policy", "--context", "harbor")
+    assert refused.exit_code == 2
+    assert "comes with Kubernetes 1.36: commit what `plimsoll snippet` prints" in refused.output
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -170,11 +179,19 @@ def test_an_annotation_that_makes_no_sense_any_more_keeps_the_last_good_entry(wi
 class Refusing:
     """An API server that answers as told to the canaries, and rightly to everything else."""
 
-    def __init__(self, wired: WiredServices, answer: Callable[[dict[str, Any]], Any]) -> None:
+    def __init__(
+        self,
+        wired: WiredServices,
+        answer: Callable[[dict[str, Any]], Any],
+        without: str = "nothing",
+    ) -> None:
+        self._without = without
         self._inner = HollowTransport(wired.hollow, wired)
         self._answer = answer
 
     def call(self, method: str, path: str, **request: Any) -> Response:
+        if self._without in path:
+            return Response(status=404, body="404 page not found")
         if method == "POST" and path.endswith("/pods"):
             said = self._answer(request["body"]["metadata"])
             if said is not None:
@@ -239,7 +256,9 @@ def test_a_policy_that_somebody_unbound_is_named_and_its_constraint_is_lacking_a
     with pytest.raises(NotFound):
         wired.api.remove_injection()
     plan = wired.placement.place(wired.cluster, wired.api, wired.api.observe())
-    assert wired.telemetry.warned == ["injection not in force"]
+    assert wired.telemetry.warned == ["injection not in force", "floor cannot stand"]
+    [event] = plan.events
+    assert (event.about.name, event.reason) == ("web", "FloorNotInjected")
     assert plan.workloads[0].lacks == "a spread constraint over spread.plimsoll.dev/2"
 
 

@@ -8,11 +8,11 @@ namespace `plimsoll`, where no quota or webhook of a tenant decides what becomes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.placement.injection import CANARIES, is_as_injected
+from plimsoll.domain.placement.injection import CANARIES, NO_INJECTION, Injection, is_as_injected
 from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll.services.ports import ClusterApi
 
@@ -20,15 +20,15 @@ ATTEMPTS: Final = 3
 """A single answer may be lost on its way, and that is no reason to take the binding away."""
 
 
-class Proof(Enum):
-    """What became of the canaries."""
+class Proof(StrEnum):
+    """What became of the canaries, as the log says it."""
 
-    IN_FORCE = auto()
-    ABSENT = auto()
+    IN_FORCE = "injection in force"
+    ABSENT = "injection not in force"
     """They passed unchanged: the policy is not bound, or not compiled yet. Pods are not harmed."""
-    BROKEN = auto()
+    BROKEN = "injection broken"
     """They were refused or changed otherwise, and a pod that the policy does not concern was not."""
-    UNPROVEN = auto()
+    UNPROVEN = "injection not proven"
     """Not even a pod that the policy does not concern is let through."""
 
 
@@ -38,6 +38,16 @@ class Proven:
 
     proof: Proof
     why: str
+
+
+def injection_of(api: ClusterApi) -> tuple[Injection, Proven | None]:
+    """Return what the policy is told and whether it is in force; no proof where none is installed."""
+    told = api.injected_floors()
+    if not told:
+        return NO_INJECTION, None
+    found = prove(api)
+    broken = found.why if found.proof in {Proof.ABSENT, Proof.BROKEN} else None
+    return Injection(told=told, broken=broken), found
 
 
 def prove(api: ClusterApi) -> Proven:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import assert_never
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.clusters import Cluster, Mode
@@ -13,7 +12,7 @@ from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
-from plimsoll.domain.placement.injection import Injected
+from plimsoll.domain.placement.injection import Injection
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
 from plimsoll.domain.plan import Plan
@@ -21,7 +20,7 @@ from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.executor import Executor
-from plimsoll.services.injection import Proof, prove
+from plimsoll.services.injection import Proof, injection_of
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -80,7 +79,7 @@ class PlacementService:
             now,
             namespaces=api.namespace_floors(),
             default=cluster.policy.min_on_demand,
-            injected=self._injected(cluster, api),
+            injection=self._injection(cluster, api),
         )
         for problem in plan.problems:
             self.telemetry.warn("floor cannot stand", cluster=cluster.name, because=problem)
@@ -115,29 +114,14 @@ class PlacementService:
     def _writes(self, cluster: Cluster) -> bool:
         return cluster.mode is Mode.ACT and not self.kill_switch
 
-    def _injected(self, cluster: Cluster, api: ClusterApi) -> Injected:
-        """Return what the admission policy gives new pods, once it is proven to be in force."""
-        injected = api.injected_floors()
-        if not injected:
-            return {}
-        found = prove(api)
-        match found.proof:
-            case Proof.IN_FORCE:
-                return injected
-            case Proof.UNPROVEN:
-                self.telemetry.warn("injection not proven", cluster=cluster.name, because=found.why)
-                return injected
-            case Proof.ABSENT:
-                self.telemetry.warn(
-                    "injection not in force", cluster=cluster.name, because=found.why
-                )
-            case Proof.BROKEN:
-                self.telemetry.warn("injection broken", cluster=cluster.name, because=found.why)
-                if self._writes(cluster):
-                    self._remove_injection(cluster, api)
-            case _:
-                assert_never(found.proof)
-        return {}
+    def _injection(self, cluster: Cluster, api: ClusterApi) -> Injection:
+        """Return what the admission policy is told, and unbind it where it does harm."""
+        injection, found = injection_of(api)
+        if found is not None and found.proof is not Proof.IN_FORCE:
+            self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
+            if found.proof is Proof.BROKEN and self._writes(cluster):
+                self._remove_injection(cluster, api)
+        return injection
 
     def _remove_injection(self, cluster: Cluster, api: ClusterApi) -> None:
         try:

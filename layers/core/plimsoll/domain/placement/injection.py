@@ -8,11 +8,12 @@ with the label. `cli/plimsoll_cli/manifests/injection.yaml` is the policy.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
 from plimsoll.domain.actions import InjectFloors
+from plimsoll.domain.cluster_events import NAMED, ClusterEvent, about_workload
 from plimsoll.domain.names import CAPACITY_LABELS, NAMESPACE, POD_TEMPLATE_HASH
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.node_labels import holds_all
@@ -24,6 +25,22 @@ from plimsoll.domain.workloads import Workload
 type Injected = Mapping[str, Mapping[str, str]]
 """Namespace that opted in -> workload, as in `deployment.web` -> what its new pods get."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """What the admission policy is told, and whether it does what it is told."""
+
+    told: Injected = field(default_factory=dict)
+    broken: str | None = None
+    """Why it is not in force, in words."""
+
+    @property
+    def gives(self) -> Injected:
+        """What new pods get."""
+        return self.told if self.broken is None else {}
+
+
+NO_INJECTION: Final = Injection()
 CANARIES: Final[Mapping[Ref, str]] = {
     Ref(OwnerKind.DEPLOYMENT, NAMESPACE, "plimsoll-canary"): "1",
     Ref(OwnerKind.STATEFUL_SET, NAMESPACE, "plimsoll-canary"): ON_DEMAND,
@@ -127,6 +144,18 @@ def injections(
                 entries=dict(islice(entries.items(), AT_ONCE)),
                 reason="its new pods keep their on-demand floors by that",
             )
+
+
+def not_injected(
+    injection: Injection, lacking: Sequence[tuple[Workload, OnDemandFloor]]
+) -> Iterator[ClusterEvent]:
+    """Yield the workloads that count on a policy which is not in force; at most a few."""
+    if injection.broken is None:
+        return
+    relying = (w for w, floor in lacking if entry_of(floor) and w.ref.namespace in injection.told)
+    for workload in islice(relying, NAMED):
+        why = f"{workload.ref}: the admission policy is not in force: {injection.broken}"
+        yield about_workload(workload, "FloorNotInjected", why)
 
 
 def _told(injected: Injected, workload: Ref) -> str | None:

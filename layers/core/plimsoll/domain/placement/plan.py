@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Wave
 from plimsoll.domain.cluster_events import ClusterEvent, about_workload
@@ -16,9 +15,11 @@ from plimsoll.domain.objects import capacity_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.deletion_cost import deletion_costs
 from plimsoll.domain.placement.injection import (
-    Injected,
+    NO_INJECTION,
+    Injection,
     injections,
     is_injected,
+    not_injected,
     spread_keys,
 )
 from plimsoll.domain.placement.moves import plan_moves, why_not_now
@@ -35,8 +36,6 @@ from plimsoll.domain.placement.waiting import waited
 from plimsoll.domain.plan import Step
 from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll.domain.workloads import Workload
-
-_NOTHING: Final[Injected] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ def plan_placement(
     *,
     namespaces: Mapping[str, str] | None = None,
     default: str = "0",
-    injected: Injected = _NOTHING,
+    injection: Injection = NO_INJECTION,
 ) -> PlacementPlan:
     """Decide which labels and deletion costs are to change. Steady state asks for no change.
 
@@ -92,7 +91,7 @@ def plan_placement(
         now: the time of the observation.
         namespaces: namespace -> what its annotation asks for.
         default: the cluster's on-demand floor, for namespaces without one.
-        injected: what the admission policy gives new pods; empty where none is in force.
+        injection: what the admission policy is told.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
     events: list[ClusterEvent] = []
@@ -113,16 +112,13 @@ def plan_placement(
     groups = spread_groups(seen, spread, now)
     reserved = any(g.spot_groups == 0 and g.opened and g.name != ON_DEMAND for g in groups)
     steps = _label_steps(seen, groups, capacity=bool(floors))
-    lacking = {workload.ref: _lacks(workload, floor) for workload, floor in floors}
+    needs = {workload.ref: _lacks(workload, floor) for workload, floor in floors}
+    lacking = [(workload, floor) for workload, floor in floors if needs[workload.ref] is not None]
+    events += not_injected(injection, lacking)
+    gives = injection.gives
     steps += [
         Step(action=told, nodes=frozenset())
-        for told in injections(
-            seen,
-            injected,
-            [(workload, floor) for workload, floor in floors if lacking[workload.ref] is not None],
-            unread=unread,
-            labelled=not steps,
-        )
+        for told in injections(seen, gives, lacking, unread=unread, labelled=not steps)
     ]
     steps += [
         Step(action=SetDeletionCost(pod=pod, cost=cost, reason=reason), nodes=frozenset())
@@ -131,7 +127,7 @@ def plan_placement(
     ]
     held = why_not_now(seen, now) or ("labels change first" if steps else None)
     if held is None:
-        by_policy = [(w, floor) for w, floor in floors if is_injected(injected, floor)]
+        by_policy = [(w, floor) for w, floor in floors if is_injected(gives, floor)]
         pinned = [w for w, floor in by_policy if floor.way is Way.AFFINITY]
         steps += _move_steps(seen, _next_pods(floors, by_policy), groups, now, pinned)
     return PlacementPlan(
@@ -142,7 +138,7 @@ def plan_placement(
                 workload,
                 floor,
                 reserved=reserved,
-                lacks=None if is_injected(injected, floor) else lacking[workload.ref],
+                lacks=None if is_injected(gives, floor) else needs[workload.ref],
             )
             for workload, floor in floors
             if floor.way is not Way.FREE
