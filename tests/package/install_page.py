@@ -190,3 +190,14 @@ def _structure(shape: StructureShape, text: str) -> dict[str, Any]:
     if not found:
         raise WrongCommandError(f"{text} has no fields")
     return found
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Return the cells of the page's table whose first column has that heading."""
+    text = PAGE.read_text(encoding="utf-8")
+    found = re.findall(
+        rf"^\| {re.escape(heading)} \|.*\n\|[-| ]+\n((?:\|.*\n)+)", text, re.MULTILINE
+    )
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} tables of {PAGE.name} begin with {heading!r}")
+    return [[c.strip() for c in line.strip("|").split("|")] for line in found[0].splitlines()]

@@ -5,22 +5,22 @@ What needs a deployed stack is tried in tests/e2e/test_install.py, on the emulat
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from benchmarks.bill.tables import COUNTS, TOGETHER, bill, tables
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.reports import Report
-from plimsoll.services.delivery import URGENT_WAKE_UPS
 from plimsoll_cli.checks.probe import GROUP
-from tests.package import monthly_cost
 from tests.package.install_page import (
     PAGE,
     PLIMSOLL,
@@ -31,6 +31,7 @@ from tests.package.install_page import (
     beginning,
     call_of,
     commands,
+    rows,
 )
 from tests.package.template import ROOT, resources, template
 from tests.support.builders import NOON
@@ -55,7 +56,7 @@ TRIED: Final = (
     ("kubectl", "apply", "-k"),  # the manifests
     ("kubectl", "diff", "-k"),
     ("kubectl", "delete", "-k"),
-    (".venv/bin/python", "-m", "tests.package.monthly_cost"),  # the cost
+    (".venv/bin/python", "-m", "benchmarks.bill"),  # the cost
 )
 
 UNTRIED: Final = {
@@ -244,7 +245,7 @@ def test_a_parameter_that_is_set_exists_and_takes_the_value(command: Command):
 
 
 def test_the_page_has_every_parameter_with_its_default():
-    said = {row[0].strip("`"): row[1].strip("`") for row in monthly_cost.rows("parameter")}
+    said = {row[0].strip("`"): row[1].strip("`") for row in rows("parameter")}
     assert said == {
         name: str(parameter["Default"]) or "empty"
         for name, parameter in template()["Parameters"].items()
@@ -252,7 +253,7 @@ def test_the_page_has_every_parameter_with_its_default():
 
 
 def test_the_page_has_every_size():
-    said = {row[0].strip("`"): {int(row[1]), int(row[2])} for row in monthly_cost.rows("`Size`")}
+    said = {row[0].strip("`"): {int(row[1]), int(row[2])} for row in rows("`Size`")}
     sizes = template()["Mappings"]["Concurrency"]
     assert said == {name: {size["Each"]} for name, size in sizes.items()}
 
@@ -314,43 +315,22 @@ def test_kubectl_itself_takes_the_kustomization():
 # --- The cost -------------------------------------------------------------------------------------
 
 
-def on_the_page(lines: Any) -> bool:
-    return "\n".join(lines) in PAGE.read_text(encoding="utf-8")
+def test_the_costs_on_the_page_are_those_of_the_counts_the_prices_and_the_template():
+    for table in "\n".join(tables()).split("\n\n"):
+        assert table in PAGE.read_text(encoding="utf-8"), table
 
 
-def test_the_costs_on_the_page_follow_from_its_prices_the_template_and_the_code():
-    assert on_the_page(monthly_cost.cost_table()), "\n".join(monthly_cost.cost_table())
-    assert on_the_page(monthly_cost.beside_table()), "\n".join(monthly_cost.beside_table())
+def test_every_price_says_when_and_where_it_was_noted():
+    with (ROOT / "benchmarks/bill/prices.csv").open(encoding="utf-8") as file:
+        for price in csv.DictReader(file):
+            assert re.fullmatch(r"20\d\d-[01]\d", price["noted"]), price
+            assert price["page"].startswith("https://aws.amazon.com/"), price
 
 
-def test_every_price_and_every_use_on_the_page_counts():
-    asked: set[str] = set()
-
-    class Listening(dict[str, float]):
-        def __getitem__(self, name: str) -> float:
-            asked.add(name)
-            return super().__getitem__(name)
-
-    price, use = (Listening(monthly_cost.numbers(name)) for name in ("price", "use"))
-    monthly_cost.monthly(1, price, use, monthly_cost.Stack.of_the_template())
-    monthly_cost.beside(price, use)
-    assert asked == {*price, *use}
-
-
-def test_a_resync_twice_as_often_costs_twice_as_much():
-    price, use = monthly_cost.numbers("price"), monthly_cost.numbers("use")
-    stack = monthly_cost.Stack.of_the_template()
-    twice = replace(stack, resync_minutes=stack.resync_minutes / 2)
-    once = monthly_cost.monthly(10, price, use, stack)
-    often = monthly_cost.monthly(10, price, use, twice)
-    assert often["resyncs"] == pytest.approx(2 * once["resyncs"])
-    assert often["drains"] == once["drains"]
-
-
-def test_the_costs_of_drains_are_those_worked_out_by_hand():
-    """60 drains of 180 s with 1769 MB, and fifteen wake-ups each."""
-    price, use = monthly_cost.numbers("price"), monthly_cost.numbers("use")
-    cost = monthly_cost.monthly(1, price, use, monthly_cost.Stack.of_the_template())
-    assert len(URGENT_WAKE_UPS) == 15
-    by_hand = 60 * 180 * 1769 / 1024 * 0.0000133334 + 60 * 15 * 0.20 / 1e6
-    assert cost["drains"] == pytest.approx(by_hand)
+def test_a_bill_grows_with_the_clusters_and_with_the_way_out_of_a_network():
+    counts = json.loads(COUNTS.read_text(encoding="utf-8"))
+    one, ten, network = bill(1, counts), bill(10, counts), bill(10, counts, ["AWS"])
+    assert ten["tables"] > 5 * one["tables"]
+    assert ten["resyncs"] < 10 * one["resyncs"], "a schedule starts one run for all of them"
+    way_out = network["NAT gateway"] + network["traffic through it"]
+    assert network[TOGETHER] == pytest.approx(ten[TOGETHER] + way_out)

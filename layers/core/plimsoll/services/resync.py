@@ -50,7 +50,7 @@ from plimsoll.services.ports import (
     WakeUps,
 )
 
-REFRESH: Final = timedelta(minutes=10)
+REFRESH: Final = timedelta(minutes=30)
 """How often an entry of the index that says the same is written again: it expires after days."""
 LULL: Final = timedelta(minutes=6)
 """How old the last full resync of a calm cluster may be: placement runs every five minutes."""

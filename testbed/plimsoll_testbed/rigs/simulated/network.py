@@ -38,7 +38,8 @@ class SimulatedNetwork:
         clock: the time that calls take place in.
         latency_seconds: of one call.
         counter: None for whoever is no responder, such as the cluster's autoscaler.
-        trouble: what goes wrong with AWS; None for nothing.
+        fault_injector: what goes wrong with AWS; None for nothing.
+        on_answer: told of each call, what it did, and its answer.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class SimulatedNetwork:
         latency_seconds: float,
         counter: Counter | None = None,
         fault_injector: FaultInjector | None = None,
+        on_answer: Callable[[str, Callable[[], object], object], None] | None = None,
     ) -> None:
         self._clock = clock
         self._latency_seconds = latency_seconds
         self._counter = counter
         self._fault_injector = fault_injector
+        self._on_answer = on_answer
 
     def to_kubernetes[T](
         self, verb: str, path: str, act: Callable[[], T], *, lag_seconds: float = 0.0
@@ -98,5 +101,7 @@ class SimulatedNetwork:
         except Exception:
             self._clock.called(call)
             raise
+        if self._on_answer is not None:
+            self._on_answer(call, act, answer)
         self._clock.called(call)
         return answer

@@ -40,6 +40,8 @@ class FaultHooks:
 
     on_call: Callable[[Invocation], None] | None = None
     """Called after every API call of an invocation, from time 0 on; it may kill it."""
+    on_answer: Callable[[str, Callable[[], object], object], None] | None = None
+    """Told of each call that an invocation made, what it did, and its answer."""
     doubled: bool = False
     """Every notice and every wake-up comes twice, and out of order."""
     scheduler_seed: int = 0
@@ -83,7 +85,11 @@ class Simulation(Run):
                 clock=self.clock,
                 rig_clusters=self.rig_clusters,
                 wire=SimulatedNetwork(
-                    self.clock, api_seconds, self.measurement, self.fault_injector
+                    self.clock,
+                    api_seconds,
+                    self.measurement,
+                    self.fault_injector,
+                    self.hooks.on_answer,
                 ),
                 telemetry=self.telemetry,
                 wake_ups=self._wake_up,

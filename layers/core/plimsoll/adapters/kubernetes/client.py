@@ -114,7 +114,7 @@ class ClientTransport:
 
         headers = {
             "Accept": "application/json",
-            "Accept-Encoding": "gzip",  # lists of pods shrink to a fifth: benchmarks/resync_traffic.py
+            "Accept-Encoding": "gzip",  # lists shrink to a sixth: docs/performance.md
             "User-Agent": self._user_agent,
         }
         if content_type is not None:

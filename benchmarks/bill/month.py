@@ -1,0 +1,216 @@
+"""Counts what a cluster asks of AWS and of its API server, calm and interrupted, in virtual time.
+
+The simulated rig plays the deployed functions on their schedules for three hours: 50 nodes, 500 pods. In
+the second hour, and then in the third, everything is counted by function. Calm hours are alike, so a
+month is one of them many times; another play interrupts a spot node in the second hour, and what it
+asks beyond a calm hour is the price of an interruption. Objects of a hollow cluster say less than
+those of EKS: lists of nodes and pods are filled up to their size there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from hashlib import sha256
+from math import ceil
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from benchmarks.simulated_drill import group, workload
+from plimsoll.adapters.kubernetes import Response
+from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
+from plimsoll_testbed.rigs.simulated.time import Invocation
+from plimsoll_testbed.scenario.drill import Drill, read_drill
+
+ON_DEMAND: Final = 10
+SPOT: Final = 40
+PODS_OF_A_WORKLOAD: Final = 10
+WORKLOADS: Final = 50
+HOUR: Final = timedelta(hours=1)
+COUNTED: Final = 2
+"""Hours that are counted, one by one, after the first."""
+FUNCTIONS: Final = ("notices", "drains", "sweep", "placement")
+
+GZIP_LEVEL: Final = 1
+"""With which an API server compresses: https://github.com/kubernetes/kubernetes, responsewriters/writers.go"""
+GZIP_FROM: Final = 128 * 1024
+"""Smaller answers it leaves as they are."""
+EKS_SIZES: Final = {"/api/v1/nodes": 12_000, "/api/v1/pods": 5_600}
+"""Bytes of an object on EKS: a Node names fifty images, and managedFields repeat each field."""
+HEADERS: Final = 1_000
+"""Bytes of a request and an answer beside its body."""
+SPOT_REQUEST: Final = 1_300
+"""Bytes that EC2 says of a spot request; it is asked about all of a cluster each time."""
+INSTANCE: Final = 5_500
+"""Bytes that EC2 says of an instance."""
+UNIT_READ: Final = 4_000
+UNIT_WRITE: Final = 1_000
+ITEM: Final = 500
+"""Bytes of an entry of the node index."""
+
+type Counts = Mapping[str, Mapping[str, float]]
+"""Function -> what it asked for -> how much."""
+
+
+def drill(*, interrupted: bool) -> Drill:
+    """Return the play: three hours that end with something, so that they do not end early."""
+    timeline: list[dict[str, Any]] = []
+    if interrupted:
+        node = {"names": ["spot-m5-1"]}
+        timeline = [
+            {"at": "70m", "notice": "rebalance-recommendation", "nodes": node},
+            {"at": "72m", "notice": "spot-interruption", "nodes": node},
+        ]
+    web = {"kind": "Deployment", "namespace": "default", "name": "app-0", "replicas": 11}
+    spec = {
+        "horizon": "181m",
+        "clusters": [
+            {
+                "name": "harbor",
+                "nodeGroups": [
+                    group("base", "on-demand", "m6i", ON_DEMAND, 60),
+                    group("spot-m5", "spot", "m5", SPOT, 60),
+                ],
+                "manifests": ["workloads.yaml"],
+            }
+        ],
+        "timeline": [*timeline, {"at": "180m30s", "scale": web}],
+    }
+    document = {"apiVersion": "plimsoll.dev/v1", "kind": "Drill", "metadata": {"name": "month"}}
+    with tempfile.TemporaryDirectory() as folder:
+        workloads = [workload(number, PODS_OF_A_WORKLOAD) for number in range(WORKLOADS)]
+        (Path(folder) / "workloads.yaml").write_text(yaml.safe_dump_all(workloads))
+        (Path(folder) / "drill.yaml").write_text(yaml.safe_dump(document | {"spec": spec}))
+        return read_drill(Path(folder) / "drill.yaml")
+
+
+class Counting:
+    """Counts a play by hour and function."""
+
+    def __init__(self, play: Drill) -> None:
+        hooks = FaultHooks(on_call=self._called, on_answer=self._answered)
+        self._simulation = Simulation(play, responder="plimsoll", seed=0, hooks=hooks)
+        self._zero: datetime | None = None
+        self._last: Counter[str] = Counter()
+        self._ends: dict[int, tuple[Invocation, datetime]] = {}
+        self._found: dict[tuple[int, str], Counter[str]] = {}
+
+    def run(self) -> list[Counts]:
+        """Play it, and return the counts of its second and third hour."""
+        with self._simulation as simulation:
+            simulation.run()
+        for invocation, end in self._ends.values():
+            counts = self._of(invocation)
+            counts["invocations"] += 1
+            counts["waited seconds"] += (end - invocation.started).total_seconds()
+        return [
+            {
+                name: {key: round(value, 3) for key, value in sorted(found.items())}
+                for name in FUNCTIONS
+                if (found := self._found.get((hour, name)))
+            }
+            for hour in range(1, COUNTED + 1)
+        ]
+
+    def _of(self, invocation: Invocation) -> Counter[str]:
+        assert self._zero is not None
+        hour = int((invocation.started - self._zero) / HOUR)
+        return self._found.setdefault((hour, invocation.name), Counter())
+
+    def _called(self, invocation: Invocation) -> None:
+        now = self._simulation.clock.now()
+        self._zero = self._zero or now.replace(second=0, microsecond=0)
+        self._of(invocation).update(self._last)
+        self._last = Counter()
+        self._ends[id(invocation)] = (invocation, now)
+
+    def _answered(self, call: str, act: Callable[[], object], answer: object) -> None:
+        to_cluster = isinstance(answer, Response)
+        self._last = Counter(_kubernetes(call, answer) if to_cluster else _aws(call, act, answer))
+
+
+def _kubernetes(call: str, answer: Response) -> Mapping[str, float]:
+    text = json.dumps(_as_on_eks(call.partition(" ")[2], answer.body)).encode()
+    sent = len(gzip.compress(text, GZIP_LEVEL)) if len(text) >= GZIP_FROM else len(text)
+    return {
+        "requests to the API server": 1,
+        "bytes of the API server": HEADERS + sent,
+        "bytes without gzip": HEADERS + len(text),
+        "bytes decoded": len(text),
+    }
+
+
+def _as_on_eks(path: str, body: Any) -> Any:
+    """Fill objects up to their size: a quarter is their own, so that gzip leaves about a sixth of it."""
+    size = EKS_SIZES.get(path)
+    if size is None or not isinstance(body, Mapping) or "items" not in body:
+        return body
+    return {**body, "items": [{**item, "more": _more(item, size)} for item in body["items"]]}
+
+
+def _more(item: Mapping[str, Any], size: int) -> str:
+    missing = max(0, size - len(json.dumps(item)))
+    uid = str(item["metadata"].get("uid"))
+    own = "".join(sha256(f"{uid}/{n}".encode()).hexdigest() for n in range(missing // 256 + 1))
+    return own[: missing // 4] + "f:status" * (missing * 3 // 32)
+
+
+def _aws(call: str, act: Callable[[], object], answer: object) -> Mapping[str, float]:
+    counts: dict[str, float] = {"requests to AWS": 1, "bytes of AWS": HEADERS}
+    given = act.args if isinstance(act, partial) else ()
+    match call:
+        case "dynamodb:BatchGetItem":
+            counts["reads"] = len(given[0]) / 2
+            counts["bytes of AWS"] += ITEM * len(given[0])
+        case "dynamodb:BatchWriteItem":
+            counts |= {"reads": len(given[0]) / 2, "writes": len(given[0])}
+            counts["bytes of AWS"] += 2 * ITEM * len(given[0])
+        case "dynamodb:PutItem":
+            size = _size(answer)
+            counts |= {"reads": ceil(size / UNIT_READ), "writes": 2 * ceil(size / UNIT_WRITE)}
+            counts["bytes of AWS"] += 2 * size
+        case "dynamodb:Query":
+            size = _size(answer)
+            counts["reads"] = max(0.5, size / UNIT_READ / 2)
+            counts["bytes of AWS"] += size
+        case "dynamodb:GetItem":
+            counts["reads"] = 0.5
+        case "sqs:SendMessageBatch":
+            counts |= {"requests to SQS": 1, "wake-ups": len(given[1])}
+        case "ec2:DescribeSpotInstanceRequests":
+            counts["bytes of AWS"] += SPOT * SPOT_REQUEST
+        case "ec2:DescribeInstances" if isinstance(answer, Mapping):
+            counts["bytes of AWS"] += INSTANCE * len(answer)
+    return counts
+
+
+def _size(answer: object) -> int:
+    found = answer if isinstance(answer, list) else [answer]
+    return sum(len(json.dumps(asdict(o), default=str)) for o in found if is_dataclass(o))  # type: ignore[arg-type]  # no type
+
+
+def calm_and_interrupted() -> Mapping[str, Counts]:
+    """Return the counts of a calm hour, and what an interruption adds to them.
+
+    Raises:
+        ValueError: two calm hours differ.
+    """
+    second, third = Counting(drill(interrupted=False)).run()
+    if second != third:
+        raise ValueError(f"two calm hours differ: {second} and {third}")
+    with_one, _ = Counting(drill(interrupted=True)).run()
+    more = {
+        name: {
+            key: round(value - second.get(name, {}).get(key, 0), 3) for key, value in found.items()
+        }
+        for name, found in with_one.items()
+    }
+    return {"calm hour": second, "interruption": more}
