@@ -152,6 +152,25 @@ def test_what_stays_on_advice_asks_for_no_capacity():
     assert actions(plan_drain(seen, noon(1)), Grow) == []
 
 
+@pytest.mark.parametrize(
+    ("cpu", "before", "given_back"), [("2", False, True), ("16", False, False), ("2", True, False)]
+)
+def test_a_node_that_was_left_on_advice_is_given_back_to_a_pod_with_no_other_place(
+    cpu, before, given_back
+):
+    node = interrupted("advised", kind=ADVICE, ends=None)
+    assert node.interruption is not None
+    left = replace(node.interruption, unschedulable_before=before)
+    lonely = a_pod("lonely", cpu=cpu, phase="Pending")
+    seen = looked([replace(node, interruption=left)], [lonely])
+
+    plan = plan_drain(seen, noon(1))
+    assert [a.node.name for a in actions(plan, Uncordon)] == ["advised"] * given_back
+
+    group = a_group("base", cpu="64")
+    assert actions(plan_drain(seen.among(groups=[group], instances={}), noon(1)), Uncordon) == []
+
+
 @pytest.mark.parametrize("kind", [ADVICE, "spot-interruption"])
 def test_where_the_response_is_to_cordon_no_pod_moves_whatever_the_deadline(kind):
     node = interrupted("spot", kind=kind, ends=None if kind == ADVICE else 120)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
@@ -104,6 +105,8 @@ def _left_open(
             if not delivery.any_arrived(machine.node):
                 continue  # every notice was lost, and the instance lives: no function can know
             record = node.interruption
+            if record is None and {kind for kind, _ in machine.notices} <= ADVICE:
+                continue  # given back to a pod that had no other place
             waits = record is not None and record.cordoned is None and record.on_advice(now)
             if record is None or not (node.unschedulable or waits):
                 yield "not-cordoned", f"{node.name} had {row.kind} and lives on uncordoned"

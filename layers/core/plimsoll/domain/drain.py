@@ -7,13 +7,13 @@ triggered. It knows nothing of earlier plans, so it may be asked twice, late, or
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, Cordon, Evict, UndoRelease
+from plimsoll.domain.actions import Action, Cordon, Evict, Uncordon, UndoRelease
 from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.disruptions import (
     InterruptedNodes,
@@ -33,7 +33,7 @@ from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, 
 from plimsoll.domain.replace.disruption import PATIENCE
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
-from plimsoll.domain.turns import turns
+from plimsoll.domain.turns import given_back, turns
 
 MOST_NAMED: Final = 20
 """How many of the objects that could not be read a report names."""
@@ -73,6 +73,7 @@ def plan_drain(
         draft.add(grow, interrupted.names)
     for words in scale_up.given_up:
         draft.wait(words, interrupted.names)
+    _plan_given_back(draft, scale_up.unplaceable, headroom, now)
     for disruption in disruptions:
         if not way_of(disruption)[0].surges:
             for pod in disruption.owed:
@@ -242,6 +243,13 @@ def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroo
         draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
 
 
+def _plan_given_back(
+    draft: _Draft, unplaceable: Collection[str], headroom: Headroom, now: datetime
+) -> None:
+    for uncordon in given_back(draft.seen, unplaceable, headroom.snapshot, now):
+        draft.add(uncordon, {uncordon.node.name})
+
+
 def _plan_endings(draft: _Draft, now: datetime) -> None:
     """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
     for node in draft.interrupted.nodes:
@@ -253,8 +261,12 @@ def _plan_endings(draft: _Draft, now: datetime) -> None:
             found = draft.interrupted.interruption[node.name]
             words = f"{draft.seen.policy.response(found)} on {found.kind}"
             draft.wait(f"these stay until there is a deadline ({words}): {named}", {node.name})
+    back = {
+        name for step in draft.steps if isinstance(step.action, Uncordon) for name in step.nodes
+    }
     for name, action in finalize_steps(draft.seen, draft.interrupted, now):
-        draft.add(action, {name})
+        if name not in back:
+            draft.add(action, {name})
     for step in scale_down_steps(draft.seen, now):
         draft.add(step, {step.node.name})
     if not draft.seen.groups:

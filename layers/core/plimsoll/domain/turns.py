@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from plimsoll.domain.actions import Cordon
+from plimsoll.domain.actions import Cordon, Uncordon
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import ADVICE, SCALE_DOWN, Interruption, marked
+from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.node_rules import UNSCHEDULABLE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.policy import HOUR, Response
@@ -80,6 +83,44 @@ def cordon(node: Node, found: Interruption, now: datetime, reason: str) -> Cordo
     """Return the cordon of a node that waited for it; one of somebody else's stays after ours."""
     found = replace(marked(found, cordoned=now), unschedulable_before=node.unschedulable)
     return Cordon(node=node, interruption=found, reason=reason)
+
+
+def given_back(
+    seen: Observation,
+    unplaceable: Collection[str],
+    snapshot: ClusterSnapshot,
+    now: datetime,
+) -> Iterator[Uncordon]:
+    """Yield the first node left on advice that a pod needs which nothing else can take.
+
+    The advice may never come true, and that pod waits now. Where the owner has such instances
+    replaced, it is too late.
+
+    Args:
+        seen: the observation.
+        unplaceable: uids of pods that no other node and no node group can take.
+        snapshot: where pods stand.
+        now: the time of the observation.
+    """
+    waiting = [pod for pod in seen.pods if pod.pending and pod.uid in unplaceable]
+    ends = {instance for group in seen.groups if group.renew for instance in group.instances}
+    for node in seen.nodes if waiting else ():
+        found = node.interruption
+        if found is None or found.cordoned is None or found.unschedulable_before:
+            continue
+        if not found.on_advice(now) or found.gone or node.instance in ends:
+            continue
+        ours = {INTERRUPTION, UNSCHEDULABLE.key}
+        taints = tuple(taint for taint in node.taints if taint.key not in ours)
+        open_again = replace(node, unschedulable=False, taints=taints)
+        trial = snapshot.copy()
+        trial.add_node(open_again)
+        if any(trial.why_not(pod, open_again) is None for pod in waiting):
+            yield Uncordon(
+                node=node,
+                reason=f"{waiting[0]} has no other place, and {found.kind} is only advice",
+            )
+            return
 
 
 def _order(node: Node) -> tuple[datetime, datetime, str]:
