@@ -105,7 +105,8 @@ def _left_open(
             if not delivery.any_arrived(machine.node):
                 continue  # every notice was lost, and the instance lives: no function can know
             record = node.interruption
-            if record is None and {kind for kind, _ in machine.notices} <= ADVICE:
+            advised = {kind for kind, _ in machine.notices} <= ADVICE
+            if record is None and advised and row.cordoned is not None:
                 continue  # given back to a pod that had no other place
             waits = record is not None and record.cordoned is None and record.on_advice(now)
             if record is None or not (node.unschedulable or waits):
