@@ -102,6 +102,22 @@ def test_who_could_not_be_told_and_who_came_to_a_node_before_its_notice_is_worse
         assert {worse.excused for worse in found} == {why}
 
 
+@pytest.mark.parametrize(
+    ("than", "at_zero", "why"),
+    [
+        ("drain", 60, {"they stop far sooner than is known of them"}),
+        ("none", 60, set()),
+        ("none", 113, {None}),
+    ],
+)
+def test_who_needs_far_less_time_to_stop_than_is_known_may_be_told_early(than, at_zero, why):
+    slow = replace(WEB, kind="StatefulSet", volumes=True, grace_seconds=110)
+    drill, name = read_storm(a_storm(workloads=(slow,))), "StatefulSet default/web"
+    pair = Loss(seconds_at_zero=at_zero, pods=0), Loss(seconds_at_zero=0, pods=0)
+    found = worse_of(drill, than, [({name: pair[0]}, {name: pair[1]})])
+    assert {worse.excused for worse in found} == why
+
+
 def test_a_seed_is_a_storm():
     assert draw_storm(7) == draw_storm(7)
     assert draw_storm(7) != draw_storm(8)

@@ -31,6 +31,8 @@ from plimsoll_testbed.storms.notice_delivery import since
 type Other = Literal["drain", "none"]
 OURS: Final = "plimsoll"
 SCHEDULER_SEEDS: Final = range(5)
+AT_ZERO: Final = "seconds at zero"
+SOONER: Final = timedelta(seconds=30)
 DEAFENING: Final = frozenset({"api-server-down", "api-server-slow", "function-killed"})
 """Faults in which no pod can be told to stop, or only late."""
 RECOVERY: Final = timedelta(seconds=10)
@@ -132,6 +134,8 @@ class _Stop:
     known: timedelta = timedelta()
     excused: str | None = None
     """Why its owner has to answer for what becomes of them."""
+    sooner: bool = False
+    """Whether they need far less: told so early, they are away for longer than they would have to be."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> _Stop:
@@ -149,7 +153,7 @@ class _Stop:
         excused = "they stop for longer than is known of them" if real > known else None
         if annotations.get(IGNORE) == "true":
             excused = "they have opted out"
-        return cls(known=known, excused=excused)
+        return cls(known=known, excused=excused, sooner=known - real >= SOONER)
 
 
 def _unheard(loss: Loss, stop: _Stop, faults: Sequence[FaultEntry]) -> bool:
@@ -188,14 +192,18 @@ def worse_of(
         stop = stops.get(workload, _Stop())
         killed = median(theirs.pods - ours.pods for ours, theirs in pairs) > 0
         longer = LONGER_AT_ZERO if than == "drain" and not killed else stop.known + MARGIN
+        early = None
+        if stop.sooner and longer is LONGER_AT_ZERO:
+            early = "they stop far sooner than is known of them"
         for figure, allowed, values in (
             (
-                "seconds at zero",
+                AT_ZERO,
                 longer.total_seconds(),
                 [(a.seconds_at_zero, b.seconds_at_zero) for a, b in pairs],
             ),
             ("pods killed or cut short", 0, [(float(a.pods), float(b.pods)) for a, b in pairs]),
         ):
+            excused = early if figure == AT_ZERO else None
             if median(a - b for a, b in values) > allowed:
                 yield Worse(
                     workload=workload,
@@ -203,5 +211,5 @@ def worse_of(
                     figure=figure,
                     ours=median(a for a, _ in values),
                     theirs=median(b for _, b in values),
-                    excused=stop.excused or _chance(pairs, stop, faults),
+                    excused=stop.excused or _chance(pairs, stop, faults) or excused,
                 )
