@@ -10,6 +10,7 @@ import pytest
 from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.storms import play_kept
+from plimsoll_testbed.storms.compare import worse_than
 
 KEPT: Final = Path(__file__).parents[1] / "drills" / "storms"
 TWICE: Final = {"one-node-too-many"}
@@ -23,6 +24,14 @@ def test_a_kept_storm_breaks_the_rules_that_stand_here_and_no_other(name: str):
     result = play_kept(read_drill(KEPT / name / "drill.yaml"), twice=name in TWICE)
     assert result.playable
     assert result.rules == BROKEN.get(name, set()), result.violations
+
+
+def test_where_capacity_is_short_for_good_a_workload_may_be_worse_off_than_under_a_plain_drain():
+    drill = read_drill(KEPT / "place-that-others-take" / "drill.yaml")
+    found = worse_than(drill, ("drain",), play_kept(drill).losses)
+    assert [(w.workload, w.figure) for w in found if w.excused is None] == [
+        ("Deployment default/w2", "seconds at zero")
+    ]
 
 
 def test_who_would_be_at_zero_at_its_latest_safe_start_moves_before_it():
