@@ -28,7 +28,7 @@ def test_a_kept_storm_breaks_the_rules_that_stand_here_and_no_other(name: str):
 
 def test_where_capacity_is_short_for_good_a_workload_may_be_worse_off_than_under_a_plain_drain():
     drill = read_drill(KEPT / "place-that-others-take" / "drill.yaml")
-    found = worse_than(drill, ("drain",), play_kept(drill).losses)
+    found = worse_than(drill, ["drain"], play_kept(drill).losses)
     assert [(w.workload, w.figure) for w in found if w.excused is None] == [
         ("Deployment default/w2", "seconds at zero")
     ]
