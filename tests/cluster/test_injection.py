@@ -76,6 +76,19 @@ def test_a_new_pod_is_spread_as_its_namespace_says(
         }
 
 
+def test_a_single_replica_goes_to_spot_while_the_reserve_can_take_it(cast: Cast) -> None:
+    cast.join("od", 3)
+    cast.join("f0")
+    manifest = a_deployment("web", 1)
+    manifest["metadata"]["annotations"] = {MIN_ON_DEMAND: "1"}
+    cast.ground.apply(manifest)
+    for _ in range(2):
+        cast.place()
+    for pod in cast.ground.pods("web"):
+        cast.ground.delete(pod["metadata"]["name"])
+    cast.settle({"f0": 1})
+
+
 @pytest.mark.parametrize(
     ("selector", "said"),
     [({}, "on-demand"), ({CAPACITY_LABELS[0]: "spot"}, "spot")],

@@ -14,8 +14,8 @@ from tests.differential.scenario import Json, Scenario
 
 FAMILY = "injections"
 COUNT = 20
-_SHOW = ("spec.topologySpreadConstraints", "spec.nodeSelector")
-_WORDS = ("0", "1", "2", "3", "on-demand", "on-demand", "4", "", "spot")
+_SHOW = ("spec.topologySpreadConstraints", "spec.nodeSelector", "spec.affinity")
+_WORDS = ("0", "0", "1", "2", "3", "on-demand", "on-demand", "4", "", "spot")
 
 
 def scenario(seed: int) -> Scenario:
@@ -68,6 +68,11 @@ def _pod(bench: Bench, chance: Random, number: int) -> Json:
     pod = bench.pod(f"canary-{number}", labels=labels, nodeSelector=selector)
     if spread:
         pod["spec"]["topologySpreadConstraints"] = spread
+    if chance.random() < 0.3:
+        wanted = {"key": "disk", "operator": "Exists"}
+        preference = {"weight": 1, "preference": {"matchExpressions": [wanted]}}
+        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+        pod["spec"]["affinity"] = {"nodeAffinity": {preferred: [preference]}}
     owner = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet" if stateful else "ReplicaSet",

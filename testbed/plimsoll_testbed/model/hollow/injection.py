@@ -10,6 +10,12 @@ from plimsoll.domain.names import CAPACITY_LABELS, FLOORS, INJECT_FLOORS, KUBE_S
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.store import Store
 
+_PREFERRED = (
+    "spec",
+    "affinity",
+    "nodeAffinity",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
 _REVISIONS = {"ReplicaSet": "pod-template-hash", "StatefulSet": "controller-revision-hash"}
 
 
@@ -40,6 +46,10 @@ def injected(pod: Json, store: Store) -> Json:
             "labelSelector": {"matchLabels": {label: revision}},
             "nodeTaintsPolicy": "Honor",
         }
+        if entry == "0":
+            wanted = {"key": f"{SPREAD_PREFIX}0", "operator": "NotIn", "values": ["on-demand"]}
+            preference = {"weight": 100, "preference": {"matchExpressions": [wanted]}}
+            pod = put(pod, _PREFERRED, [*look(pod, *_PREFERRED, default=[]), preference])
         return put(pod, ("spec", "topologySpreadConstraints"), [*spread, constraint])
     if entry == "on-demand" and CAPACITY_LABELS[0] not in selector:
         return put(pod, ("spec", "nodeSelector"), {**selector, CAPACITY_LABELS[0]: entry})

@@ -42,7 +42,7 @@ class Injection:
 
 NO_INJECTION: Final = Injection()
 CANARIES: Final[Mapping[Ref, str]] = {
-    Ref(OwnerKind.DEPLOYMENT, NAMESPACE, "plimsoll-canary"): "1",
+    Ref(OwnerKind.DEPLOYMENT, NAMESPACE, "plimsoll-canary"): "0",
     Ref(OwnerKind.STATEFUL_SET, NAMESPACE, "plimsoll-canary"): ON_DEMAND,
 }
 """Workloads that do not exist -> what their pods are given in a dry run, which proves the policy."""
