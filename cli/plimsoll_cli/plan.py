@@ -164,7 +164,7 @@ def _show(found: PlacementPlan, savings: Savings) -> None:
     if found.reserve:
         _print(out, RESERVE_HEAD, reserve_rows(found))
     for problem in found.problems:
-        out.print(f"left as it is: {problem}")
+        out.print(f"problem: {problem}")
     for step in found.steps:
         out.print(f"would {step}")
     if found.held is not None and found.workloads:
