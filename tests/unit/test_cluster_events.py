@@ -21,9 +21,12 @@ from plimsoll.domain.errors import (
     Temporary,
 )
 from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.reports import Report
 from plimsoll.services.cluster_events import AT_ONCE, MOST, create_events
+from plimsoll.services.delivery import RECONCILE_SECONDS
+from plimsoll.services.drains import TELLING
 from tests.support.builders import NOON, a_node, pods_of
 from tests.support.workload_sets import Telemetry, WiredServices, deployment
 
@@ -88,6 +91,26 @@ def test_a_budget_that_is_overruled_is_named_in_the_report_and_on_the_pod():
     assert ("Pod", pod, "Warning", "BudgetOverruled") in told(rig)
 
 
+def test_a_reconcile_that_took_too_long_tells_nothing_more(monkeypatch: pytest.MonkeyPatch):
+    rig = WiredServices()
+    observe = rig.api.observe
+
+    def slowly() -> Observation:
+        rig.sleep(RECONCILE_SECONDS + TELLING.total_seconds())
+        return observe()
+
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment("web", replicas=1))
+    rig.join("od")
+    assert rig.notices.receive([rig.spot_event(instance)]) == [None]
+    monkeypatch.setattr(rig.api, "observe", slowly)
+    rig.drains.reconcile("harbor", "one")
+    assert [reason for *_, reason in told(rig)] == ["Cordoned"]
+    monkeypatch.undo()
+    rig.drains.reconcile("harbor", "one")
+    assert "Evicted" in [reason for *_, reason in told(rig)]
+
+
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ACT])
 def test_where_nothing_is_written_no_event_is_either(mode):
     rig = WiredServices(mode=mode, kill_switch=mode is Mode.ACT)
@@ -108,6 +131,20 @@ def test_an_owner_is_told_of_a_floor_that_cannot_be_understood():
     (event,) = rig.get("/api/v1/events")["items"]
     assert event["involvedObject"]["uid"] == rig.get(WEB)["metadata"]["uid"]
     assert "'many'" in event["message"]
+
+
+def test_owners_are_told_in_time_however_many_others_there_are_to_tell():
+    rig = WiredServices()
+    for n in range(MOST + 4):
+        manifest = deployment(f"web-{n}", replicas=0)
+        manifest["metadata"]["annotations"] = {MIN_ON_DEMAND: "many"}
+        rig.apply(manifest, settle=0)
+    rig.placement.run()
+    assert len(told(rig)) == MOST
+    for _ in range(9):
+        rig.sleep(300)
+        rig.placement.run()
+    assert len(told(rig)) == MOST + 4
 
 
 @pytest.fixture

@@ -53,6 +53,8 @@ PAUSE_SECONDS: Final = 1.0
 """Between two observations: a replacement that is Ready is seen within this time."""
 UNANSWERED: Final = timedelta(seconds=5)
 """How long a cluster may leave a reconcile without an answer until capacity is asked for all the same."""
+TELLING: Final = timedelta(seconds=3)
+"""How late Events are begun still: one that gets no answer takes seven seconds of the function's time."""
 AVOID: Final = timedelta(minutes=3)
 """How long a node group that refused is not asked again."""
 
@@ -110,7 +112,8 @@ class DrainService:
             with lease:
                 return self._work(known, api, groups, executor, lease, until)
         finally:
-            executor.create_events()
+            if self.clock.now() < until + TELLING:
+                executor.create_events()
 
     def _take(self, lease: Lease, until: datetime, unanswered: Callable[[], None]) -> bool:
         """Take the Lease as soon as the cluster answers; `unanswered` is called once if it is late.

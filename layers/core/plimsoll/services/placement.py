@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from zlib import crc32
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.clusters import Cluster, Mode
@@ -96,7 +97,8 @@ class PlacementService:
         outcomes = executor.carry_out(Plan(steps=plan.steps))
         if any(o.done and isinstance(o.action, Release) for o in outcomes):
             self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
-        for event in plan.events:
+        # In an order that the time decides: the many of one tenant do not keep others from being told.
+        for event in sorted(plan.events, key=lambda e: crc32(f"{now}{e.name}".encode())):
             executor.note(event)
         executor.create_events()
         self._report(cluster, words_of((o.action for o in outcomes if o.done), now), now)
