@@ -6,7 +6,8 @@ They differ in their adapters alone, so whatever a rig or a test runs is wired a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from plimsoll.domain.clusters import Cluster
 from plimsoll.services.drains import DrainService
@@ -30,6 +31,9 @@ from plimsoll.services.ports import (
     Workers,
 )
 from plimsoll.services.resync import ResyncService
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,72 +74,24 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
         kill_switch: nothing is written to any cluster or node group.
         senders: whose notices are taken.
     """
-    notices = NoticeService(
-        locator=InstanceLocator(
-            registry=ports.registry,
-            index=ports.index,
-            instances=ports.instances,
-            clock=ports.clock,
-            telemetry=ports.telemetry,
-        ),
-        registry=ports.registry,
-        clusters=ports.clusters,
-        dry_run=DryRun(
-            groups=lambda cluster, nodes: ports.groups(cluster).list(nodes),
-            clock=ports.clock,
-            workers=ports.workers,
-            telemetry=ports.telemetry,
-        ),
-        reports=ports.reports,
-        wake_ups=ports.wake_ups,
-        clock=ports.clock,
-        workers=ports.workers,
-        telemetry=ports.telemetry,
-        kill_switch=kill_switch,
-        senders=senders,
+    have = {each.name: getattr(ports, each.name) for each in fields(ports)}
+    have |= {"kill_switch": kill_switch, "senders": senders}
+
+    def over[S: DataclassInstance](service: type[S], **besides: object) -> S:
+        """Return a service over the ports that its fields name, and over what else it needs."""
+        named = {each.name: have[each.name] for each in fields(service) if each.name in have}
+        return service(**(named | besides))
+
+    notices = over(
+        NoticeService,
+        locator=over(InstanceLocator),
+        dry_run=over(DryRun, groups=lambda cluster, nodes: ports.groups(cluster).list(nodes)),
     )
-    each = EachCluster(
-        registry=ports.registry, workers=ports.cluster_workers, telemetry=ports.telemetry
-    )
-    resync = ResyncService(
-        each=each,
-        index=ports.index,
-        instances=ports.instances,
-        clusters=ports.clusters,
-        groups=ports.groups,
-        reports=ports.reports,
-        announcer=ports.announcer,
-        notices=notices,
-        wake_ups=ports.wake_ups,
-        clock=ports.clock,
-        telemetry=ports.telemetry,
-        kill_switch=kill_switch,
-    )
+    each = over(EachCluster, workers=ports.cluster_workers)
+    resync = over(ResyncService, each=each, notices=notices)
     return Services(
         notices=notices,
-        drains=DrainService(
-            registry=ports.registry,
-            clusters=ports.clusters,
-            groups=ports.groups,
-            instances=ports.instances,
-            node_sums=NodeSums(index=ports.index, instances=ports.instances, clock=ports.clock),
-            reports=ports.reports,
-            clock=ports.clock,
-            workers=ports.workers,
-            telemetry=ports.telemetry,
-            kill_switch=kill_switch,
-        ),
-        placement=PlacementService(
-            each=each,
-            clusters=ports.clusters,
-            groups=ports.groups,
-            resync=resync,
-            reports=ports.reports,
-            wake_ups=ports.wake_ups,
-            clock=ports.clock,
-            workers=ports.workers,
-            telemetry=ports.telemetry,
-            kill_switch=kill_switch,
-        ),
+        drains=over(DrainService, node_sums=over(NodeSums)),
+        placement=over(PlacementService, each=each, resync=resync),
         resync=resync,
     )
