@@ -291,3 +291,19 @@ def test_a_node_that_says_its_capacity_type_by_another_label_gets_the_well_known
     wired.apply(web())
     wired.placement.run()
     assert wired.node("m6-0").labels[CAPACITY_LABELS[0]] == "spot"
+
+
+def test_what_somebody_else_writes_into_the_floors_of_a_namespace_is_taken_off_again(wired):
+    junk = {f"deployment.junk-{n}": "1" for n in range(150)} | {"odd": "x" * 10_000}
+    wired.hollow.handle(
+        "PATCH",
+        FLOORS_OF_DEFAULT,
+        body={"data": junk},
+        content_type="application/merge-patch+json",
+        now=wired.time,
+    )
+    wired.placement.run()
+    assert len(told(wired)) == 51
+    wired.apply(web())
+    rounds(wired, 2)
+    assert told(wired) == {"deployment.web": "2"}
