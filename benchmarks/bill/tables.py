@@ -41,8 +41,9 @@ CANARIES: Final = HOURS * 4
 KEY_REQUESTS: Final = HOURS * 12
 """Of a table: DynamoDB keeps its key for five minutes."""
 LOG_BYTES: Final = {"of an invocation": 2_000, "of an interruption": 300_000}
-BY_CLUSTER: Final = 1 + 2 * INTERRUPTIONS / HOURS
-"""Metrics of a cluster: its on-demand reserve always, open interruptions in two hours for each."""
+BY_CLUSTER: Final = 1 + 3 * INTERRUPTIONS / HOURS
+"""Metrics of a cluster: its on-demand reserve always; for each interruption two hours of open ones, and in
+one how old its notice was at the cordon."""
 LABELLED_AND_OTHERS: Final = LABELLED + 1
 TOGETHER: Final = "**together**"
 NETWORKS: Final = {
