@@ -134,6 +134,20 @@ def test_nobody_is_sent_to_on_demand_nodes_that_cannot_hold_all(wired):
     assert sum(standing(wired).values()) == 20
 
 
+def test_those_that_on_demand_nodes_hold_only_one_by_one_are_not_all_sent_there(wired):
+    for name in (
+        "web",
+        "api",
+    ):  # each needs half of what three nodes of eight processors have, and more
+        manifest = web("8", replicas=8, cpu="1500m")
+        manifest["metadata"]["name"] = name
+        manifest["spec"]["selector"]["matchLabels"] = {"app": name}
+        manifest["spec"]["template"]["metadata"]["labels"] = {"app": name}
+        wired.apply(manifest)
+    rounds(wired, 3)
+    assert len(told(wired)) == 1
+
+
 def test_floors_hold_through_the_loss_of_all_spot(wired):
     wired.apply(web())
     rounds(wired, 12)

@@ -7,6 +7,7 @@ with the label. `cli/plimsoll_cli/manifests/injection.yaml` is the policy.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -16,7 +17,7 @@ from plimsoll.domain.actions import InjectFloors
 from plimsoll.domain.cluster_events import NAMED, ClusterEvent, about_workload
 from plimsoll.domain.names import CAPACITY_LABELS, NAMESPACE, POD_TEMPLATE_HASH
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.node_labels import holds_all
+from plimsoll.domain.placement.node_labels import held_by_on_demand
 from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
 from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling, Selector, SpreadConstraint
@@ -47,7 +48,8 @@ CANARIES: Final[Mapping[Ref, str]] = {
 }
 """Workloads that do not exist -> what their pods are given in a dry run, which proves the policy."""
 AT_ONCE: Final = 100
-"""Changes in one namespace and run: anybody who may write its ConfigMap can put much into it."""
+"""Changes in one namespace and run, since anybody who may write its ConfigMap can put much into it; and
+for how many workloads one run looks whether on-demand nodes hold them."""
 _SPREADS: Final = {label_key(number): number for number in range(MOST_GROUPS + 1)}
 
 
@@ -123,27 +125,45 @@ def injections(
         unread: workloads whose floors make no sense: they keep what they have.
         labelled: whether all nodes carry their labels. Until then nobody gets a constraint anew.
     """
-    wanted = dict(CANARIES)
-    kept = {*unread}
-    for workload, floor in lacking:
-        entry, ref = entry_of(floor), workload.ref
-        if entry is None or ref.namespace not in injected or _told(injected, ref) == entry:
-            pass
-        elif not labelled or (entry == ON_DEMAND and not holds_all(seen, workload)):
-            kept.add(ref)
-        if entry is not None:
-            wanted[ref] = entry
+    said: dict[str, dict[str, str]] = defaultdict(dict)
+    kept: dict[str, set[str]] = defaultdict(set)
+    for ref, entry in CANARIES.items():
+        said[ref.namespace][key_of(ref)] = entry
+    here = [(w, now) for w, f in lacking if w.ref.namespace in injected and (now := entry_of(f))]
+    for workload, now in here:
+        said[workload.ref.namespace][key_of(workload.ref)] = now
+    for ref in (*unread, *_not_yet(seen, injected, here, labelled=labelled)):
+        kept[ref.namespace].add(key_of(ref))
     for namespace, told in sorted(injected.items()):
-        said = {key_of(ref): entry for ref, entry in wanted.items() if ref.namespace == namespace}
-        stay = {key_of(ref) for ref in kept if ref.namespace == namespace}
-        changed = sorted(key for key in told.keys() | said.keys() if told.get(key) != said.get(key))
-        entries = {key: said.get(key) for key in changed if key not in stay}
+        new = said[namespace]
+        changed = sorted(key for key in told.keys() | new.keys() if told.get(key) != new.get(key))
+        entries = {key: new.get(key) for key in changed if key not in kept[namespace]}
         if entries:
             yield InjectFloors(
                 namespace=namespace,
                 entries=dict(islice(entries.items(), AT_ONCE)),
                 reason="its new pods keep their on-demand floors by that",
             )
+
+
+def _not_yet(
+    seen: Observation,
+    injected: Injected,
+    wanted: Sequence[tuple[Workload, str]],
+    *,
+    labelled: bool,
+) -> Iterator[Ref]:
+    """Yield the workloads that are not told anew now: the nodes are not ready for their pods."""
+    told, new = list[Workload](), list[Workload]()
+    for workload, entry in wanted:
+        stands = _told(injected, workload.ref) == entry
+        if not stands and not labelled:
+            yield workload.ref
+        elif entry == ON_DEMAND:
+            (told if stands else new).append(workload)
+    if new:  # those that were told before may still be on their way to on-demand nodes
+        held = held_by_on_demand(seen, [*told, *new[:AT_ONCE]])
+        yield from (workload.ref for workload in new if workload.ref not in held)
 
 
 def not_injected(

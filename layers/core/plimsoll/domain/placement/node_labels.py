@@ -212,18 +212,30 @@ def _most_pods(seen: Observation, workload: Workload) -> int:
     return there + creatable(seen, workload, max(0, workload.replicas - there))
 
 
-def holds_all(seen: Observation, workload: Workload) -> bool:
-    """Whether the on-demand nodes that a workload may use have places for all its replicas now."""
-    free = _free(seen, {workload.ref})
-    places = (
-        free[node.name]
-        for node in seen.nodes
-        if node.capacity == ON_DEMAND
-        and node.staying
-        and why_never(workload.scheduling, node) is None
-    )
-    each, wanted = workload.scheduling.requests, workload.replicas
-    return _count(each, places, wanted) == wanted
+def held_by_on_demand(seen: Observation, workloads: Iterable[Workload]) -> frozenset[Ref]:
+    """Return those of some workloads, in their order, that on-demand nodes can hold whole and together."""
+    nodes = [node for node in seen.nodes if node.capacity == ON_DEMAND and node.staying]
+    names = {node.name for node in nodes}
+    free = dict(_free(seen, frozenset()))
+    held = set()
+    for workload in workloads:
+        each = workload.scheduling.requests
+        left = workload.replicas - sum(
+            pod.node in names for pod in seen.of_workload.get(workload.ref, ())
+        )
+        after: dict[str, Resources] = {}
+        for node in nodes:
+            if left <= 0:
+                break
+            if why_never(workload.scheduling, node) is None:
+                room = free[node.name]
+                for _ in range(min(left, _places(each, room))):
+                    room, left = room - each, left - 1
+                after[node.name] = room
+        if left <= 0:
+            held.add(workload.ref)
+            free |= after
+    return frozenset(held)
 
 
 def _free(seen: Observation, without: Collection[Ref]) -> Mapping[str, Resources]:
