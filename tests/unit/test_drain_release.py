@@ -19,6 +19,7 @@ from tests.support.builders import (
     a_budget,
     a_claim,
     a_deployment,
+    a_group,
     a_node,
     a_pod,
     a_stateful_set,
@@ -54,6 +55,24 @@ def test_every_ready_pod_on_an_interrupted_node_is_released_at_once():
     assert releases[0].replica_set.controller == WEB
     assert releases[0].replica_set.controller_uid == "deployment-default-web"
     assert plan.busy
+
+
+@pytest.mark.parametrize(
+    ("priority", "most", "after", "goes"),
+    [(10, 5, 1, False), (0, 5, 1, True), (10, 1, 1, True), (10, 5, 60, True)],
+    ids=["would preempt", "of the same priority", "no node will come", "no time is left"],
+)
+def test_a_release_waits_for_a_node_where_its_replacement_would_preempt_a_pod_that_stays(
+    priority, most, after, goes
+):
+    pods = pods_of("web", 1, node="spot", cpu="6", priority=priority)
+    pods += pods_of("other", 1, node="od", cpu="6")
+    groups = [a_group("base", desired=1, max_size=most, instances=[a_node("od").instance or ""])]
+    seen = seen_with(*pods, workload=a_deployment(replicas=1), groups=groups)
+
+    plan = plan_drain(seen, noon(after))
+    assert bool(actions(plan, Release)) is goes
+    assert any("would preempt" in words for words in plan.waiting.get("spot", ())) is not goes
 
 
 def test_a_released_pod_stays_while_its_replacement_is_not_available():

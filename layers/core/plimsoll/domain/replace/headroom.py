@@ -47,6 +47,19 @@ class Headroom:
         """Claim a place for a second pod like this one, which still runs."""
         return self._place(replacement_of(pod))
 
+    def takes_from_others(self, pod: Pod) -> bool:
+        """Whether kube-scheduler would preempt Ready pods of a lower priority for a pod that waits."""
+        trial = self.snapshot.copy()
+        for name, node in self.snapshot.nodes.items():
+            lower = [p for p in self.snapshot.on(name) if p.ready and p.priority < pod.priority]
+            if not lower or name in self.closed:
+                continue
+            for victim in lower:
+                trial.remove(victim)
+            if trial.why_not(pod, node) is None:
+                return True
+        return False
+
     def fits_without(self, pod: Pod, other: Pod) -> bool:
         """Whether a pod would have a place if another one left."""
         home = self.snapshot.where(other)

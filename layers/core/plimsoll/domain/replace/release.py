@@ -185,6 +185,9 @@ def _releases(
     fits = sum(headroom.add(one.pod) is not None for one in wave)
     if (headroom.reserved or not disruption.deadline_near) and fits < len(wave):
         wave, waiting = wave[:fits], "waits for headroom for its replacements"
+    elif fits < len(wave) and _better_waits(wave[fits:], disruption, headroom):
+        wave = wave[:fits]
+        waiting = "waits for the nodes asked for: its replacements would preempt pods that stay"
     if wave:
         new = replacement_of(wave[0].pod)
         spared = headroom.contention.spares(new, len(wave))
@@ -197,6 +200,22 @@ def _releases(
         "their replacements come first"
     )
     return releases(wave, reason), waiting
+
+
+def _better_waits(
+    others: Sequence[EvictablePod], disruption: WorkloadDisruption, headroom: Headroom
+) -> bool:
+    """Whether replacements would harm pods that stay, while there is time for nodes to come.
+
+    A Pending pod of a higher priority preempts others; on a node that is on its way it need not.
+    """
+    starts = [one.latest_start for one in others if one.latest_start is not None]
+    new = replacement_of(others[0].pod)
+    return (
+        all(disruption.now < start - START for start in starts)
+        and new.uid not in headroom.unplaceable
+        and headroom.takes_from_others(new)
+    )
 
 
 def _wave_size(disruption: WorkloadDisruption, able: Sequence[EvictablePod], standing: int) -> int:
