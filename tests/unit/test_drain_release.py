@@ -58,15 +58,21 @@ def test_every_ready_pod_on_an_interrupted_node_is_released_at_once():
 
 
 @pytest.mark.parametrize(
-    ("priority", "most", "after", "goes"),
-    [(10, 5, 1, False), (0, 5, 1, True), (10, 1, 1, True), (10, 5, 60, True)],
-    ids=["would preempt", "of the same priority", "no node will come", "no time is left"],
+    ("priority", "others", "most", "after", "goes"),
+    [
+        (10, 0, 5, 1, False),
+        (0, 0, 5, 1, True),
+        (10, -1, 5, 1, True),
+        (10, 0, 1, 1, True),
+        (10, 0, 5, 60, True),
+    ],
+    ids=["preempts", "same priority", "holds a place", "no node will come", "no time is left"],
 )
 def test_a_release_waits_for_a_node_where_its_replacement_would_preempt_a_pod_that_stays(
-    priority, most, after, goes
+    priority, others, most, after, goes
 ):
     pods = pods_of("web", 1, node="spot", cpu="6", priority=priority)
-    pods += pods_of("other", 1, node="od", cpu="6")
+    pods += pods_of("other", 1, node="od", cpu="6", priority=others)
     groups = [a_group("base", desired=1, max_size=most, instances=[a_node("od").instance or ""])]
     seen = seen_with(*pods, workload=a_deployment(replicas=1), groups=groups)
 

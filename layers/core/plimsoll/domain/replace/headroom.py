@@ -48,10 +48,17 @@ class Headroom:
         return self._place(replacement_of(pod))
 
     def takes_from_others(self, pod: Pod) -> bool:
-        """Whether kube-scheduler would preempt Ready pods of a lower priority for a pod that waits."""
+        """Whether kube-scheduler would preempt Ready pods of a lower priority for a pod that waits.
+
+        Pods of a negative priority do not count: they hold places until somebody needs them.
+        """
+        if pod.priority <= 0:
+            return False
         trial = self.snapshot.copy()
         for name, node in self.snapshot.nodes.items():
-            lower = [p for p in self.snapshot.on(name) if p.ready and p.priority < pod.priority]
+            lower = [
+                p for p in self.snapshot.on(name) if p.ready and 0 <= p.priority < pod.priority
+            ]
             if not lower or name in self.closed:
                 continue
             for victim in lower:
