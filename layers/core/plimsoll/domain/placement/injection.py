@@ -48,8 +48,7 @@ CANARIES: Final[Mapping[Ref, str]] = {
 }
 """Workloads that do not exist -> what their pods are given in a dry run, which proves the policy."""
 AT_ONCE: Final = 100
-"""Changes in one namespace and run, since anybody who may write its ConfigMap can put much into it; and
-for how many workloads one run looks whether on-demand nodes hold them."""
+"""Changes in one namespace and run: anybody who may write its ConfigMap can put much into it."""
 _SPREADS: Final = {label_key(number): number for number in range(MOST_GROUPS + 1)}
 
 
@@ -162,7 +161,7 @@ def _not_yet(
         elif entry == ON_DEMAND:
             (told if stands else new).append(workload)
     if new:  # those that were told before may still be on their way to on-demand nodes
-        held = held_by_on_demand(seen, [*told, *new[:AT_ONCE]])
+        held = held_by_on_demand(seen, [*told, *new])
         yield from (workload.ref for workload in new if workload.ref not in held)
 
 

@@ -20,7 +20,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.reserve import GOES, STAYS, takes
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
-from plimsoll.domain.placement.waiting import places_of_waiting
+from plimsoll.domain.placement.waiting import TRIES, places_of_waiting
 from plimsoll.domain.pods import Ref
 from plimsoll.domain.quantities import Resources, total
 from plimsoll.domain.snapshot import creatable
@@ -213,16 +213,23 @@ def _most_pods(seen: Observation, workload: Workload) -> int:
 
 
 def held_by_on_demand(seen: Observation, workloads: Iterable[Workload]) -> frozenset[Ref]:
-    """Return those of some workloads, in their order, that on-demand nodes can hold whole and together."""
+    """Return those of some workloads, in their order, that on-demand nodes can hold whole and together.
+
+    For how many it looks is bounded: each look is at all nodes.
+    """
     nodes = [node for node in seen.nodes if node.capacity == ON_DEMAND and node.staying]
     names = {node.name for node in nodes}
     free = dict(_free(seen, frozenset()))
-    held = set()
+    held, looks = set(), 0
     for workload in workloads:
         each = workload.scheduling.requests
         left = workload.replicas - sum(
             pod.node in names for pod in seen.of_workload.get(workload.ref, ())
         )
+        if left > 0:
+            looks += 1
+        if looks > TRIES:
+            break
         after: dict[str, Resources] = {}
         for node in nodes:
             if left <= 0:
