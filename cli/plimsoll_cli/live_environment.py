@@ -67,8 +67,8 @@ class LiveEnvironment:
             ),
             probes=Probes(
                 send_canary=partial(account.send_canary, aws),
-                send_past_the_rules=partial(
-                    account.send_past_the_rules, aws, found.output("NoticesQueue")
+                send_past_the_rules=lambda word, now: account.send_past_the_rules(
+                    aws, found.output("NoticesQueue"), word, now
                 ),
                 targets=partial(account.targets, aws, stack),
                 cluster=partial(probe_of, clusters, self._workers),

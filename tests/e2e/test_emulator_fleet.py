@@ -156,7 +156,7 @@ def test_a_spot_request_tells_of_the_interruption_and_of_the_end(rig, ec2):
 def test_a_scheduled_event_stands_in_the_status(rig, ec2):
     [machine, *_] = rig.fleet.groups["base"].machines
     machine.notices.append(("health-scheduled-change", rig.now))
-    rig.fleet.end(machine.id, rig.now + timedelta(hours=2))
+    rig.fleet.maintain(machine, rig.now + timedelta(hours=2))
     [status] = ec2.describe_instance_status(InstanceIds=[machine.id])["InstanceStatuses"]
     assert status["Events"][0]["Code"] == "instance-retirement"
     assert status["Events"][0]["NotBefore"] == START + timedelta(hours=2)
