@@ -82,7 +82,7 @@ class _Removal:
             yield "ignored-removed", f"{pod} of {node.name}, which has opted out"
         if grace == 0:
             yield "forced-while-alive", f"{pod} of {node.name}, whose instance lives"
-        if node.interruption is None:
+        if node.interruption is None and not pod.released:  # a released one may be surplus there
             yield (
                 "left-healthy-node",
                 f"{pod} of {node.name}, which has no record of an interruption",

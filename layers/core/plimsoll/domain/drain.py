@@ -73,14 +73,14 @@ def plan_drain(
         draft.add(grow, interrupted.names)
     for words in scale_up.given_up:
         draft.wait(words, interrupted.names)
-    _plan_given_back(draft, scale_up.unplaceable, headroom, now)
+    back = _plan_given_back(draft, scale_up.unplaceable, headroom, now)
     for disruption in disruptions:
         if not way_of(disruption)[0].surges:
             for pod in disruption.owed:
                 headroom.reserve(pod)
     for disruption in disruptions:
         _plan_late(disruption, draft, headroom, now, last)
-    for disruption in sorted(disruptions, key=_urgency):
+    for disruption in () if back else sorted(disruptions, key=_urgency):
         _plan_moves(_without_late(disruption, now, last), draft, headroom)
     for node, turn in turn_of:
         if isinstance(turn, str):
@@ -245,9 +245,12 @@ def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroo
 
 def _plan_given_back(
     draft: _Draft, unplaceable: Collection[str], headroom: Headroom, now: datetime
-) -> None:
-    for uncordon in given_back(draft.seen, unplaceable, headroom.snapshot, now):
+) -> bool:
+    """Uncordon a node for a pod with no other place; whether so: moves then wait for the next plan."""
+    back = list(given_back(draft.seen, unplaceable, headroom.snapshot, now))
+    for uncordon in back:
         draft.add(uncordon, {uncordon.node.name})
+    return bool(back)
 
 
 def _plan_endings(draft: _Draft, now: datetime) -> None:
