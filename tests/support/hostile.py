@@ -615,6 +615,7 @@ def plans_of_others(seen: Observation) -> list[object]:
             (step.action.verb, step.action.target, _PLACE.sub(r"\1", step.action.reason))
             for step in plan.steps
             if step.action.target.startswith((f"Pod {SHOP}/", "Node spot", "Node od-"))
+            and not isinstance(step.action, LabelNode)  # `placement_of_others` compares them
         ]
         found += [words for words in plan.waiting.get("spot", ()) if f"{SHOP}/" in words]
         found.append(plan.busy)
