@@ -12,7 +12,7 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import datetime, timedelta
@@ -99,18 +99,17 @@ class Counting:
         hooks = FaultHooks(on_call=self._called, on_answer=self._answered)
         self._simulation = Simulation(play, responder="plimsoll", seed=0, hooks=hooks)
         self._zero: datetime | None = None
-        self._last: Counter[str] = Counter()
+        self._last: Mapping[str, float] = {}
         self._ends: dict[int, tuple[Invocation, datetime]] = {}
-        self._found: dict[tuple[int, str], Counter[str]] = {}
+        self._found: dict[tuple[int, str], defaultdict[str, float]] = {}
 
     def run(self) -> list[Counts]:
         """Play it, and return the counts of its second and third hour."""
         with self._simulation as simulation:
             simulation.run()
         for invocation, end in self._ends.values():
-            counts = self._of(invocation)
-            counts["invocations"] += 1
-            counts["waited seconds"] += (end - invocation.started).total_seconds()
+            waited = (end - invocation.started).total_seconds()
+            self._add(invocation, {"invocations": 1, "waited seconds": waited})
         return [
             {
                 name: {key: round(value, 3) for key, value in sorted(found.items())}
@@ -120,21 +119,25 @@ class Counting:
             for hour in range(1, COUNTED + 1)
         ]
 
-    def _of(self, invocation: Invocation) -> Counter[str]:
+    def _add(self, invocation: Invocation, more: Mapping[str, float]) -> None:
         assert self._zero is not None
         hour = int((invocation.started - self._zero) / HOUR)
-        return self._found.setdefault((hour, invocation.name), Counter())
+        counts = self._found.setdefault((hour, invocation.name), defaultdict(float))
+        for name, count in more.items():
+            counts[name] += count
 
     def _called(self, invocation: Invocation) -> None:
         now = self._simulation.clock.now()
         self._zero = self._zero or now.replace(second=0, microsecond=0)
-        self._of(invocation).update(self._last)
-        self._last = Counter()
+        self._add(invocation, self._last)
+        self._last = {}
         self._ends[id(invocation)] = (invocation, now)
 
     def _answered(self, call: str, act: Callable[[], object], answer: object) -> None:
-        to_cluster = isinstance(answer, Response)
-        self._last = Counter(_kubernetes(call, answer) if to_cluster else _aws(call, act, answer))
+        if isinstance(answer, Response):
+            self._last = _kubernetes(call, answer)
+        else:
+            self._last = _aws(call, act, answer)
 
 
 def _kubernetes(call: str, answer: Response) -> Mapping[str, float]:
@@ -194,7 +197,8 @@ def _aws(call: str, act: Callable[[], object], answer: object) -> Mapping[str, f
 
 def _size(answer: object) -> int:
     found = answer if isinstance(answer, list) else [answer]
-    return sum(len(json.dumps(asdict(o), default=str)) for o in found if is_dataclass(o))  # type: ignore[arg-type]  # no type
+    records = [o for o in found if is_dataclass(o) and not isinstance(o, type)]
+    return sum(len(json.dumps(asdict(o), default=str)) for o in records)
 
 
 def calm_and_interrupted() -> Mapping[str, Counts]:
