@@ -25,7 +25,13 @@ type Json = dict[str, Any]
 
 USER = "stranger"
 """Who drains: nobody that a control plane gives rights to, but for those of `drainer`."""
-PLIMSOLL = (sys.executable, "-c", "from plimsoll_cli import main; main()")
+_CALL = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
+from plimsoll_cli import main
+main()
+"""
+PLIMSOLL = (sys.executable, "-c", _CALL)
 SECONDS = 240
 """Until a drain that does not end is killed, and its test fails."""
 BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
