@@ -19,6 +19,9 @@ from tests.support.hollows import MERGE, a_deployment, a_stateful_set, a_templat
 
 pytestmark = pytest.mark.cluster
 
+WAYS = ["snippet", pytest.param("policy", marks=pytest.mark.long)]
+"""By the policy only where the test has the cluster for itself: Pending pods of others hold moves."""
+
 
 @pytest.mark.parametrize(
     ("replicas", "keep", "families", "on_demand"),
@@ -31,14 +34,7 @@ pytestmark = pytest.mark.cluster
         (4, "3", 1, 4),
     ],
 )
-@pytest.mark.parametrize(
-    "way",
-    [
-        "snippet",
-        # Alone in a cluster only: pods that another test left Pending hold moves for minutes.
-        pytest.param("policy", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("way", WAYS)
 def test_the_floor_stands_before_during_and_after_the_loss_of_all_spot(  # noqa: PLR0913, PLR0917 - a row of the table
     cast: Cast, way: str, replicas: int, keep: str, families: int, on_demand: int
 ) -> None:
@@ -181,7 +177,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("own", OWN.values(), ids=OWN)
-@pytest.mark.parametrize("way", ["snippet", "policy"])
+@pytest.mark.parametrize("way", WAYS)
 def test_the_owners_constraints_and_the_floor_hold_together(
     cast: Cast, own: dict[str, Any], way: str
 ) -> None:
