@@ -69,8 +69,8 @@ class Cast:
         self.services.placement.run()
         if way == "policy":
             self.services.placement.run()
-            for _ in range(ROUNDS):
-                self.place()
+            for pod in self.ground.pods("web"):  # a new one comes with its constraint
+                self.ground.delete(pod["metadata"]["name"])
             return
         workload = parse_deployment(manifest)
         spec = pod_spec(workload, floor_of(workload))

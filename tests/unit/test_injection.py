@@ -11,8 +11,9 @@ from click.testing import Result
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import NotFound, Temporary
-from plimsoll.domain.names import CAPACITY_LABELS, FLOORS, INJECT_FLOORS
+from plimsoll.domain.names import CAPACITY_LABELS, FLOORS, INJECT_FLOORS, INSTANCE_TYPE
 from plimsoll.services.injection import Proof, prove
+from plimsoll_testbed.model.hollow import admission
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.floors import a_cluster, standing
@@ -110,6 +111,41 @@ def test_pods_that_ran_before_come_under_their_floor_one_by_one(wired):
     version = wired.version()
     wired.placement.run()
     assert wired.version() == version
+
+
+def test_pods_that_come_without_their_constraint_are_not_moved_in_circles(monkeypatch):
+    """An API server may apply a policy to the canaries' namespace, and to this one not yet."""
+    applied = admission.injected
+    monkeypatch.setattr(
+        admission,
+        "injected",
+        lambda pod, store: (
+            pod if pod["metadata"]["namespace"] == "default" else applied(pod, store)
+        ),
+    )
+
+    wired = WiredServices()
+    wired.join("od-0", cpu="8")
+    assert install(wired, "--namespace", "default").exit_code == 0
+    wired.apply(web())
+    for family in ("m5", "c5"):
+        labels = {INSTANCE_TYPE: f"{family}.large"}
+        wired.join(f"{family}-0", capacity="spot", labels=labels, cpu="8")
+
+    def moves() -> int:
+        wired.placement.run()
+        return sum(pod.released for pod in wired.api.observe().pods)
+
+    assert [moves() for _ in range(3)] == [0, 0, 0]
+    assert told(wired) == {"deployment.web": "2"}
+    wired.sleep(600)
+    assert moves() == 1, "whoever runs for ten minutes may have come before"
+    for _ in range(3):
+        wired.drains.reconcile("harbor", "me")
+    wired.sleep(20)
+    assert moves() == 0, "its replacement came without the constraint"
+    wired.sleep(600)
+    assert moves() == 1
 
 
 def test_no_pod_is_constrained_before_the_nodes_carry_their_labels(wired):

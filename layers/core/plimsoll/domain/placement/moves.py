@@ -20,7 +20,7 @@ from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.names import CAPACITY_LABELS, POD_TEMPLATE_HASH, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.injection import as_injected
+from plimsoll.domain.placement.injection import as_injected, is_as_injected
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.pods import Pod
@@ -31,7 +31,11 @@ from plimsoll.domain.workloads import Workload
 AT_ONCE: Final = 10
 """Moves under way in a cluster at a time: the next begin when the drain has ended these."""
 HELD: Final = timedelta(minutes=10)
-"""For how long a Pending pod holds moves: one that no node ever takes must not hold them for ever."""
+"""For how long a Pending pod holds moves: one that no node ever takes must not hold them for ever.
+
+As long a pod that came without its constraint holds those of its workload: where an API server does not
+apply the admission policy, the next replacement would come back to where it stood, without end.
+"""
 TRIES: Final = 50
 """For how many workloads one run looks whether a pod fits elsewhere: each look is at all nodes."""
 
@@ -68,11 +72,11 @@ def plan_moves(
         groups: the spread groups, open and closed.
         now: the time of the observation.
     """
-    found = (_unevenness(seen, w, CAPACITY_LABELS[0], {ON_DEMAND}) for w in pinned)
+    found = (_unevenness(seen, w, CAPACITY_LABELS[0], {ON_DEMAND}, now) for w in pinned)
     waiting = [uneven for uneven in found if uneven is not None]
     for spot_groups, workloads in spread.items():
         open_names = {g.name for g in groups if g.spot_groups == spot_groups and g.opened}
-        found = (_unevenness(seen, w, label_key(spot_groups), open_names) for w in workloads)
+        found = (_unevenness(seen, w, label_key(spot_groups), open_names, now) for w in workloads)
         waiting += [uneven for uneven in found if uneven is not None]
     if not waiting:
         return  # a snapshot of a large cluster takes seconds
@@ -101,11 +105,15 @@ class Unevenness:
 
 
 def _unevenness(
-    seen: Observation, workload: Workload, key: str, open_names: set[str]
+    seen: Observation, workload: Workload, key: str, open_names: set[str], now: datetime
 ) -> Unevenness | None:
     pods = [pod for pod in seen.of_workload.get(workload.ref, ()) if pod.deleting is None]
     settled = len(pods) == workload.replicas and all(p.serving and not p.released for p in pods)
     if workload.rolling_out or workload.paused or not settled:
+        return None
+    entry = ON_DEMAND if key == CAPACITY_LABELS[0] else key.rpartition("/")[2]
+    lately = (pod.scheduling for pod in pods if pod.created > now - HELD)
+    if not all(is_as_injected(scheduling, entry) for scheduling in lately):
         return None
     standing: dict[str, list[Pod]] = {name: [] for name in sorted(open_names)}
     unreserved = []
