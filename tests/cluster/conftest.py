@@ -44,6 +44,15 @@ def ground(plane: ControlPlane) -> Iterator[Ground]:
 
 
 @pytest.fixture
+def lone_cast() -> Iterator[Cast]:
+    """A cast on a control plane of its own, for a test after which no policy can be relied on."""
+    with ControlPlane(settings=SETTINGS) as plane:
+        install(plane)
+        with a_cast(plane) as cast:
+            yield cast
+
+
+@pytest.fixture
 def cast(guarded: ControlPlane) -> Iterator[Cast]:
     with a_cast(guarded) as cast:
         yield cast

@@ -20,9 +20,10 @@ POLICY = f"{ADMISSION}/mutatingadmissionpolicies/{FLOORS}"
 BINDING = f"{ADMISSION}/mutatingadmissionpolicybindings/{FLOORS}"
 
 
-@pytest.fixture(autouse=True)
-def opted_in(cast: Cast) -> None:
+@pytest.fixture
+def cast(cast: Cast) -> Cast:
     cast.opt_in()
+    return cast
 
 
 def tell(cast: Cast, **entries: str) -> None:
@@ -116,19 +117,19 @@ def test_a_stateful_set_keeps_its_floor_once_its_pods_were_recreated(cast: Cast)
     cast.until(2, od=2)
 
 
-def test_a_policy_that_crashes_requests_is_unbound_by_the_next_run(cast: Cast) -> None:
+def test_a_policy_that_crashes_requests_is_unbound_by_the_next_run(lone_cast: Cast) -> None:
     """A list of objects as the value of a JSONPatch crashes each request, whatever `failurePolicy` says."""
+    cast = lone_cast
+    cast.opt_in()
     path = "/spec/topologySpreadConstraints"
     made = "Object.spec.topologySpreadConstraints{maxSkew: 1, topologyKey: 'a'}"
     expression = f"[JSONPatch{{op: 'add', path: '{path}', value: [{made}]}}]"
     spec = {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]}
     assert cast.ground.call("PATCH", POLICY, {"spec": spec}, MERGE).status == 200
-    try:
-        cast.ground.until(lambda: prove(cast.api).proof is Proof.BROKEN)
-        cast.services.placement.run()
-        assert cast.ground.call("GET", BINDING).status == 404
-        cast.ground.until(lambda: prove(cast.api).proof is Proof.ABSENT)
-        assert len(pods_of(cast, a_deployment("web", 2))) == 2
-    finally:
-        cast.opt_in()
+    cast.ground.until(lambda: prove(cast.api).proof is Proof.BROKEN)
+    cast.services.placement.run()
+    assert cast.ground.call("GET", BINDING).status == 404
+    cast.ground.until(lambda: prove(cast.api).proof is Proof.ABSENT)
+    assert len(pods_of(cast, a_deployment("web", 2))) == 2
+    cast.opt_in()
     assert prove(cast.api).proof is Proof.IN_FORCE

@@ -19,8 +19,7 @@ from tests.support.hollows import MERGE, a_deployment, a_stateful_set, a_templat
 
 pytestmark = pytest.mark.cluster
 
-WAYS = ["snippet", pytest.param("policy", marks=pytest.mark.long)]
-"""By the policy only where the test has the cluster for itself: Pending pods of others hold moves."""
+WAYS = ["snippet", "policy"]
 
 
 @pytest.mark.parametrize(
