@@ -13,7 +13,7 @@ from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import NotFound, Temporary
 from plimsoll.domain.names import CAPACITY_LABELS, FLOORS, INJECT_FLOORS, INSTANCE_TYPE
 from plimsoll.services.injection import Proof, prove
-from plimsoll_testbed.model.hollow import admission
+from plimsoll_testbed.model.hollow.injection import injected
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.floors import a_cluster, standing
@@ -115,15 +115,12 @@ def test_pods_that_ran_before_come_under_their_floor_one_by_one(wired):
 
 def test_pods_that_come_without_their_constraint_are_not_moved_in_circles(monkeypatch):
     """An API server may apply a policy to the canaries' namespace, and to this one not yet."""
-    applied = admission.injected
     monkeypatch.setattr(
-        admission,
-        "injected",
+        "plimsoll_testbed.model.hollow.admission.injected",
         lambda pod, store: (
-            pod if pod["metadata"]["namespace"] == "default" else applied(pod, store)
+            pod if pod["metadata"]["namespace"] == "default" else injected(pod, store)
         ),
     )
-
     wired = WiredServices()
     wired.join("od-0", cpu="8")
     assert install(wired, "--namespace", "default").exit_code == 0
