@@ -119,17 +119,16 @@ def test_a_stateful_set_keeps_its_floor_once_its_pods_were_recreated(cast: Cast)
 
 def test_a_policy_that_crashes_requests_is_unbound_by_the_next_run(lone_cast: Cast) -> None:
     """A list of objects as the value of a JSONPatch crashes each request, whatever `failurePolicy` says."""
-    cast = lone_cast
-    cast.opt_in()
+    lone_cast.opt_in()
     path = "/spec/topologySpreadConstraints"
     made = "Object.spec.topologySpreadConstraints{maxSkew: 1, topologyKey: 'a'}"
     expression = f"[JSONPatch{{op: 'add', path: '{path}', value: [{made}]}}]"
     spec = {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]}
-    assert cast.ground.call("PATCH", POLICY, {"spec": spec}, MERGE).status == 200
-    cast.ground.until(lambda: prove(cast.api).proof is Proof.BROKEN)
-    cast.services.placement.run()
-    assert cast.ground.call("GET", BINDING).status == 404
-    cast.ground.until(lambda: prove(cast.api).proof is Proof.ABSENT)
-    assert len(pods_of(cast, a_deployment("web", 2))) == 2
-    cast.opt_in()
-    assert prove(cast.api).proof is Proof.IN_FORCE
+    assert lone_cast.ground.call("PATCH", POLICY, {"spec": spec}, MERGE).status == 200
+    lone_cast.ground.until(lambda: prove(lone_cast.api).proof is Proof.BROKEN)
+    lone_cast.services.placement.run()
+    assert lone_cast.ground.call("GET", BINDING).status == 404
+    lone_cast.ground.until(lambda: prove(lone_cast.api).proof is Proof.ABSENT)
+    assert len(pods_of(lone_cast, a_deployment("web", 2))) == 2
+    lone_cast.opt_in()
+    assert prove(lone_cast.api).proof is Proof.IN_FORCE

@@ -161,9 +161,8 @@ class DrainService:
                     pause = self._once(cluster, api, groups, executor, lease, until, memory)
                 except LeaseLost:
                     raise
-                except (
-                    Temporary
-                ) as error:  # the next one would have to wait until the Lease expires
+                except Temporary as error:
+                    # Another reconcile would first have to wait until the Lease expires.
                     pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
                     if self.clock.now() + timedelta(seconds=pause) >= until:
                         raise

@@ -96,11 +96,11 @@ class ResyncService:
         return found
 
     def _calm(self, cluster: Cluster, nodes: Sequence[Node]) -> bool:
-        """Whether no node goes, but for scheduled changes that wait, and a full resync was lately.
+        """Whether no node is interrupted, except by changes scheduled for later, and a full resync ran lately.
 
-        EC2 is asked for interruptions of which no event told.
-        The oldest node's entry in the index says when that was; a young node may not have one yet.
-        What cannot be asked now leaves it open: the full resync isolates each of its steps.
+        EC2 is asked for interruptions that no event reported. The index entry of the oldest node is
+        written by each full resync, so it tells when the last one ran; a young node may have no entry yet.
+        When EC2 or the index cannot be asked, the answer is no: the full resync isolates each of its steps.
         """
         now = self.clock.now()
         ours = {node.instance: node for node in nodes if node.instance is not None}
@@ -122,22 +122,22 @@ class ResyncService:
         return not told and all(i in mine and now - mine[i].seen < LULL for i in asked)
 
     def _kept_waiting(self, api: ClusterApi, nodes: Sequence[Node]) -> bool:
-        """Whether a pod waits for a spread group: placement may be minutes away, and has a place for it."""
+        """Whether a pod waits for a spread group, which the next placement run may only open in minutes."""
         now = self.clock.now()
         return any(map(keeps_spread_groups, nodes)) and any(
             waits_for_spread_group(pod, now) for pod in api.unbound_pods()
         )
 
     def complete(self, cluster: Cluster, label: str, api: ClusterApi, observed: Observation) -> int:
-        """Wake a cluster, then make up for what was lost; return how many interruptions are open.
+        """Wake the drain, then make up for lost notices; return how many interruptions are open.
 
         A step that fails stops none of the others.
 
         Args:
-            cluster: it, as the registry knows it.
-            label: its name in metrics.
-            api: its API.
-            observed: everything in it, read just now.
+            cluster: the cluster, as the registry knows it.
+            label: the cluster's name in metrics.
+            api: the cluster's API.
+            observed: all objects of the cluster, read just now.
 
         Raises:
             Temporary: steps failed; all others were taken.
