@@ -13,6 +13,11 @@ from collections.abc import Hashable
 from datetime import datetime
 from typing import ClassVar
 
+from plimsoll_testbed.model.hollow.admission import admitted
+from plimsoll_testbed.model.hollow.conditions import with_condition
+from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
+from plimsoll_testbed.model.hollow.edits import Json
+from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change
 
@@ -50,3 +55,16 @@ class Controller[K: Hashable](ABC):
         dirty, self._dirty = self._dirty, {}
         for key in dirty:
             self.reconcile(key, now)
+
+    def create(self, resource: str, obj: Json, now: datetime) -> Json:
+        """Store a new object as the API server admits it."""
+        return self.store.create(resource, admitted(BY_PLURAL[resource], obj, self.store), now=now)
+
+    def delete(self, obj: Json, now: datetime, resource: str = "pods") -> None:
+        """Tell an object to go, in its own grace period."""
+        delete(self.store, resource, obj, DeleteOptions(), now=now)
+
+    def disrupt(self, pod: Json, why: str, message: str, now: datetime) -> None:
+        """Tell a pod to go for another's sake, and say so in its conditions."""
+        told = with_condition(pod, "DisruptionTarget", "True", now=now, reason=why, message=message)
+        self.delete(self.store.replace("pods", told, now=now), now)

@@ -16,7 +16,6 @@ from plimsoll.domain.node_rules import selected, untolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.objects import parse_node, parse_pod
 from plimsoll.domain.pods import Scheduling
-from plimsoll_testbed.model.hollow.admission import admitted
 from plimsoll_testbed.model.hollow.conditions import (
     controller_of,
     is_deleting,
@@ -26,9 +25,7 @@ from plimsoll_testbed.model.hollow.conditions import (
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.rollouts import scaled
 from plimsoll_testbed.model.hollow.controllers.templates import pod_of, template_hash
-from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
-from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
 
@@ -109,30 +106,25 @@ class DaemonSets(Controller[Key]):
         wanted = [name for name, (runs, _) in verdicts.items() if runs]
         for node in wanted:
             if node not in pods:
-                pod = admitted(BY_PLURAL["pods"], self._pod(daemonset, node, update), self.store)
-                self.store.create("pods", pod, now=now)
+                self.create("pods", self._pod(daemonset, node, update), now)
         for node, here in pods.items():
-            if node in verdicts and not verdicts[node][1]:
-                for pod in here:
-                    delete(self.store, "pods", pod, DeleteOptions(), now=now)
+            astray = node in verdicts and not verdicts[node][1]
             for pod in here:
-                if is_finished(pod):
-                    delete(self.store, "pods", pod, DeleteOptions(), now=now)
+                if astray or is_finished(pod):
+                    self.delete(pod, now)
         self._update(daemonset, wanted, pods, update, now)
         self._report(daemonset, wanted, pods, update, now)
 
     def _pod(self, daemonset: Json, node: str, update: str) -> Json:
         """Return the pod for a node: the scheduler places it, and can place it nowhere else."""
-        pod = pod_of(daemonset, labels={_REVISION: update})
-        name = daemonset["metadata"]["name"]
+        suffix = self.state.identities.suffix() if node else ""
+        pod = pod_of(daemonset, labels={_REVISION: update}, suffix=suffix)
         tolerations = [
             *look(pod, "spec", "tolerations", default=()),
             *({"key": k, "operator": "Exists", "effect": e} for k, e in _TOLERATED),
         ]
         pod["spec"] = {**pod["spec"], "tolerations": tolerations}
         if node:
-            pod["metadata"]["generateName"] = f"{name}-"
-            pod["metadata"]["name"] = f"{name}-{self.state.identities.suffix()}"
             here = {"key": "metadata.name", "operator": "In", "values": [node]}
             terms = {"nodeSelectorTerms": [{"matchFields": [here]}]}
             path = ("spec", "affinity", "nodeAffinity")
@@ -163,7 +155,7 @@ class DaemonSets(Controller[Key]):
                 continue
             if not is_ready(pod) or left > 0:
                 left -= is_ready(pod)
-                delete(self.store, "pods", pod, DeleteOptions(), now=now)
+                self.delete(pod, now)
 
     def _report(
         self,

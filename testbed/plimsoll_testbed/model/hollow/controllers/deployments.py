@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, override
 
-from plimsoll_testbed.model.hollow.admission import admitted
 from plimsoll_testbed.model.hollow.conditions import (
     condition,
     controller_of,
@@ -30,9 +29,7 @@ from plimsoll_testbed.model.hollow.controllers.rollouts import (
     shrunk,
 )
 from plimsoll_testbed.model.hollow.controllers.templates import template_hash
-from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
-from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
 
@@ -178,12 +175,11 @@ class Deployments(Controller[Key]):
                 "template": put(template, ("metadata", "labels"), labels),
             },
         }
-        made = admitted(BY_PLURAL["replicasets"], made, self.store)
         deployment = self.store.must_get("deployments", *key_of(deployment))
         why = "NewReplicaSetCreated"
         told = with_condition(deployment, "Progressing", "True", now=now, reason=why)
         self.store.replace("deployments", told, now=now)
-        return self.store.create("replicasets", made, now=now)
+        return self.create("replicasets", made, now)
 
     def _resize(self, deployment: Json, each: Json, size: int, now: datetime) -> bool:
         """Set a ReplicaSet's size and what it was reckoned from; return whether the size changed."""
@@ -201,7 +197,7 @@ class Deployments(Controller[Key]):
         limit = look(deployment, "spec", "revisionHistoryLimit", default=10)
         empty = [s for s in old if not s["spec"]["replicas"] and not look(s, "status", "replicas")]
         for each in empty[: max(0, len(empty) - limit)]:
-            delete(self.store, "replicasets", each, DeleteOptions(), now=now)
+            self.delete(each, now, "replicasets")
 
     def _report(self, deployment: Json, current: str, now: datetime, *, rolling: bool) -> None:
         """Write the status; only a rollout that is looked at says how it gets on."""

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import ClassVar, override
 
 from plimsoll_testbed.model.hollow.controllers.base import Controller
-from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL, TABLE
 from plimsoll_testbed.model.hollow.store import Change
 
@@ -40,9 +39,9 @@ class Garbage(Controller[Gone]):
         if plural == "namespaces":
             for line in TABLE:
                 for obj in list(self.store.all(line.plural, which)) if line.namespaced else ():
-                    delete(self.store, line.plural, obj, DeleteOptions(), now=now)
+                    self.delete(obj, now, line.plural)
             return
         for resource, name in self.state.indexes.dependents(which):
             found = self.store.get(resource, *name)
             if found is not None:
-                delete(self.store, resource, found, DeleteOptions(), now=now)
+                self.delete(found, now, resource)

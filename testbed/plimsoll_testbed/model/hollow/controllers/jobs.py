@@ -16,11 +16,9 @@ each time), deadlines, indexes, success policies, ttlSecondsAfterFinished.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, override
 
-from plimsoll_testbed.model.hollow.admission import admitted
 from plimsoll_testbed.model.hollow.conditions import (
     condition,
     controller_of,
@@ -34,9 +32,7 @@ from plimsoll_testbed.model.hollow.conditions import (
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.scalein import first_to_go
 from plimsoll_testbed.model.hollow.controllers.templates import pod_of
-from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
-from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.stamps import stamp
 from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key
@@ -93,9 +89,13 @@ class Jobs(Controller[Key]):
         if failed or complete or spec.get("suspend"):
             wanted = 0
         if len(active) > wanted:
-            self._dismiss(first_to_go(active, active, len(active) - wanted, now), now)
+            for pod in first_to_go(active, active, len(active) - wanted, now):
+                self._dismissed.add(pod["metadata"]["uid"])
+                self.delete(pod, now)
         for _ in range(wanted - len(active)):
-            self._create(job, now)
+            labels = {"batch.kubernetes.io/job-name": key[1]}
+            pod = pod_of(job, labels=labels, suffix=self.state.identities.suffix())
+            self.create("pods", pod, now)
         self._report(job, now, failed=failed, complete=complete)
 
     def _report(self, job: Json, now: datetime, *, failed: bool, complete: bool) -> None:
@@ -118,20 +118,6 @@ class Jobs(Controller[Key]):
         elif condition(job, "Suspended") is not None:
             job = with_condition(job, "Suspended", "False", now=now, reason="JobResumed")
         self.store.replace("jobs", job, now=now)
-
-    def _create(self, job: Json, now: datetime) -> None:
-        name = job["metadata"]["name"]
-        pod = pod_of(job, labels={"batch.kubernetes.io/job-name": name})
-        pod["metadata"]["generateName"] = f"{name}-"
-        pod["metadata"]["name"] = f"{name}-{self.state.identities.suffix()}"
-        pod = admitted(BY_PLURAL["pods"], pod, self.store)
-        self.store.create("pods", pod, now=now)
-
-    def _dismiss(self, pods: Sequence[Json], now: datetime) -> None:
-        """Take pods away that are too many: they have not failed."""
-        for pod in pods:
-            self._dismissed.add(pod["metadata"]["uid"])
-            delete(self.store, "pods", pod, DeleteOptions(), now=now)
 
     def _status(self, job: Json, now: datetime) -> Json:
         uid, status = job["metadata"]["uid"], job.get("status") or {}

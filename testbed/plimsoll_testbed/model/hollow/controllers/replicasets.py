@@ -14,15 +14,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import ClassVar, override
 
-from plimsoll_testbed.model.hollow.admission import admitted
 from plimsoll_testbed.model.hollow.conditions import controller_of, is_active, is_ready
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.readiness import availability
 from plimsoll_testbed.model.hollow.controllers.scalein import first_to_go
 from plimsoll_testbed.model.hollow.controllers.templates import pod_of
-from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
-from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.store import Change, Key
 
 
@@ -50,11 +47,12 @@ class ReplicaSets(Controller[Key]):
         excess = len(pods) - replicaset["spec"]["replicas"]
         if excess < 0:
             for _ in range(-excess):
-                self._create(replicaset, now)
+                pod = pod_of(replicaset, suffix=self.state.identities.suffix())
+                self.create("pods", pod, now)
         elif excess > 0:
             related = [p for p in self._related(replicaset) if is_active(p)]
             for pod in first_to_go(pods, related, excess, now):
-                delete(self.store, "pods", pod, DeleteOptions(), now=now)
+                self.delete(pod, now)
         if excess:  # its own changes bring it back here, to see what is now
             return
         self._report(key, replicaset, pods, now)
@@ -72,13 +70,6 @@ class ReplicaSets(Controller[Key]):
             return ()
         sets = self.state.indexes.owned(owner["uid"], "replicasets")
         return [pod for each in sets for pod in self._pods(each)]
-
-    def _create(self, replicaset: Json, now: datetime) -> None:
-        pod = pod_of(replicaset)
-        name = f"{replicaset['metadata']['name']}-{self.state.identities.suffix()}"
-        pod["metadata"] |= {"generateName": f"{replicaset['metadata']['name']}-", "name": name}
-        pod = admitted(BY_PLURAL["pods"], pod, self.store)
-        self.store.create("pods", pod, now=now)
 
     def _report(self, key: Key, replicaset: Json, pods: list[Json], now: datetime) -> None:
         least = look(replicaset, "spec", "minReadySeconds", default=0)

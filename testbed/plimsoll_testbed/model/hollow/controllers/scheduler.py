@@ -34,11 +34,12 @@ from plimsoll_testbed.model.hollow.conditions import (
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.preemption import cheapest, starts
 from plimsoll_testbed.model.hollow.controllers.volumes import bind_claims
-from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key
 from plimsoll_testbed.model.hollow.subresources import bind
+
+_PREEMPTED = "default-scheduler: preempting to accommodate a higher priority pod"
 
 
 class Scheduler(Controller[tuple[str, Key]]):
@@ -178,8 +179,8 @@ class Scheduler(Controller[tuple[str, Key]]):
             return False
         nominated = self._nominated.get(key)
         if nominated is not None and nominated in self._snapshot.nodes:
-            there = self._snapshot.on(nominated)
-            if any(p.deleting is not None and p.priority < pod.priority for p in there):
+            beside = self._snapshot.on(nominated)
+            if any(p.deleting is not None and p.priority < pod.priority for p in beside):
                 return True  # its victims are still on their way out
         budgets = list(self.store.all("poddisruptionbudgets"))
         with self._beside_nominated(key, pod):
@@ -188,27 +189,14 @@ class Scheduler(Controller[tuple[str, Key]]):
             self._nominate(key, None, now)
             return False
         for victim in found.victims:
-            self._oust(victim, now)
+            there = self.store.get("pods", victim.namespace, victim.name)
+            if there is not None and not is_deleting(there):
+                self.disrupt(there, "PreemptionByScheduler", _PREEMPTED, now)
         for other in [k for k, node in self._nominated.items() if node == found.node]:
             if other in self._waiting and self._waiting[other].priority < pod.priority:
                 self._nominate(other, None, now)
         self._nominate(key, found.node, now)
         return True
-
-    def _oust(self, victim: Pod, now: datetime) -> None:
-        obj = self.store.get("pods", victim.namespace, victim.name)
-        if obj is None or is_deleting(obj):
-            return
-        marked = with_condition(
-            obj,
-            "DisruptionTarget",
-            "True",
-            now=now,
-            reason="PreemptionByScheduler",
-            message="default-scheduler: preempting to accommodate a higher priority pod",
-        )
-        marked = self.store.replace("pods", marked, now=now)
-        delete(self.store, "pods", marked, DeleteOptions(), now=now)
 
     def _nominate(self, key: Key, node: str | None, now: datetime) -> None:
         """Write where a pod is going to have room; None takes it back."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import ClassVar, override
 
-from plimsoll_testbed.model.hollow.admission import admitted
 from plimsoll_testbed.model.hollow.conditions import (
     controller_of,
     is_deleting,
@@ -27,9 +26,7 @@ from plimsoll_testbed.model.hollow.conditions import (
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.readiness import availability, available_at
 from plimsoll_testbed.model.hollow.controllers.templates import pod_of, template_hash
-from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look, put
-from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key, key_of
 
@@ -84,7 +81,7 @@ class StatefulSets(Controller[Key]):
             pod = pods.get(ordinal)
             if pod is not None and is_finished(pod):
                 if not is_deleting(pod):
-                    delete(self.store, "pods", pod, DeleteOptions(), now=now)
+                    self.delete(pod, now)
                 if ordered:
                     return True
             elif pod is None:
@@ -108,7 +105,7 @@ class StatefulSets(Controller[Key]):
             stands = self._stands(key, stateful, pod, now)
             if ordered and not stands and pod["metadata"]["name"] != first_ailing:
                 return True
-            delete(self.store, "pods", pod, DeleteOptions(), now=now)
+            self.delete(pod, now)
             if ordered:
                 return True
         return False
@@ -126,7 +123,7 @@ class StatefulSets(Controller[Key]):
             if pod is None:
                 return
             if pod["metadata"]["labels"].get(_REVISION) != update and not is_deleting(pod):
-                delete(self.store, "pods", pod, DeleteOptions(), now=now)
+                self.delete(pod, now)
                 return
             if not self._stands(key, stateful, pod, now):
                 return
@@ -181,10 +178,8 @@ class StatefulSets(Controller[Key]):
             if self.store.get("persistentvolumeclaims", namespace, claim) is None:
                 meta = {**template["metadata"], "name": claim, "namespace": namespace}
                 made = {"metadata": meta, "spec": template.get("spec") or {}}
-                made = admitted(BY_PLURAL["persistentvolumeclaims"], made, self.store)
-                self.store.create("persistentvolumeclaims", made, now=now)
-        pod = admitted(BY_PLURAL["pods"], pod, self.store)
-        self.store.create("pods", pod, now=now)
+                self.create("persistentvolumeclaims", made, now)
+        self.create("pods", pod, now)
 
     def _report(
         self, key: Key, stateful: Json, pods: dict[int, Json], update: str, now: datetime

@@ -18,9 +18,8 @@ from typing import ClassVar, override
 from plimsoll.domain.node_rules import tolerated
 from plimsoll.domain.nodes import Taint
 from plimsoll.domain.objects import parse_node, parse_pod
-from plimsoll_testbed.model.hollow.conditions import is_active, with_condition
+from plimsoll_testbed.model.hollow.conditions import is_active
 from plimsoll_testbed.model.hollow.controllers.base import Controller
-from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change
@@ -65,22 +64,11 @@ class TaintEviction(Controller[str]):
                 continue
             end = self._since.setdefault(uid, now) + patience
             if end <= now:
-                self._evict(pod, now)
+                del self._since[uid]
+                message = "Taint manager: deleting due to NoExecute taint"
+                self.disrupt(pod, "DeletionByTaintManager", message, now)
             else:
                 self.state.timers.write(end, lambda _: self.note(key))
-
-    def _evict(self, pod: Json, now: datetime) -> None:
-        self._since.pop(pod["metadata"]["uid"], None)
-        marked = with_condition(
-            pod,
-            "DisruptionTarget",
-            "True",
-            now=now,
-            reason="DeletionByTaintManager",
-            message="Taint manager: deleting due to NoExecute taint",
-        )
-        marked = self.store.replace("pods", marked, now=now)
-        delete(self.store, "pods", marked, DeleteOptions(), now=now)
 
 
 def _patience(pod: Json, taints: Sequence[Taint]) -> timedelta | None:

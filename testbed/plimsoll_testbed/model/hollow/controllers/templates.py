@@ -20,8 +20,8 @@ def template_hash(template: Json) -> str:
     return readable(int(sha256(text.encode()).hexdigest()[:15], 16))
 
 
-def pod_of(owner: Json, *, labels: dict[str, str] | None = None) -> Json:
-    """Return a pod of an owner's template, without a name. The spec is shared with the template.
+def pod_of(owner: Json, *, labels: dict[str, str] | None = None, suffix: str = "") -> Json:
+    """Return a pod of an owner's template, whose spec it shares; without a suffix it has no name.
 
     Source: k8s.io/kubernetes/pkg/controller, GetPodFromTemplate.
     """
@@ -32,6 +32,9 @@ def pod_of(owner: Json, *, labels: dict[str, str] | None = None) -> Json:
         "labels": {**(meta.get("labels") or {}), **(labels or {})},
         "ownerReferences": [reference(owner)],
     }
+    if suffix:
+        prefix = f"{owner['metadata']['name']}-"
+        made |= {"generateName": prefix, "name": f"{prefix}{suffix}"}
     if annotations := look(template, "metadata", "annotations"):
         made["annotations"] = annotations
     return {"metadata": made, "spec": template.get("spec") or {}}
