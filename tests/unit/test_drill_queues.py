@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 
 from plimsoll.domain.errors import BadInput, MissingRights, Temporary
-from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, WakeUpsQueue
+from plimsoll.services.delivery import NOTICES, WAKE_UPS
+from plimsoll_testbed.rigs.simulated.queues import BATCH, SimulatedQueue
 from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation, VirtualClock
 
 
@@ -15,15 +17,19 @@ class Function:
         self.clock, self.answer = clock, answer
         self.calls: list[tuple[float, list[str]]] = []
 
-    def receive(self, bodies: Sequence[str]) -> Sequence[object]:
+    def receive(self, bodies: Sequence[str], _run: str) -> Sequence[object]:
         self.calls.append(((self.clock.now() - EPOCH).total_seconds(), list(bodies)))
         return [self.answer(body) for body in bodies]
 
 
-def notices(answer: Callable[[str], object]) -> tuple[VirtualClock, NoticesQueue, Function]:
+Queue = partial(SimulatedQueue, notice_seconds=0.3, function_seconds=0.2)
+
+
+def notices(answer: Callable[[str], object]) -> tuple[VirtualClock, SimulatedQueue, Function]:
     clock = VirtualClock()
     function = Function(clock, answer)
-    queue = NoticesQueue(clock, function.receive, notice_seconds=0.3, function_seconds=0.2)
+    queue = Queue(clock=clock, function="notices", handle=function.receive, policy=NOTICES,
+                  batch=BATCH)  # fmt: skip
     return clock, queue, function
 
 
@@ -83,14 +89,7 @@ def test_a_notice_that_always_fails_is_set_aside_after_its_last_attempt():
 
 
 def test_a_batch_whose_run_was_killed_comes_back_after_the_visibility_timeout():
-    clock, queue, function = notices(lambda _: None)
-
-    def receive(bodies: Sequence[str]) -> Sequence[object]:
-        answers = function.receive(bodies)
-        clock.called("any")
-        return answers
-
-    queue = NoticesQueue(clock, receive, notice_seconds=0.3, function_seconds=0.2)
+    clock, queue, function = notices(lambda _: clock.called("any"))
     killed: list[Invocation] = []
 
     def kill_the_first(invocation: Invocation) -> None:
@@ -109,12 +108,13 @@ def test_a_wake_up_comes_after_its_delay_and_with_a_holder_of_its_own():
     clock = VirtualClock()
     worked: list[tuple[float, str, str]] = []
 
-    def work(cluster: str, holder: str) -> None:
-        worked.append(((clock.now() - EPOCH).total_seconds(), cluster, holder))
+    def work(clusters: Sequence[str], holder: str) -> Sequence[object]:
+        worked.append(((clock.now() - EPOCH).total_seconds(), clusters[0], holder))
+        return [None]
 
-    queue = WakeUpsQueue(clock, work, notice_seconds=0.3, function_seconds=0.2)
-    queue.send("harbor", 10)
-    queue.send("harbor", 0)
+    queue = Queue(clock=clock, function="drains", handle=work, policy=WAKE_UPS)
+    queue.send("harbor", delay_seconds=10)
+    queue.send("harbor")
     clock.run_until(EPOCH + timedelta(seconds=60))
     assert [(at, cluster) for at, cluster, _ in worked] == [(0.5, "harbor"), (10.5, "harbor")]
     assert len({holder for *_, holder in worked}) == 2
@@ -125,12 +125,12 @@ def test_a_wake_up_that_fails_comes_back_twice_and_then_no_more():
     clock = VirtualClock()
     worked: list[float] = []
 
-    def work(_cluster: str, _holder: str) -> None:
+    def work(_clusters: Sequence[str], _holder: str) -> Sequence[object]:
         worked.append((clock.now() - EPOCH).total_seconds())
         raise Temporary("no")
 
-    queue = WakeUpsQueue(clock, work, notice_seconds=0.3, function_seconds=0.2)
-    queue.send("harbor", 0)
+    queue = Queue(clock=clock, function="drains", handle=work, policy=WAKE_UPS)
+    queue.send("harbor")
     clock.sleep(600)
     assert worked == [0.5, 45.7, 90.9]
-    assert [str(error) for error in queue.failed] == ["no"] * 3
+    assert [(body, str(why)) for body, why in queue.set_aside] == [("harbor", "no")]

@@ -13,7 +13,7 @@ import pytest
 from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.measure.listening import Progress, Quiet
 from plimsoll_testbed.measure.report import as_text
-from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Nobody
+from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Responder
 from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.scenario.drill import read_drill
 
@@ -320,7 +320,7 @@ def test_whoever_listens_hears_what_happens(tmp_path: Path):
 def test_a_bug_in_a_responder_ends_the_drill_instead_of_hiding_in_a_retry(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ):
-    class Broken(Nobody):
+    class Broken(Responder):
         @override
         def notices(self, bodies: Sequence[str]) -> Sequence[object]:
             raise ValueError("a bug")

@@ -19,7 +19,7 @@ from plimsoll.domain.names import INTERRUPTION
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
-from plimsoll_testbed.rigs.simulated.responders import Nobody
+from plimsoll_testbed.rigs.simulated.responders import Responder
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.scenario import (
@@ -265,7 +265,7 @@ def test_the_rules_see_an_interruption_reported_never_or_twice(launches, rule):
     assert [name for name, _ in found] == ([] if rule is None else [rule])
 
 
-class Reporter(Nobody):
+class Reporter(Responder):
     """Hands in reports of these names."""
 
     def __init__(self, names: Sequence[str]) -> None:

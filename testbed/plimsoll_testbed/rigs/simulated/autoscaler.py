@@ -88,13 +88,8 @@ def in_process(
     rig_cluster: HollowRigCluster, clock: VirtualClock, api_seconds: float
 ) -> ClusterAutoscaler:
     """Return the autoscaler of a hollow cluster, in the drill's own time."""
-    transport = SimulatedTransport(
-        cluster=rig_cluster.cluster,
-        user=NAME,
-        wire=SimulatedNetwork(clock, api_seconds),
-        clock=clock,
-        lag=rig_cluster.lag,
-    )
+    network = SimulatedNetwork(clock, api_seconds)
+    transport = SimulatedTransport(rig_cluster, clock, network, NAME)
     api = KubernetesCluster(transport, rig_cluster.name, clock, workers=GreenletWorkers(clock))
     return ClusterAutoscaler(rig_cluster, clock, api)
 

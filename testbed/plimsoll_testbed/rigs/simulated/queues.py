@@ -1,4 +1,4 @@
-"""The two queues and the functions behind them, as the template sets them up on AWS.
+"""A queue and the function behind it, as the template sets them up on AWS.
 
 At least once and in no order: a message whose run fails, or dies, comes back. Sources:
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html,
@@ -8,18 +8,16 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/stand
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
-from plimsoll.services.delivery import NOTICES, WAKE_UPS
+from plimsoll.services.delivery import DeliveryPolicy
 from plimsoll_testbed.rigs.simulated.time import Invocation, VirtualClock
 
 BATCH: Final = 10
 """The most notices that one invocation takes: the template's BatchSize."""
-
-type Receive = Callable[[Sequence[str]], Sequence[object]]
-"""What a batch of bodies comes to, in order: an exception for each that failed."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -28,145 +26,85 @@ class _Message:
     attempts: int = 0
 
 
-class NoticesQueue:
-    """Notices, in batches, to their function.
+@dataclass(slots=True, kw_only=True)
+class SimulatedQueue:
+    """Messages, in batches, to their function, which runs in an invocation of its own."""
 
-    Args:
-        clock: the time.
-        receive: the function; it runs in an invocation of its own.
-        notice_seconds: from the event to the start of the function.
-        function_seconds: from the start of the function to its first call.
-    """
-
-    def __init__(
-        self,
-        clock: VirtualClock,
-        receive: Receive,
-        *,
-        notice_seconds: float,
-        function_seconds: float,
-    ) -> None:
-        self._clock = clock
-        self._receive = receive
-        self._notice_seconds = notice_seconds
-        self._function_seconds = function_seconds
-        self._visible: list[_Message] = []
-        self._polling = False
-        self.in_flight = 0
-        """Messages that are neither handled nor set aside."""
-        self.set_aside: list[tuple[str, Exception]] = []
-        """The dead-letter queue, with the reasons."""
+    clock: VirtualClock
+    function: str
+    """Its name."""
+    handle: Callable[[Sequence[str], str], Sequence[object]]
+    """What a batch of bodies comes to in a run of this name, in order: an exception for each that failed."""
+    policy: DeliveryPolicy
+    batch: int = 1
+    notice_seconds: float
+    """From the event to the start of the function."""
+    function_seconds: float
+    """From the start of the function to its first call."""
+    in_flight: int = field(init=False, default=0)
+    """Messages that are neither handled nor set aside."""
+    running: int = field(init=False, default=0)
+    """Invocations at work."""
+    set_aside: list[tuple[str, Exception]] = field(init=False, default_factory=list)
+    """The dead-letter queue, with the reasons."""
+    _visible: list[_Message] = field(init=False, default_factory=list)
+    _runs: int = field(init=False, default=0)
 
     def send(self, body: str, *, delay_seconds: float = 0.0) -> None:
-        """Take an event now; it is delivered after the way from the bus to the function."""
+        """Take a message now; it is delivered after its delay and the way to the function."""
         self.in_flight += 1
-        self._show(_Message(body=body), delay_seconds + self._notice_seconds)
+        self._show(_Message(body=body), delay_seconds + self.notice_seconds)
 
     def _show(self, message: _Message, after_seconds: float) -> None:
-        when = self._clock.now() + timedelta(seconds=after_seconds)
-        self._clock.at(when, lambda: self._appear(message))
+        when = self.clock.now() + timedelta(seconds=after_seconds)
+        self.clock.at(when, partial(self._appear, message))
 
     def _appear(self, message: _Message) -> None:
+        if self.batch == 1:
+            self._start([message])
+            return
         self._visible.append(message)
-        if not self._polling:  # all that appear at one instant are taken together
-            self._polling = True
-            self._clock.at(self._clock.now(), self._poll)
+        if len(self._visible) == 1:  # all that appear at one instant are taken together
+            self.clock.at(self.clock.now(), self._poll)
 
     def _poll(self) -> None:
-        self._polling = False
         while self._visible:
-            batch, self._visible = self._visible[:BATCH], self._visible[BATCH:]
-            self._start(batch)
+            taken, self._visible = self._visible[: self.batch], self._visible[self.batch :]
+            self._start(taken)
 
     def _start(self, batch: Sequence[_Message]) -> None:
         results: list[object] = []
+        self._runs += 1
+        self.running += 1
+        name = f"{self.function}-{self._runs}"
 
         def run() -> None:
-            self._clock.sleep(self._function_seconds)
-            results.extend(self._receive([message.body for message in batch]))
+            self.clock.sleep(self.function_seconds)
+            results.extend(self.handle([message.body for message in batch], name))
 
         def done(invocation: Invocation) -> None:
-            if invocation.killed or len(results) != len(batch):  # or failed as a whole
-                why = invocation.error or RuntimeError("the run was killed")
-                for message in batch:
-                    self._died(message, why)
-                return
-            for message, result in zip(batch, results, strict=True):
-                if isinstance(result, Exception):
-                    self._failed(message, result)
+            self.running -= 1
+            whole = not invocation.killed and len(results) == len(batch)
+            why = invocation.error or RuntimeError("the run was killed")
+            for message, result in zip(
+                batch, results if whole else [None] * len(batch), strict=True
+            ):
+                if not whole:  # it did not say what became of them
+                    last = message.attempts >= self.policy.attempts
+                    self._again(message, why, None if last else self.policy.visibility_seconds)
+                elif isinstance(result, Exception):
+                    pause = self.policy.pause_seconds(result, attempts=message.attempts)
+                    self._again(message, result, pause)
                 else:
                     self.in_flight -= 1
 
         for message in batch:
             message.attempts += 1
-        self._clock.spawn(self._clock.now(), run, "notices", done)
+        self.clock.spawn(self.clock.now(), run, self.function, done)
 
-    def _died(self, message: _Message, why: Exception) -> None:
-        """Show a message again after its visibility timeout: its run did not say what became of it."""
-        if message.attempts >= NOTICES.attempts:
-            self._set_aside(message, why)
+    def _again(self, message: _Message, why: Exception, pause_seconds: float | None) -> None:
+        if pause_seconds is None:
+            self.in_flight -= 1
+            self.set_aside.append((message.body, why))
         else:
-            self._show(message, NOTICES.visibility_seconds)
-
-    def _failed(self, message: _Message, why: Exception) -> None:
-        pause = NOTICES.pause_seconds(why, attempts=message.attempts)
-        if pause is None:
-            self._set_aside(message, why)
-        else:
-            self._show(message, pause)
-
-    def _set_aside(self, message: _Message, why: Exception) -> None:
-        self.in_flight -= 1
-        self.set_aside.append((message.body, why))
-
-
-class WakeUpsQueue:
-    """Wake-ups, one by one, to the reconciles of their clusters."""
-
-    def __init__(
-        self,
-        clock: VirtualClock,
-        work: Callable[[str, str], object],
-        *,
-        notice_seconds: float,
-        function_seconds: float,
-    ) -> None:
-        self._clock = clock
-        self._work = work
-        self._notice_seconds = notice_seconds
-        self._function_seconds = function_seconds
-        self._runs = 0
-        self.running = 0
-        """Reconciles at work."""
-        self.failed: list[Exception] = []
-        """What reconciles failed with, the temporary too."""
-
-    def send(self, cluster: str, delay_seconds: float) -> None:
-        """Take a wake-up now; it is delivered after its delay."""
-        self._show(cluster, delay_seconds + self._notice_seconds, 1)
-
-    def _show(self, cluster: str, after_seconds: float, attempt: int) -> None:
-        when = self._clock.now() + timedelta(seconds=after_seconds)
-        self._clock.at(when, lambda: self._start(cluster, attempt))
-
-    def _start(self, cluster: str, attempt: int) -> None:
-        self._runs += 1
-        self.running += 1
-        holder = f"drains-{self._runs}"
-
-        def run() -> None:
-            self._clock.sleep(self._function_seconds)
-            self._work(cluster, holder)
-
-        def done(invocation: Invocation) -> None:
-            self.running -= 1
-            if invocation.error is not None:
-                self.failed.append(invocation.error)
-            elif not invocation.killed:
-                return
-            why = invocation.error or RuntimeError("the run was killed")
-            pause = WAKE_UPS.pause_seconds(why, attempts=attempt)
-            if pause is not None:
-                self._show(cluster, pause, attempt + 1)
-
-        self._clock.spawn(self._clock.now(), run, "drains", done)
+            self._show(message, pause_seconds)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, override
+from typing import Final, override
 
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
@@ -51,11 +51,15 @@ class ResponderContext:
     """Sends a wake-up for a cluster, in so many seconds."""
 
 
-class Responder(Protocol):
-    """The functions that a responder deploys."""
+class Responder:
+    """The functions that a responder deploys. As they stand here nobody reacts."""
+
+    def __init__(self, context: ResponderContext) -> None:
+        self._context = context
 
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
         """Handle a batch; an exception stands for a body that failed."""
+        return [None] * len(bodies)
 
     def reconcile(self, cluster: str, holder: str) -> object:
         """Handle a wake-up."""
@@ -70,30 +74,7 @@ class Responder(Protocol):
         """Give in reports, when all is over."""
 
 
-class Nobody:
-    """Nobody reacts."""
-
-    def __init__(self, _context: ResponderContext) -> None:
-        pass
-
-    def notices(self, bodies: Sequence[str]) -> Sequence[object]:
-        """Pass them over."""
-        return [None] * len(bodies)
-
-    def reconcile(self, cluster: str, holder: str) -> None:
-        """Do nothing."""
-
-    def resync(self) -> None:
-        """Do nothing."""
-
-    def place(self) -> None:
-        """Do nothing."""
-
-    def hand_in(self, measurement: Measurement) -> None:
-        """Have nothing to report."""
-
-
-class CommonDrain(Nobody):
+class CommonDrain(Responder):
     """What common handlers do: at a notice, cordon and evict everything at once, nothing else."""
 
     def __init__(self, context: ResponderContext) -> None:
@@ -102,7 +83,7 @@ class CommonDrain(Nobody):
         self._drain = commondrain.CommonDrain(
             context.rig_clusters,
             {
-                name: _transport(context, rig_cluster, "drain")
+                name: SimulatedTransport(rig_cluster, clock, context.wire, "drain")
                 for name, rig_cluster in context.rig_clusters.items()
             },
             clock,
@@ -118,10 +99,11 @@ class CommonDrain(Nobody):
         return super().notices(bodies)
 
 
-class Plimsoll:
+class Plimsoll(Responder):
     """The services that run in Lambda, unchanged, on the rig's side of their ports."""
 
     def __init__(self, context: ResponderContext) -> None:
+        super().__init__(context)
         clock, network, rig_clusters = context.clock, context.wire, context.rig_clusters
         workers = GreenletWorkers(clock)
         self._reports = MemoryReports()
@@ -149,27 +131,26 @@ class Plimsoll:
             ),
             senders=Senders(drills=True),
         )
-        self._rig_clusters = rig_clusters
 
+    @override
     def notices(self, bodies: Sequence[str]) -> Sequence[object]:
-        """Run the function `notices`."""
         return self._services.notices.receive(bodies)
 
+    @override
     def reconcile(self, cluster: str, holder: str) -> object:
-        """Run the function `drains`."""
         return self._services.drains.reconcile(cluster, holder)
 
+    @override
     def resync(self) -> object:
-        """Run the function `sweep`."""
         return self._services.resync.run()
 
+    @override
     def place(self) -> object:
-        """Run the function `placement`."""
         return self._services.placement.run()
 
+    @override
     def hand_in(self, measurement: Measurement) -> None:
-        """Give in what stands in the store of reports."""
-        for cluster in self._rig_clusters:
+        for cluster in self._context.rig_clusters:
             for report in reversed(self._reports.list(cluster, limit=100_000)):
                 measurement.report(report.interruption, report.reasons)
 
@@ -177,7 +158,7 @@ class Plimsoll:
 RESPONDERS: Final[Mapping[str, Callable[[ResponderContext], Responder]]] = {
     "plimsoll": Plimsoll,
     "drain": CommonDrain,
-    "none": Nobody,
+    "none": Responder,
 }
 
 
@@ -185,28 +166,17 @@ class _Clusters:
     """The port `Clusters`: one connection to each cluster, kept."""
 
     def __init__(self, context: ResponderContext, workers: GreenletWorkers) -> None:
+        clock, network = context.clock, context.wire
         self._open = {
             name: KubernetesCluster(
-                _transport(context, rig_cluster, "plimsoll"), name, context.clock, workers=workers
+                SimulatedTransport(each, clock, network, "plimsoll"), name, clock, workers=workers
             )
-            for name, rig_cluster in context.rig_clusters.items()
+            for name, each in context.rig_clusters.items()
         }
 
     def open(self, cluster: Cluster) -> KubernetesCluster:
         """Return the API of a cluster."""
         return self._open[cluster.name]
-
-
-def _transport(
-    context: ResponderContext, rig_cluster: HollowRigCluster, user: str
-) -> SimulatedTransport:
-    return SimulatedTransport(
-        cluster=rig_cluster.cluster,
-        user=user,
-        wire=context.wire,
-        clock=context.clock,
-        lag=rig_cluster.lag,
-    )
 
 
 def _registered(rig_cluster: HollowRigCluster) -> Cluster:

@@ -13,14 +13,15 @@ from functools import partial
 from typing import Final, Unpack, override
 
 from plimsoll.domain.errors import PlimsollError
+from plimsoll.services.delivery import NOTICES, WAKE_UPS
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.registry import Rig
 from plimsoll_testbed.rigs.run import PLACEMENT, RESYNC, RESYNC_PHASE, How, Run, rig_of_runs
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
 from plimsoll_testbed.rigs.simulated.fault_injector import FaultInjector
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
-from plimsoll_testbed.rigs.simulated.queues import NoticesQueue, WakeUpsQueue
-from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, ResponderContext
+from plimsoll_testbed.rigs.simulated.queues import BATCH, SimulatedQueue
+from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Responder, ResponderContext
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.rivals import RIVALS
 from plimsoll_testbed.rigs.simulated.telemetry import DrillTelemetry
@@ -52,6 +53,7 @@ class Simulation(Run):
     """One drill, played once in virtual time."""
 
     rig_clusters: Mapping[str, HollowRigCluster]
+    responder: Responder
 
     def __init__(
         self, drill: Drill, *, hooks: FaultHooks | None = None, **how: Unpack[How]
@@ -74,12 +76,18 @@ class Simulation(Run):
             )
             for spec in scenario.clusters
         }
-        waits = {
-            "notice_seconds": scenario.latency.notice.total_seconds(),
-            "function_seconds": scenario.latency.function.total_seconds(),
-        }
+        queue = partial(
+            SimulatedQueue,
+            clock=self.clock,
+            notice_seconds=scenario.latency.notice.total_seconds(),
+            function_seconds=scenario.latency.function.total_seconds(),
+        )
         self.telemetry = DrillTelemetry(self.say)
-        self.wake_ups = WakeUpsQueue(self.clock, self._reconcile, **waits)
+        self.wake_ups = queue(
+            function="drains",
+            handle=lambda clusters, holder: [self.responder.reconcile(clusters[0], holder)],
+            policy=WAKE_UPS,
+        )
         self.responder = RESPONDERS[self.responder_name](
             ResponderContext(
                 clock=self.clock,
@@ -95,7 +103,12 @@ class Simulation(Run):
                 wake_ups=self._wake_up,
             )
         )
-        self.notices = NoticesQueue(self.clock, self.responder.notices, **waits)
+        self.notices = queue(
+            function="notices",
+            handle=lambda bodies, _: self.responder.notices(bodies),
+            policy=NOTICES,
+            batch=BATCH,
+        )
         self.timeline = self._timeline(
             self.notices, self.fault_injector, doubled=self.hooks.doubled
         )
@@ -165,13 +178,10 @@ class Simulation(Run):
         if self.hooks.on_call is not None:
             self.hooks.on_call(invocation)
 
-    def _reconcile(self, cluster: str, holder: str) -> object:
-        return self.responder.reconcile(cluster, holder)
-
     def _wake_up(self, cluster: str, delay_seconds: int) -> None:
-        self.wake_ups.send(cluster, delay_seconds)
+        self.wake_ups.send(cluster, delay_seconds=delay_seconds)
         if self.hooks.doubled:
-            self.wake_ups.send(cluster, delay_seconds + DOUBLED_WAKE_UP)
+            self.wake_ups.send(cluster, delay_seconds=delay_seconds + DOUBLED_WAKE_UP)
 
 
 run: Rig = rig_of_runs(Simulation)

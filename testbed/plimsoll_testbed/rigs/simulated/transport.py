@@ -7,28 +7,29 @@ it: `Temporary`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
+from typing import override
 
 from plimsoll.adapters.kubernetes.transport import Response
-from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedTransport:
-    """The port `Transport`, for one program that talks to one cluster."""
+class SimulatedTransport(HollowTransport):
+    """The way of one program to one cluster; `user` is its user agent."""
 
-    cluster: HollowCluster
-    user: str
-    """The program's user agent."""
-    wire: SimulatedNetwork
-    clock: VirtualClock
-    lag: Callable[[], float]
-    """By how many seconds answers are late just now."""
+    def __init__(
+        self, rig_cluster: HollowRigCluster, clock: VirtualClock, wire: SimulatedNetwork, user: str
+    ) -> None:
+        super().__init__(rig_cluster.cluster, clock, user=user)
+        self._rig_cluster = rig_cluster
+        self._virtual = clock
+        self._wire = wire
 
+    @override
     def call(
         self,
         method: str,
@@ -38,18 +39,13 @@ class SimulatedTransport:
         body: object = None,
         content_type: str | None = None,
     ) -> Response:
-        """Send a request and return its answer, whatever its status.
-
-        Raises:
-            Temporary: the API server is down, or too slow.
-        """
         sent = None if body is None else json.loads(json.dumps(body))
-        hollow = HollowTransport(self.cluster, self.clock, user=self.user)
+        send = partial(super().call, query=query, body=sent, content_type=content_type)
 
         def act() -> Response:
-            answer = hollow.call(method, path, query=query, body=sent, content_type=content_type)
+            answer = send(method, path)
             if method != "GET":
-                self.clock.touch(self.cluster)
+                self._virtual.touch(self._rig_cluster.cluster)
             return answer
 
-        return self.wire.to_kubernetes(method, path, act, lag_seconds=self.lag())
+        return self._wire.to_kubernetes(method, path, act, lag_seconds=self._rig_cluster.lag())
