@@ -14,8 +14,9 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
 from plimsoll.adapters.nodegroups.account import KEPT, Account
 from plimsoll.adapters.nodegroups.asg import hooks_of
+from plimsoll.adapters.nodegroups.launches import Launches, launches_of
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
-from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.groups import LaunchFailure, NodeGroup
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.quantities import Resources
@@ -578,6 +579,52 @@ def test_what_eks_refuses_is_named_for_what_comes_next(
     Answers(moto_aws, "eks", "UpdateNodegroupConfig", refused(code))
     with pytest.raises(error, match="raise the desired size of node group pool to 2"):
         groups.grow(the_group(groups), 1, None, "token")
+
+
+# Launches
+
+
+def test_launches_and_their_failures_are_read_while_nodes_are_on_the_way(
+    moto_aws: Aws, warnings: list[str]
+) -> None:
+    said = [
+        {
+            "ActivityId": str(number),
+            "AutoScalingGroupName": "web",
+            "Cause": "a test",
+            "Description": description,
+            "StartTime": T0 + timedelta(seconds=number),
+            "StatusCode": code,
+            "StatusMessage": "We currently do not have sufficient capacity." * (code == "Failed"),
+        }
+        for number, description, code in (
+            (4, "Launching a new EC2 instance: i-2", "InProgress"),
+            (3, "Terminating EC2 instance: i-0", "Failed"),
+            (2, "Launching a new EC2 instance.  Status Reason: none", "Failed"),
+            (1, "Launching a new EC2 instance.  Status Reason: none", "Failed"),
+            (0, "Launching a new EC2 instance: i-1", "Successful"),
+        )
+    ]
+    Answers(moto_aws, "autoscaling", "DescribeScalingActivities", {"Activities": said})
+
+    def read(desired: int) -> Launches:
+        instances = [{"InstanceId": "i-1", "LifecycleState": "InService"}]
+        group = {"AutoScalingGroupName": "web", "Instances": instances}
+        account = Account(moto_aws, FakeClock(T0))
+        return launches_of(account, [group], desired, [node("a", "i-1")], warnings.append)
+
+    assert read(2) == {
+        "launched": {"i-1": T0, "i-2": T0 + timedelta(seconds=4)},
+        "failed": LaunchFailure(
+            at=T0 + timedelta(seconds=2), why="We currently do not have sufficient capacity."
+        ),
+    }
+    nothing = {"launched": {}, "failed": None}
+    assert read(1) == nothing
+
+    Answers(moto_aws, "autoscaling", "DescribeScalingActivities", refused("AccessDenied"))
+    assert read(2) == nothing
+    assert "describe the scaling activities of web" in warnings[0]
 
 
 # Lifecycle actions

@@ -13,7 +13,7 @@ from plimsoll_testbed.scenario.drill import read_drill
 DRILLS: Final = Path(__file__).parents[1] / "drills"
 KEPT: Final = sorted(
     f"{theme}/{folder.name}"
-    for theme in ("notices", "replace")
+    for theme in ("capacity", "notices", "replace")
     for folder in (DRILLS / theme).iterdir()
 )
 

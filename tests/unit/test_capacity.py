@@ -177,20 +177,24 @@ class TestWhichGroups:
         alone = grow(empty(), [big]).unplaceable[big.uid]
         assert alone == "0/0 nodes are available; there is no group that could grow"
 
-    def test_what_was_refused_is_avoided_until_its_time(self):
-        group, later = a_group(), NOON + timedelta(hours=1)
-        pod = [a_pod()]
-        zone = grow(empty(), pod, group, avoid={("base", ZONE_A): later})
-        assert asked(zone) == {("base", ZONE_B): 1}
-        whole = grow(empty(), pod, group, avoid={("base", None): later})
-        assert "base: refused lately" in whole.unplaceable[pod[0].uid]
-        assert grow(empty(), pod, group, avoid={("base", None): NOON}).growths
+    def test_what_was_refused_is_asked_again_after_a_moment_and_at_first_only_as_last_resort(self):
+        pod, spot = [a_pod()], a_group("spot", capacity="spot")
+
+        def refused(seconds: int, zone: str | None, *groups: NodeGroup) -> GrowthPlan:
+            at = NOON - timedelta(seconds=seconds)
+            return grow(empty(), pod, *groups, avoid={("base", zone): at})
+
+        assert asked(refused(0, ZONE_A, a_group())) == {("base", ZONE_B): 1}
+        assert "base: refused lately" in refused(10, None, a_group()).unplaceable[pod[0].uid]
+        assert asked(refused(20, None, a_group())) == {("base", ZONE_A): 1}
+        assert asked(refused(20, None, a_group(), spot)) == {("spot", ZONE_A): 1}
+        assert asked(refused(200, None, a_group(), spot)) == {("base", ZONE_A): 1}
 
     def test_a_group_that_cannot_be_steered_is_avoided_only_as_a_whole(self):
-        group, later = a_group(launchable=False), NOON + timedelta(hours=1)
-        one = {("base", ZONE_A): later}
+        group = a_group(launchable=False)
+        one = {("base", ZONE_A): NOON}
         assert grow(empty(), [a_pod()], group, avoid=one).growths
-        assert not grow(empty(), [a_pod()], group, avoid={**one, ("base", ZONE_B): later}).growths
+        assert not grow(empty(), [a_pod()], group, avoid={**one, ("base", ZONE_B): NOON}).growths
 
     @pytest.mark.parametrize(
         ("kind", "launchable", "zones", "expected"),
@@ -285,7 +289,7 @@ class TestUpcoming:
         assert asked(plan) == {("base", ZONE_B): 1}
 
     def test_one_on_the_way_in_a_group_that_was_refused_is_not_counted_on(self):
-        avoid = {("base", None): NOON + timedelta(hours=1)}
+        avoid = {("base", None): NOON}
         plan = grow(
             empty(),
             [a_pod()],

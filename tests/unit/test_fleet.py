@@ -143,7 +143,8 @@ def test_a_group_that_gets_no_capacity_asks_again():
         fleet.launch("spot-a", 1, None, after_start(1))
     assert fleet.raise_desired("spot-a", 4, after_start(10)) == []
     fleet.step(after_start(500))
-    assert heard == ["spot-a-4 joined 140"]  # refused at 10 and 40, granted at 70
+    assert heard == ["spot-a-4 joined 145"]  # refused at 15 and 45, granted at 75
+    assert fleet.group("spot-a").failed is not None
 
 
 def test_desired_is_only_ever_raised():

@@ -25,6 +25,7 @@ FUNCTIONS: Final[Mapping[str, str]] = {
 _READS: Final = (
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeLifecycleHooks",
+    "autoscaling:DescribeScalingActivities",
     "ec2:DescribeInstances",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",

@@ -20,6 +20,9 @@ from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 AGE: Final = timedelta(hours=6)
 """How long the machines of the start have been running."""
 
+ANSWER: Final = timedelta(seconds=5)
+"""How long after its desired capacity is raised a group learns that EC2 has none."""
+
 RETRY: Final = timedelta(seconds=30)
 """How soon a group asks again for an instance that it did not get."""
 
@@ -48,6 +51,8 @@ class Group:
         self.desired = spec.size
         self.machines: list[Machine] = []
         self.refused_until: datetime | None = None
+        self.failed: tuple[datetime, str] | None = None
+        """When the newest launch failed that the group made by itself, and why."""
 
     @property
     def alive(self) -> Sequence[Machine]:
@@ -163,7 +168,7 @@ class Fleet:
             return self.launch(name, desired - group.desired, None, now)
         except NoCapacity:
             group.desired = desired
-            self._push(now + RETRY, group)
+            self._push(now + ANSWER, group)
             return []
 
     def refuse(self, name: str, until: datetime) -> None:
@@ -255,5 +260,6 @@ class Fleet:
             return
         try:
             self.launch(group.spec.name, missing, None, when, replacement=True)
-        except Refused:
+        except Refused as error:
+            group.failed = when, str(error)
             self._push(when + RETRY, group)

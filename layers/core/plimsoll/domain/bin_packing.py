@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from plimsoll.domain.expectations import Expectation
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
@@ -39,6 +41,18 @@ class ScaleUpOption:
     rank: tuple[object, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """What is not asked, and what is counted on and asked only as the last resort."""
+
+    closed: frozenset[Source] = frozenset()
+    """Refused a moment ago."""
+    last: frozenset[Source] = frozenset()
+    """Refused lately, or reclaimed just now."""
+    expected: Mapping[str, Expectation] = MappingProxyType({})
+    """Group -> what is doubted of its nodes on the way."""
+
+
 class BinPacking:
     """One attempt to give every pod a node. It changes the snapshot that it is given."""
 
@@ -47,14 +61,12 @@ class BinPacking:
         snapshot: ClusterSnapshot,
         groups: Sequence[NodeGroup],
         upcoming: Mapping[Source, int],
-        avoided: frozenset[Source],
-        doubtful: frozenset[Source],
+        doubts: Doubts,
     ) -> None:
         self._snapshot = snapshot
         self._groups = groups
         self._upcoming = Counter(upcoming)
-        self._avoided = avoided
-        self._doubtful = doubtful
+        self._doubts = doubts
         self._headroom = {group.name: group.headroom for group in groups}
         self._in_zone = _zones_in_use(snapshot, groups)
         self._daemons = Daemons(snapshot)
@@ -132,7 +144,7 @@ class BinPacking:
                 continue
             taken, left = _filled(group.template.allocatable, rest)
             for zone in group.zones:
-                if _covers(self._avoided, group, zone):
+                if _covers(self._doubts.closed, group, zone):
                     reasons.setdefault(group.name, "refused lately")
                     continue
                 node = future_node(group, group.template, zone, "")
@@ -151,7 +163,7 @@ class BinPacking:
                     template=group.template,
                     zones=zones,
                     rank=(
-                        _covers(self._doubtful, group, zone),
+                        self._is_last_resort(group, zone, len(zones)),
                         fresh > 0,
                         group.capacity != "on-demand",
                         len(zones),
@@ -219,6 +231,13 @@ class BinPacking:
 
     def _ready_to_open(self, group: NodeGroup, zone: str) -> int:
         return self._upcoming[group.name, zone] + self._upcoming[group.name, None]
+
+    def _is_last_resort(self, group: NodeGroup, zone: str, nodes: int) -> bool:
+        """Whether so many nodes are likely to be interrupted too, or not to come."""
+        doubt = self._doubts.expected.get(group.name)
+        return _covers(self._doubts.last, group, zone) or (
+            doubt is not None and nodes > self._ready_to_open(group, zone) - doubt.overdue
+        )
 
     def _close(self, name: str, pods: Mapping[str, Pod]) -> None:
         node = self._snapshot.nodes[name]

@@ -2,7 +2,8 @@
 
 Pods are placed by priority, the constrained and the big first, on the nodes that stay, then to those
 that were asked for, then to new ones: of on-demand groups, of spot groups where no on-demand
-group will do, and as last resort out of capacity pools that are reclaimed just now. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
+group will do, and as last resort out of capacity pools that are reclaimed just now, and of groups whose
+nodes do not come. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
 The exact minimum is a bin packing problem; this is first-fit decreasing with a second look, and
 what it asks for is enough by construction, because every pod was placed by the scheduler's rules.
 """
@@ -13,9 +14,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
-from plimsoll.domain.bin_packing import BinPacking, Source
+from plimsoll.domain.bin_packing import BinPacking, Doubts, Source
+from plimsoll.domain.expectations import DOUBTED, RETRY, Expectation
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN
@@ -73,6 +76,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     upcoming: Mapping[tuple[str, str | None], int],
     avoid: Mapping[tuple[str, str | None], datetime],
     now: datetime,
+    doubts: Mapping[str, Expectation] = MappingProxyType({}),
 ) -> GrowthPlan:
     """Fit pods on the nodes that stay, then on nodes asked for, then on as few new ones as can be.
 
@@ -81,18 +85,23 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         unschedulable: pods that need a node. One that the snapshot still holds is moved, not doubled.
         groups: the groups that may grow; `desired` already counts what was asked for.
         upcoming: (group, zone or None where nobody knows) -> nodes asked for and not there yet.
-        avoid: (group, zone or None for all of it) -> until when it is not to be asked.
+        avoid: (group, zone or None for all of it) -> when it refused last.
         now: the time that `avoid` is compared with.
+        doubts: group -> what is doubted of it: as last resort that is counted on, and more of it asked.
     """
     start = snapshot.copy()
     for pod in unschedulable:
         start.remove(pod)
-    avoided = frozenset(source for source, until in avoid.items() if until > now)
-    doubtful = _interrupted_groups(snapshot, groups)
+    lately = frozenset(source for source, at in avoid.items() if now < at + DOUBTED)
+    doubt = Doubts(
+        closed=frozenset(source for source in lately if now < avoid[source] + RETRY),
+        last=lately | _interrupted_groups(snapshot, groups),
+        expected=doubts,
+    )
     order = _in_order(unschedulable, start, groups)
 
     def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> BinPacking:
-        packing = BinPacking(start.copy(), groups, upcoming, avoided, doubtful)
+        packing = BinPacking(start.copy(), groups, upcoming, doubt)
         packing.pack(order)
         return packing
 

@@ -52,7 +52,7 @@ def plan_drain(
     Args:
         seen: one observation of the cluster and its node groups.
         now: the time of the observation.
-        avoid: (node group, zone or None for all) -> until when it is not asked, because it refused.
+        avoid: (node group, zone or None for all) -> when it refused last.
         refused: what the API server refused, and why, in words: a workload whose pods it let nobody
             release, a pod that it did not let go, or a node that it did not let us label.
         ahead: how much later than usual the next plan will come, since the API server is slow. Pods

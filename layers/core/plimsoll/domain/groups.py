@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Taint
@@ -17,6 +18,15 @@ class NodeTemplate:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     allocatable: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFailure:
+    """The newest launch of a group that failed."""
+
+    at: datetime
+    why: str
+    """In AWS's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,10 @@ class NodeGroup:
     """None when nothing tells what a new node would be: such a group is never chosen."""
     launchable: bool = False
     """Whether LaunchInstances may be tried (launch template, no mixed-instances policy)."""
+    launched: Mapping[str, datetime] = field(default_factory=dict)
+    """Instance -> when its launch began; read, of the latest, only while nodes are on the way."""
+    failed: LaunchFailure | None = None
+    """Read only while nodes are on the way."""
     waiting: frozenset[str] = frozenset()
     """Ids of its instances that wait for the hooks."""
     hooks: tuple[LifecycleHook, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +10,9 @@ from hashlib import sha256
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import plan_growth, replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
+from plimsoll.domain.expectations import expect
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.disruption import WorkloadDisruption
@@ -49,8 +48,15 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         return ScaleUp()
     unschedulable = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions, ended)]
     groups = [g for g in seen.groups if not _shrinks(g, interrupted)]
+    expected = {g.name: expect(g, seen.nodes, now) for g in groups}
     plan = plan_growth(
-        snapshot, unschedulable, groups, upcoming=_upcoming(seen, groups), avoid=avoid, now=now
+        snapshot,
+        unschedulable,
+        groups,
+        upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
+        doubts={name: e for name, e in expected.items() if e.doubt},
+        avoid=avoid,
+        now=now,
     )
     by_name = {g.name: g for g in groups}
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
@@ -124,21 +130,3 @@ def _shrinks(group: NodeGroup, interrupted: InterruptedNodes) -> bool:
         )
         for node in interrupted.nodes
     )
-
-
-def _upcoming(
-    seen: Observation, groups: Sequence[NodeGroup]
-) -> Mapping[tuple[str, str | None], int]:
-    """Count the nodes that were asked for and are not Ready yet.
-
-    What a group launches for an instance when that is gone comes too late for the pods on it. One
-    whose interruption is finished with counts as gone.
-    """
-    ready = {n.instance for n in seen.nodes if n.ready and n.instance and not _finished(n)}
-    here = Counter({g.name: len(g.instances & ready) for g in groups})
-    return {(g.name, None): g.desired - here[g.name] for g in groups if g.desired > here[g.name]}
-
-
-def _finished(node: Node) -> bool:
-    found = node.interruption
-    return bool(found and found.phase == "closed" and found.deadline)

@@ -55,8 +55,6 @@ UNANSWERED: Final = timedelta(seconds=5)
 """How long a cluster may leave a reconcile without an answer until capacity is asked for all the same."""
 TELLING: Final = timedelta(seconds=3)
 """How late Events are begun still: one that gets no answer takes seven seconds of the function's time."""
-AVOID: Final = timedelta(minutes=3)
-"""How long a node group that refused is not asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,10 +229,11 @@ class DrainService:
             seen = replace(seen, reports=self._past(cluster, memory))
         memory.count(seen)
         instances = self._instances(seen, memory)
-        fresh = memory.groups is None  # also when they could not be read the last time
+        fresh = memory.wants_groups(seen.nodes, self.clock.now())
         while True:
             if fresh:
                 memory.groups = self._read_groups(groups, seen.nodes)
+                memory.groups_read = self.clock.now()
             now, read = self.clock.now(), memory.groups or ()
             plan = plan_drain(
                 seen.among(groups=read, instances=instances, counts=memory.counts),
@@ -301,7 +300,7 @@ class DrainService:
                 case Grow(group=group, zone=zone):
                     memory.groups = None
                     if refused:
-                        memory.avoid[group.name, zone] = now + AVOID
+                        memory.avoid[group.name, zone] = now
                     elif outcome.done:
                         memory.add(added(group, outcome.action.add, now, outcome.action.token))
                 case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from plimsoll.domain.cluster_events import LONGEST
 from plimsoll.domain.clusters import Instance
+from plimsoll.domain.expectations import expect
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.reports import Report
+
+REREAD: Final = timedelta(seconds=5)
 
 
 @dataclass(slots=True)
@@ -19,8 +24,11 @@ class ReconcileMemory:
     """Node groups, who refused what, and the reports so far."""
 
     groups: Sequence[NodeGroup] | None = None
-    """Read once, and again before anything is asked for and after a change of ours."""
+    """Read once, again before anything is asked for and after a change of ours, and while nodes are on
+    the way every five seconds: they may have been refused."""
+    groups_read: datetime | None = None
     avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
+    """As in `plan_drain`."""
     refused: dict[str, str] = field(default_factory=dict)
     """As in `plan_drain`: not tried again in this reconcile."""
     past: Sequence[Report] | None = None
@@ -32,6 +40,13 @@ class ReconcileMemory:
     reports: dict[str, Report] = field(default_factory=dict)
     told: dict[str, tuple[object, ...]] = field(default_factory=dict)
     """Of each report the turns that were tried to be written."""
+
+    def wants_groups(self, nodes: Sequence[Node], now: datetime) -> bool:
+        """Whether to read the node groups; also where they could not be read the last time."""
+        if self.groups is None or self.groups_read is None:
+            return True
+        on_the_way = any(expect(group, nodes, now).upcoming for group in self.groups)
+        return on_the_way and now - self.groups_read >= REREAD
 
     def count(self, seen: Observation) -> None:
         """Count the pods of controllers that we do not know."""

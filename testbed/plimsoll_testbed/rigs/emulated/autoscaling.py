@@ -39,6 +39,7 @@ class AutoScaling:
             "CompleteLifecycleAction": self._complete,
             "DescribeAutoScalingGroups": self._describe,
             "DescribeLifecycleHooks": self._hooks,
+            "DescribeScalingActivities": self._activities,
             "LaunchInstances": self._launch,
             "RecordLifecycleActionHeartbeat": self._heartbeat,
             "SetDesiredCapacity": self._set_desired,
@@ -89,6 +90,9 @@ class AutoScaling:
             "DefaultResult": "CONTINUE",
         }
         return {"LifecycleHooks": [hook]}
+
+    def _activities(self, parameters: Parameters) -> Mapping[str, Any]:
+        return {"Activities": list(terms.launches(self._find(parameters)))}
 
     def _set_desired(self, parameters: Parameters) -> Mapping[str, Any]:
         named, wanted = self._find(parameters), parameters["DesiredCapacity"]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.domain.names import GROW, RENEW, ZONE
-from plimsoll_testbed.model.fleet import Fleet, Group
+from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Parameters
 from plimsoll_testbed.scenario.events import identity
@@ -98,6 +98,36 @@ def tokens(machine: Machine) -> Iterator[str]:
     for kind, told in machine.notices:
         if kind == "lifecycle-terminate":
             yield identity(machine, "token", told.replace(microsecond=0))
+
+
+def launches(named: Named) -> Iterator[dict[str, Any]]:
+    """Yield the launches of a group as scaling activities, the newest first.
+
+    The shape of a failed one: https://docs.aws.amazon.com/autoscaling/ec2/userguide/CHAP_Troubleshooting.html
+    """
+    started = [m for m in named.group.machines if m.ready - m.launched < AGE]
+    found = [
+        {
+            "ActivityId": f"{named.name}-{machine.id}-launch",
+            "Description": f"Launching a new EC2 instance: {machine.id}",
+            "StartTime": machine.launched,
+            "StatusCode": "Successful" if machine.joined else "InProgress",
+        }
+        for machine in started
+    ]
+    if named.group.failed is not None:
+        at, why = named.group.failed
+        found.append(
+            {
+                "ActivityId": f"{named.name}-{at:%H%M%S}-failed",
+                "Description": f"Launching a new EC2 instance.  Status Reason: {why}",
+                "StartTime": at,
+                "StatusCode": "Failed",
+                "StatusMessage": f"{why} Launching EC2 instance failed.",
+            }
+        )
+    for activity in sorted(found, key=lambda a: a["StartTime"], reverse=True):
+        yield {"AutoScalingGroupName": named.name, "Cause": "a drill", **activity}
 
 
 def termination(named: Named, instance: str, start: datetime) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class ClusterAutoscaler:
         self.api = api
         self._rig_cluster = rig_cluster
         self._clock = clock
-        self._avoid: dict[tuple[str, str | None], datetime] = {}
+        self._backing_off: dict[str, datetime] = {}
 
     @property
     def needed(self) -> bool:
@@ -71,16 +71,20 @@ class ClusterAutoscaler:
         plan = plan_growth(
             ClusterSnapshot(seen.nodes, seen.pods, seen.claims),
             unschedulable,
-            [g for g in map(group_of, fleet.groups.values()) if g.capacity == "on-demand"],
+            [
+                group
+                for group in map(group_of, fleet.groups.values())
+                if group.capacity == "on-demand" and self._backing_off.get(group.name, now) <= now
+            ],
             upcoming=upcoming_of(fleet),
-            avoid=self._avoid,
+            avoid={},
             now=now,
         )
         for growth in plan.growths:
             try:
                 fleet.launch(growth.group, growth.add, growth.zone, now)
             except Refused:
-                self._avoid[growth.group, growth.zone] = now + BACKOFF
+                self._backing_off[growth.group] = now + BACKOFF
         self._clock.touch(fleet)
 
 

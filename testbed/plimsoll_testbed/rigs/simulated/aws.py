@@ -8,7 +8,7 @@ from functools import partial
 
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import Refused
-from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.groups import LaunchFailure, NodeGroup, NodeTemplate
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.notices import (
@@ -19,7 +19,7 @@ from plimsoll.domain.notices import (
     parse,
 )
 from plimsoll.domain.quantities import Resources
-from plimsoll_testbed.model.fleet import Fleet, Group
+from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
@@ -146,6 +146,7 @@ class SimulatedInstances:
 def group_of(group: Group) -> NodeGroup:
     """Return a group of the fleet as the planner sees it."""
     spec = group.spec
+    failed = group.failed
     return NodeGroup(
         kind=spec.kind,
         name=spec.name,
@@ -165,6 +166,8 @@ def group_of(group: Group) -> NodeGroup:
             allocatable=Resources.parse(spec.allocatable),
         ),
         launchable=spec.kind == "asg",
+        launched={m.id: m.launched for m in group.alive if m.ready - m.launched < AGE},
+        failed=None if failed is None else LaunchFailure(at=failed[0], why=failed[1]),
         waiting=frozenset(m.id for m in group.alive if m.waits),
         hooks=tuple(
             LifecycleHook(group=spec.name, name=HOOK, timeout=wait, longest=100 * wait, ours=True)

@@ -78,6 +78,15 @@ class Account:
             found = self.aws.autoscaling.describe_lifecycle_hooks(AutoScalingGroupName=group)
         return list(map(dict, found["LifecycleHooks"]))
 
+    def activities(self, group: str) -> Sequence[Mapping[str, Any]]:
+        """Return the latest hundred scaling activities of an Auto Scaling group, the newest first.
+
+        https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_DescribeScalingActivities.html
+        """
+        with translated(f"describe the scaling activities of {group}"):
+            found = self.aws.autoscaling.describe_scaling_activities(AutoScalingGroupName=group)
+        return list(map(dict, found["Activities"]))
+
     def _read_template(self, which: str, name: str, version: str) -> Mapping[str, Any]:
         arguments: dict[str, Any] = {which: name, "Versions": [version]}
         try:

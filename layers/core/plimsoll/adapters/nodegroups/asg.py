@@ -19,6 +19,7 @@ from plimsoll.adapters.aws_errors import (
 )
 from plimsoll.adapters.nodegroups import templates
 from plimsoll.adapters.nodegroups.kind import Access, Warn, target_of
+from plimsoll.adapters.nodegroups.launches import launches_of
 from plimsoll.domain.errors import (
     BadInput,
     MissingRights,
@@ -188,6 +189,7 @@ class AutoScalingGroups:
             # A weighted group counts units, not nodes: what a unit is, nobody can say beforehand.
             template=None if weighted else node_template,
             launchable=bool(group.get("LaunchTemplate")),
+            **launches_of(self._account, [group], group["DesiredCapacity"], nodes, self._warn),
             waiting=waiting,
             hooks=hooks,
             may_grow=tags.get(GROW) == "true",

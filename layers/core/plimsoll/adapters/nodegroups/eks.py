@@ -13,6 +13,7 @@ from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.nodegroups import templates
 from plimsoll.adapters.nodegroups.asg import hooks_of, instances_of, tags_of
 from plimsoll.adapters.nodegroups.kind import Access, target_of
+from plimsoll.adapters.nodegroups.launches import launches_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.names import GROW, RENEW
@@ -118,6 +119,7 @@ class ManagedNodeGroups:
             instances=instances,
             instance_types=tuple(group.get("instanceTypes") or ()),
             template=templates.from_nodes(mine) or self._template(group, owned),
+            **launches_of(self._account, owned, _desired(group, owned), nodes, self._warn),
             waiting=waiting,
             hooks=hooks,
             # Each tag is read where IAM checks it: EKS does not hand a node group's tags on.

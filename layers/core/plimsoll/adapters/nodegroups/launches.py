@@ -1,0 +1,71 @@
+"""What became of the launches of Auto Scaling groups, as their scaling activities tell.
+
+They are read only while nodes are on the way: it takes a call for each group.
+https://docs.aws.amazon.com/autoscaling/ec2/userguide/CHAP_Troubleshooting.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from plimsoll.adapters.nodegroups.kind import Warn
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.groups import LaunchFailure
+from plimsoll.domain.nodes import Node
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.adapters.nodegroups.account import Account
+
+_LAUNCH: Final = re.compile(r"Launching a new EC2 instance(?:: (i-[0-9a-f]+))?")
+LONGEST_WHY: Final = 300
+
+
+class Launches(TypedDict):
+    """The fields of a `NodeGroup` that activities tell."""
+
+    launched: Mapping[str, datetime]
+    failed: LaunchFailure | None
+
+
+def launches_of(
+    account: Account,
+    groups: Sequence[Mapping[str, Any]],
+    desired: int,
+    nodes: Sequence[Node],
+    warn: Warn,
+) -> Launches:
+    """Return the latest launches of the Auto Scaling groups behind one node group.
+
+    What cannot be read tells nothing: what was asked for is then expected for as long as it takes.
+
+    Args:
+        account: where the groups are.
+        groups: as Auto Scaling describes them.
+        desired: how many nodes they are to have.
+        nodes: those of the cluster.
+        warn: called with what could not be read.
+    """
+    ready = {n.instance for n in nodes if n.ready}
+    here = sum(i["InstanceId"] in ready for group in groups for i in group.get("Instances", ()))
+    launched: dict[str, datetime] = {}
+    failures: list[LaunchFailure] = []
+    for group in groups if here < desired else ():
+        try:
+            found = account.activities(group["AutoScalingGroupName"])
+        except PlimsollError as error:
+            warn(str(error))
+            continue
+        for activity in found:
+            launch = _LAUNCH.match(activity.get("Description", ""))
+            if launch and launch[1]:
+                launched[launch[1]] = activity["StartTime"]
+            if launch and activity.get("StatusCode") == "Failed":
+                why = str(activity.get("StatusMessage") or activity["Description"])
+                failures.append(LaunchFailure(at=activity["StartTime"], why=why[:LONGEST_WHY]))
+    return Launches(
+        launched=launched, failed=max(failures, key=lambda failure: failure.at, default=None)
+    )

@@ -1,0 +1,113 @@
+"""Nodes that were asked for are counted on as long as they can be expected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.expectations import Expectation, expect
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.groups import LaunchFailure, NodeGroup
+from plimsoll.domain.nodes import Node
+from tests.support.builders import NOON, ZONE_A, a_group, a_node, a_pod
+
+
+def seconds(number: int) -> timedelta:
+    return timedelta(seconds=number)
+
+
+def a_ready_node(instance: str, *, joined: timedelta, name: str = "node-1") -> Node:
+    """Return a Node that joined so long before noon."""
+    return replace(a_node(name), instance=instance, created=NOON - joined)
+
+
+def a_growing_group(desired: int, **launched_before: int) -> NodeGroup:
+    """Return a group whose instances were launched so many seconds before noon."""
+    launched = {i.replace("_", "-"): NOON - seconds(s) for i, s in launched_before.items()}
+    group = a_group(desired=desired, instances=list(launched), launchable=False)
+    return replace(group, launched=launched)
+
+
+def failed(group: NodeGroup, before: timedelta) -> NodeGroup:
+    """Return a group whose newest failed launch was so long before noon."""
+    return replace(group, failed=LaunchFailure(at=NOON - before, why="no such capacity"))
+
+
+def test_a_group_whose_nodes_are_all_ready_owes_nothing():
+    node = a_ready_node("i-1", joined=seconds(600))
+    assert expect(a_growing_group(1, i_1=660), [node], NOON) == Expectation()
+
+
+def test_a_node_that_was_launched_a_moment_ago_is_counted_on():
+    assert expect(a_growing_group(2, i_1=30), [], NOON) == Expectation(upcoming=2)
+
+
+@pytest.mark.parametrize(
+    ("usual", "waited", "overdue"),
+    [
+        pytest.param(None, 170, 0, id="nothing is known of the group"),
+        pytest.param(None, 190, 1, id="longer than most nodes take"),
+        pytest.param(150, 290, 0, id="the nodes of the group take 150 seconds"),
+        pytest.param(150, 310, 1, id="twice as long as they take"),
+        pytest.param(10, 50, 0, id="a minute is always given"),
+        pytest.param(10, 70, 1, id="much longer than they take"),
+    ],
+)
+def test_a_node_is_expected_for_twice_as_long_as_others_of_its_group_took(
+    usual: int | None, waited: int, overdue: int
+):
+    launched = {"i_2": waited} if usual is None else {"i_1": 900 + usual, "i_2": waited}
+    nodes = [a_ready_node("i-1", joined=seconds(900))]
+    group = a_growing_group(len(launched), **launched)
+    found = expect(group, nodes, NOON)
+    assert (found.upcoming, found.overdue) == (1, overdue)
+    assert (found.doubt is not None) == bool(overdue)
+
+
+def test_what_a_failed_launch_left_unlaunched_is_not_counted_on():
+    found = expect(failed(a_growing_group(4, i_1=20), seconds(10)), [], NOON)
+    assert (found.upcoming, found.overdue) == (4, 3)
+    assert found.doubt == "its last launch failed: no such capacity"
+
+
+def test_a_failed_launch_is_forgotten_after_three_minutes():
+    group = failed(a_growing_group(4, i_1=20), seconds(181))
+    assert expect(group, [], NOON) == Expectation(upcoming=4)
+
+
+def test_a_node_that_stopped_being_ready_is_not_on_its_way():
+    node = replace(a_ready_node("i-1", joined=timedelta(days=1)), ready=False)
+    group = a_group(desired=1, instances=["i-1"])
+    assert expect(group, [node], NOON).overdue == 1
+
+
+def grown(*groups: NodeGroup) -> dict[str, int]:
+    """Return what is asked for one pod that fits nowhere."""
+    expected = {g.name: expect(g, [], NOON) for g in groups}
+    plan = plan_growth(
+        ClusterSnapshot([], []),
+        [a_pod()],
+        groups,
+        upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
+        doubts={name: e for name, e in expected.items() if e.doubt},
+        avoid={},
+        now=NOON,
+    )
+    assert not plan.unplaceable
+    return {growth.group: growth.add for growth in plan.growths}
+
+
+def test_another_group_is_asked_for_what_does_not_come():
+    starved = failed(a_growing_group(1), seconds(5))
+    assert grown(starved, a_group("spare", zones=[ZONE_A])) == {"spare": 1}
+
+
+def test_a_group_that_already_tries_is_not_asked_twice_where_no_other_will_do():
+    assert grown(failed(a_growing_group(1), seconds(5))) == {}
+
+
+def test_a_group_that_failed_is_asked_for_more_as_the_last_resort():
+    assert grown(failed(a_growing_group(0), seconds(5))) == {"base": 1}
