@@ -619,7 +619,7 @@ def test_launches_and_their_failures_are_read_while_nodes_are_on_the_way(
             at=T0 + timedelta(seconds=2), why="We currently do not have sufficient capacity."
         ),
     }
-    nothing = {"launched": {}, "failed": None}
+    nothing: Launches = {"launched": {}, "failed": None}
     assert read(1) == nothing
 
     Answers(moto_aws, "autoscaling", "DescribeScalingActivities", refused("AccessDenied"))
