@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import Action, Evict, Grow
-from plimsoll.domain.errors import Temporary
+from plimsoll.domain.errors import Temporary, Throttled
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.writers import Writers
@@ -100,3 +100,23 @@ def test_pods_are_told_to_go_however_long_the_waves_before_them_took(cluster):
     carried_out(cluster, 2, lambda: None, lambda: True, first=True)
 
     assert len(cluster.names) == 2
+
+
+def test_an_api_that_asks_for_patience_gets_no_more_of_that_wave_but_something_of_the_next(cluster):
+    class Groups(Aws):
+        def grow(self, *_: object, **__: object) -> int:
+            raise Throttled("later", retry_after=1)
+
+    executor = Executor(
+        writers=Writers(cluster=cluster, capacity=Groups()),
+        workers=SerialWorkers(),
+        telemetry=Telemetry(),
+    )
+    grow = Grow(group=a_group(), add=1, zone=None, token="grow", reason="a test")
+    steps = [Step(action=grow, nodes=frozenset())] * (TOGETHER + 1)
+    steps += [
+        Step(action=Evict(pod=p, reason="a test"), nodes=frozenset()) for p in pods_of("web", 2)
+    ]
+    outcomes = executor.carry_out(Plan(steps=tuple(steps)))
+
+    assert [outcome.done for outcome in outcomes] == [False] * TOGETHER + [True] * 2

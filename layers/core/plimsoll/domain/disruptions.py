@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final, Self
 
@@ -35,16 +35,34 @@ EXPIRY: Final = timedelta(hours=1)
 """How long a node stays cordoned on a recommendation alone: so no more nodes are than may be in an hour."""
 
 
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
 @dataclass(frozen=True)
 class InterruptedNodes:
-    """The nodes with an open interruption. Not slotted: the set of names is kept."""
+    """The nodes with an open interruption, in order of urgency. Not slotted: look-ups are kept.
+
+    The earliest deadline comes first, and then where the fewest pods wait for a replacement: what is
+    begun is finished, and as many nodes as can be are empty in time.
+    """
 
     nodes: tuple[Node, ...]
 
     @classmethod
     def of(cls, seen: Observation) -> Self:
         """Find them by the records that stand on the nodes themselves."""
-        return cls(tuple(node for node in seen.nodes if _is_interrupted(node)))
+
+        def urgency(node: Node) -> tuple[datetime, int, str]:
+            deadline = None if node.interruption is None else node.interruption.deadline
+            waiting = (p for p in seen.on_node.get(node.name, ()) if leaves(p) and not p.released)
+            return deadline or _NEVER, sum(p.deleting is None for p in waiting), node.name
+
+        return cls(tuple(sorted(filter(_is_interrupted, seen.nodes), key=urgency)))
+
+    @cached_property
+    def turn(self) -> Mapping[str, int]:
+        """By the name of the node: its place in the order of urgency."""
+        return {node.name: turn for turn, node in enumerate(self.nodes)}
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -276,7 +294,9 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         ref=ref,
         workload=workload,
         pods=pods,
-        evictable=tuple(sorted(evictable, key=lambda d: d.pod.name)),
+        evictable=tuple(
+            sorted(evictable, key=lambda d: (interrupted.turn[d.pod.node or ""], d.pod.name))
+        ),
         on_interrupted_nodes=frozenset(
             p.uid
             for p in pods

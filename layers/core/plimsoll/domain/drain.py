@@ -7,13 +7,13 @@ triggered. It knows nothing of earlier plans, so it may be asked twice, late, or
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, Cordon, Evict, Uncordon, UndoRelease
+from plimsoll.domain.actions import Action, Cordon, Evict, Release, Uncordon, UndoRelease
 from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.disruptions import (
     InterruptedNodes,
@@ -29,23 +29,29 @@ from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
-from plimsoll.domain.replace.disruption import PATIENCE
+from plimsoll.domain.replace.disruption import PATIENCE, START
+from plimsoll.domain.replace.pace import Pace, begins, queued
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
 from plimsoll.domain.turns import given_back, turns
 
+LAST_CALLS: Final = 500
+"""How many pods one plan tells to stop at their last call: more than an API server evicts until the
+cluster should be observed again, since replacements of other pods are Ready by then."""
 MOST_NAMED: Final = 20
 """How many of the objects that could not be read a report names."""
 
 
-def plan_drain(
+def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each part named
     seen: Observation,
     now: datetime,
     *,
     avoid: Mapping[tuple[str, str | None], datetime] | None = None,
     refused: Mapping[str, str] | None = None,
     ahead: timedelta = timedelta(),
+    pace: Pace | None = None,
 ) -> Plan:
     """Decide what to do now about every interrupted node of a cluster.
 
@@ -57,6 +63,7 @@ def plan_drain(
             release, a pod that it did not let go, or a node that it did not let us label.
         ahead: how much later than usual the next plan will come, since the API server is slow. Pods
             whose latest safe start comes before it are told now.
+        pace: how many replacements may be under way, as the plan before left it; None after none.
     """
     last = now + ahead
     interrupted = InterruptedNodes.of(seen)
@@ -65,6 +72,7 @@ def plan_drain(
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
+    pace = (pace or Pace()).observed(queued(disruptions, headroom), now)
     scale_up = plan_scale_up(
         seen, interrupted, disruptions, headroom.snapshot, avoid=avoid or {}, now=now
     )
@@ -78,10 +86,13 @@ def plan_drain(
         if not way_of(disruption)[0].surges:
             for pod in disruption.owed:
                 headroom.reserve(pod)
-    for disruption in disruptions:
-        _plan_late(disruption, draft, headroom, now, last)
+    late = _claim_late(disruptions, headroom, last, interrupted.turn)
+    begun: list[_Begun] = []
     for disruption in () if back else sorted(disruptions, key=_urgency):
-        _plan_moves(_without_late(disruption, now, last), draft, headroom)
+        begun += _plan_moves(_without_late(disruption, now, last), draft, headroom)
+    _plan_begun(begun, draft, pace, now)
+    for one in late[:LAST_CALLS]:
+        draft.add(_last_call(one, now), {one.pod.node or ""})
     for node, turn in turn_of:
         if isinstance(turn, str):
             draft.wait(turn, {node.name})
@@ -107,6 +118,7 @@ def plan_drain(
             for node in interrupted.nodes
         ),
         busy=busy or bool(steps),
+        pace=pace,
         next_call=min(
             (start for start in _latest_starts(disruptions) if start > last), default=None
         ),
@@ -140,6 +152,24 @@ class _Draft:
         yield from (f"left out: {words}" for words in self.seen.left_out[:MOST_NAMED])
         if len(self.seen.left_out) > MOST_NAMED:
             yield f"left out: {len(self.seen.left_out)} objects in all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """An action that begins a replacement, if its turn has come."""
+
+    disruption: WorkloadDisruption
+    action: Release | Evict
+    nodes: frozenset[str]
+
+    @property
+    def pod(self) -> Pod:
+        return self.action.pod
+
+    @property
+    def latest_start(self) -> datetime | None:
+        found = (one for one in self.disruption.evictable if one.pod.uid == self.pod.uid)
+        return next((one.latest_start for one in found), None)
 
 
 def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, int, int, str]:
@@ -203,19 +233,21 @@ def _without_late(
     )
 
 
-def _plan_late(
-    disruption: WorkloadDisruption,
-    draft: _Draft,
+def _claim_late(
+    disruptions: Iterable[WorkloadDisruption],
     headroom: Headroom,
-    now: datetime,
     last: datetime,
-) -> None:
-    """Tell every pod to stop whose latest safe start has come, ready replacement or not."""
-    for one in disruption.evictable:
-        if one.late(last):
-            headroom.move(one.pod)
-            headroom.contention.promise(one.pod)
-            draft.add(_last_call(one, now), {one.pod.node or ""})
+    turn: Mapping[str, int],
+) -> list[EvictablePod]:
+    """Return the pods whose latest safe start has come, node by node, their new places claimed.
+
+    They are told to stop, ready replacement or not.
+    """
+    late = [one for disruption in disruptions for one in disruption.evictable if one.late(last)]
+    for one in late:
+        headroom.move(one.pod)
+        headroom.contention.promise(one.pod)
+    return sorted(late, key=lambda one: turn[one.pod.node or ""])
 
 
 def _last_call(one: EvictablePod, now: datetime) -> Evict:
@@ -227,8 +259,13 @@ def _last_call(one: EvictablePod, now: datetime) -> Evict:
     return Evict(pod=one.pod, grace_seconds=grace, overrule=one.overrules, reason=reason)
 
 
-def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom) -> None:
-    """Go on with pods that still have time; what is left of a disruption may be nothing."""
+def _plan_moves(
+    disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom
+) -> Iterator[_Begun]:
+    """Go on with pods that still have time, and yield what would begin another replacement.
+
+    What is left of a disruption may be nothing.
+    """
     patient = tuple(o for o in disruption.evictable if o.pod.restarts and o.pod.unread is None)
     if len(patient) < len(disruption.evictable):  # it may finish or checkpoint until its last call
         disruption = replace(disruption, evictable=patient)
@@ -238,9 +275,41 @@ def _plan_moves(disruption: WorkloadDisruption, draft: _Draft, headroom: Headroo
     way, why = way_of(disruption)
     steps = way.steps(disruption, headroom)
     for action in steps.actions:
-        draft.add(action, nodes)
+        if begins(action):
+            yield _Begun(disruption=disruption, action=action, nodes=nodes)
+        else:
+            draft.add(action, nodes)
     if steps.waiting is not None:
         draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
+
+
+def _plan_begun(begun: Sequence[_Begun], draft: _Draft, pace: Pace, now: datetime) -> None:
+    """Begin as many replacements as the pace has room for, and say what becomes of the others.
+
+    First one for each workload of which nothing stands elsewhere: it is not at zero when the last calls come.
+    Then by priority, and node by node.
+    """
+    turn = draft.interrupted.turn
+    order = sorted(begun, key=lambda one: (-one.pod.priority, turn.get(one.pod.node or "", 0)))
+    alone = {
+        one.disruption.ref: one
+        for one in reversed(order)
+        if not (one.disruption.staying or one.disruption.released)
+    }
+    order.sort(key=lambda one: alone.get(one.disruption.ref) is not one)
+    for place, one in enumerate(order):
+        if place < pace.room:
+            draft.add(one.action, one.nodes)
+            continue
+        words = "replacements are made node by node, as many at once as controllers keep up with"
+        start, seconds = one.latest_start, pace.seconds_until(place)
+        if start and seconds is not None and now + timedelta(seconds=seconds) + START > start:
+            words += (
+                f"; at the present rate not all of its pods are replaced by {start:%H:%M:%S}, "
+                "their last call, and the others are evicted then"
+            )
+        if one.pod.node is not None and words not in draft.waiting[one.pod.node]:
+            draft.wait(words, {one.pod.node})
 
 
 def _plan_given_back(

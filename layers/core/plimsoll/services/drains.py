@@ -16,13 +16,14 @@ from plimsoll.domain.added_nodes import added, reports_wanted
 from plimsoll.domain.cluster_events import of_report
 from plimsoll.domain.clusters import Cluster, Instance, Mode
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
+from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary, Throttled
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.plan import Plan
+from plimsoll.domain.replace.pace import begins
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES
 from plimsoll.domain.writers import Writers
@@ -241,11 +242,13 @@ class DrainService:
                 avoid=memory.avoid,
                 refused=memory.refused,
                 ahead=max(now - began - timedelta(seconds=PAUSE_SECONDS), timedelta()),
+                pace=memory.pace,
             )
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break
             fresh = True  # somebody else may have asked since: look again before asking for more
         memory.learn(plan.reports)
+        memory.pace = plan.pace
         return plan
 
     def _past(self, cluster: Cluster, memory: ReconcileMemory) -> Sequence[Report] | None:
@@ -294,6 +297,10 @@ class DrainService:
 
     def _learn(self, memory: ReconcileMemory, outcomes: Sequence[Outcome]) -> None:
         now = self.clock.now()
+        memory.pace = memory.pace.begun(
+            sum(o.done and begins(o.action) for o in outcomes),
+            throttled=any(isinstance(o.error, Throttled) for o in outcomes),
+        )
         for outcome in outcomes:
             refused = isinstance(outcome.error, Refused | BadInput)
             match outcome.action:

@@ -17,7 +17,7 @@ from typing import Final
 from plimsoll.domain.action_events import of_action
 from plimsoll.domain.actions import Action
 from plimsoll.domain.cluster_events import ClusterEvent
-from plimsoll.domain.errors import NotFound, PlimsollError, Temporary
+from plimsoll.domain.errors import NotFound, PlimsollError, Temporary, Throttled
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.writers import Writers
@@ -79,6 +79,8 @@ class Executor:
     ) -> Sequence[Outcome]:
         """Carry out a plan and return what came of every action that was begun, in the plan's order.
 
+        Where the API asks for patience, the rest of that wave is left for another plan.
+
         Args:
             plan: its steps are in the order of their waves.
             between: called before each wave, and within a large one; may raise to stop, for example
@@ -100,6 +102,8 @@ class Executor:
                 outcomes += begun
                 if len(begun) < len(steps):
                     return outcomes
+                if any(isinstance(outcome.error, Throttled) for outcome in begun):
+                    break
         return outcomes
 
     def _carry_out(

@@ -14,6 +14,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.reports import Report
 
 REREAD: Final = timedelta(seconds=5)
@@ -21,7 +22,7 @@ REREAD: Final = timedelta(seconds=5)
 
 @dataclass(slots=True)
 class ReconcileMemory:
-    """Node groups, who refused what, and the reports so far."""
+    """Node groups, who refused what, how fast replacements are made, and the reports so far."""
 
     groups: Sequence[NodeGroup] | None = None
     """Read once, again before anything is asked for and after a change of ours, and while nodes are on
@@ -31,6 +32,7 @@ class ReconcileMemory:
     """As in `plan_drain`."""
     refused: dict[str, str] = field(default_factory=dict)
     """As in `plan_drain`: not tried again in this reconcile."""
+    pace: Pace = field(default_factory=Pace)
     past: Sequence[Report] | None = None
     """As `Observation.reports`: read once."""
     terminated: dict[str, Instance] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from math import ceil
 from typing import Final
@@ -71,7 +71,7 @@ class WorkloadDisruption:
     """None for jobs, bare pods, and controllers that we do not know."""
     pods: tuple[Pod, ...]
     evictable: tuple[EvictablePod, ...]
-    """Those not yet asked to stop."""
+    """Those not yet asked to stop, in the order of urgency of their nodes."""
     on_interrupted_nodes: frozenset[str]
     """Uids of all its pods on interrupted nodes, stopping ones too, and of those that placement moves."""
     dead: frozenset[str] = frozenset()
@@ -220,7 +220,7 @@ class WorkloadDisruption:
             for p in self.pods
         )
 
-    def deadline_of(self, pod: Pod) -> datetime:
-        """When the node of a pod must be empty; the far future where nobody says."""
-        found = next((d.deadline for d in self.evictable if d.pod.uid == pod.uid), None)
-        return found or datetime.max.replace(tzinfo=UTC)
+    @cached_property
+    def turn(self) -> Mapping[str, int]:
+        """By uid: the place of an evictable pod in the order of urgency."""
+        return {one.pod.uid: turn for turn, one in enumerate(self.evictable)}

@@ -96,7 +96,7 @@ def _evictions(
     """
     order = sorted(
         (p for p in kept if p.uid in disruption.on_interrupted_nodes),
-        key=lambda p: (p.serving, disruption.deadline_of(p), p.name),
+        key=lambda p: (p.serving, disruption.turn.get(p.uid, len(disruption.pods)), p.name),
     )
     leaving = order[: disruption.superfluous]
     reason = f"{disruption.available} of {disruption.replicas} others are available"
@@ -179,7 +179,7 @@ def _releases(
     lacking = [b for b in disruption.budgets if b.missing and not disruption.deadline_near]
     if able and lacking:
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
-    able.sort(key=lambda one: (one.replica_set != disruption.current, one.pod.name))
+    able.sort(key=lambda one: one.replica_set != disruption.current)
     wave = able[: _wave_size(disruption, able, standing)]
     waiting = None if len(wave) == len(able) else "waits for the wave before, for its autoscaler"
     fits = sum(headroom.add(one.pod) is not None for one in wave)

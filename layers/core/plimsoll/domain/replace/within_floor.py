@@ -24,7 +24,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     allowed = disruption.allowed
     actions = []
     waiting = None
-    for one in sorted(disruption.evictable, key=lambda d: (d.pod.serving, d.pod.name)):
+    for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
         place = headroom.reserve(one.pod)
         if one.pod.serving and _rolls(disruption):
             waiting = (

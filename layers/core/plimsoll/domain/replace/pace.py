@@ -1,0 +1,124 @@
+"""How many replacements may be under way at once, so that in a storm some nodes are finished.
+
+Controllers make pods at a rate of their own, in an order of their own. If the pods of five hundred nodes are
+all released at once, replacements come for a few pods of every node, and no node is empty in time.
+So replacements are begun node by node, and no more than are made within some seconds.
+
+How many that is nobody knows beforehand, so the bound follows what is seen, as congestion control
+does: it rises by a step while what was begun is soon made, is halved when the API server asks for patience
+or the queue becomes long, and never falls so far that controllers are idle between two
+observations. What only waits for a new node, or starts on its node, is not under way in this sense: it is no work
+for a controller. A small interruption never reaches the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, TypeGuard
+
+from plimsoll.domain.actions import Action, Evict, Release
+from plimsoll.domain.pods import OwnerKind
+from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.replace.headroom import Headroom
+
+START: Final = 300
+"""The bound where nothing was seen yet: more than a few nodes hold, and about ten seconds' work of
+controllers at twice their default rates."""
+STEP: Final = 100
+"""By how much the bound rises, once for each observation."""
+LOWEST: Final = 100
+"""Controllers at their default rates make so many in less than eight seconds."""
+SURE: Final = 8
+"""How many are begun after each observation, however many are said to be under way: what is seen of
+them stands on objects that tenants write, and none of these may stop the drain of others."""
+QUEUE_SECONDS: Final = 10.0
+"""How long a replacement may wait until it is made, before the bound is lowered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """The bound, and what it was learned from. Without memory of earlier observations it starts anew."""
+
+    bound: int = START
+    queued: int = 0
+    """Replacements that were begun and have no node yet, at the last observation or begun since."""
+    at: datetime | None = None
+    """When that observation was made."""
+    rate: float | None = None
+    """How many replacements a second were made lately; None while nobody knows."""
+
+    @property
+    def room(self) -> int:
+        """How many more may be begun now."""
+        return max(SURE, self.bound - self.queued)
+
+    def observed(self, queued: int, now: datetime) -> Pace:
+        """Return the pace after an observation that found so many without a node."""
+        seconds = 0.0 if self.at is None else (now - self.at).total_seconds()
+        if not self.queued or seconds <= 0:
+            return replace(self, queued=queued, at=now)
+        made = max(0, self.queued - queued) / seconds
+        rate = made if self.rate is None else (self.rate + made) / 2
+        bound = self.bound
+        if queued > rate * QUEUE_SECONDS:
+            bound = max(bound // 2, min(bound, int(rate * QUEUE_SECONDS)), LOWEST)
+        elif queued <= bound // 2:
+            bound += STEP
+        return Pace(bound=bound, queued=queued, at=now, rate=rate)
+
+    def begun(self, count: int, *, throttled: bool) -> Pace:
+        """Return the pace after so many were begun, and the API server perhaps asked for patience."""
+        bound = max(self.bound // 2, LOWEST) if throttled else self.bound
+        return replace(self, queued=self.queued + count, bound=bound)
+
+    def seconds_until(self, place: int) -> float | None:
+        """Return in how long one with so many before it, not begun either, is made; None if unknown."""
+        return (self.queued + place) / self.rate if self.rate else None
+
+
+def begins(action: Action) -> TypeGuard[Release | Evict]:
+    """Whether an action makes controllers create a pod: it releases one, or evicts one not released."""
+    match action:
+        case Release():
+            return True
+        case Evict(pod=pod):
+            return not pod.released
+        case _:
+            return False
+
+
+def queued(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int:
+    """Count the replacements that controllers owe, and those that kube-scheduler could place now.
+
+    Args:
+        disruptions: all that is interrupted.
+        headroom: with nodes that stand, and none that are on their way.
+    """
+    return sum(_owed(one) + _unscheduled(one, headroom) for one in disruptions)
+
+
+def _owed(disruption: WorkloadDisruption) -> int:
+    """Count the pods that a ReplicaSet has still to make for those that were released or evicted.
+
+    Never more than these, whatever the owner declares; none that its ReplicaSet says it cannot make.
+    """
+    workload = disruption.workload
+    if workload is None or workload.replica_failure is not None:
+        return 0
+    if workload.ref.kind == OwnerKind.STATEFUL_SET:
+        return 0  # its controller waits for the pod to end, not the pod for its controller
+    counted = sum(p.deleting is None and not p.released for p in disruption.pods)
+    begun = len(disruption.released) + len(disruption.leaving)
+    return min(begun, max(0, disruption.replicas - counted))
+
+
+def _unscheduled(disruption: WorkloadDisruption, headroom: Headroom) -> int:
+    """Count its pods that have room and no node: kube-scheduler has not come to them yet."""
+    return sum(
+        p.pending
+        and (disruption.now - p.created).total_seconds() < QUEUE_SECONDS
+        and headroom.snapshot.where(p) is not None
+        for p in disruption.staying
+    )

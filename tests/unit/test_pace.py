@@ -1,0 +1,165 @@
+"""The order in which replacements are begun in a storm, and how many are under way at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.drain import LAST_CALLS, plan_drain
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.replace.pace import LOWEST, START, STEP, SURE, Pace
+from tests.support.builders import a_deployment, a_node, a_pod
+from tests.support.observations import actions, interrupted, looked, noon, released
+
+PODS = 10
+"""On each node, and of each workload."""
+
+
+def storm(nodes: int, change: dict[str, Pod] | None = None, **how: object) -> Observation:
+    """Return so many interrupted nodes with ten pods each; each workload stands on ten of the nodes.
+
+    `change` puts other pods in the place of those of their names.
+    """
+    pods = [
+        a_pod(
+            f"app-{n}-{turn}",
+            node=f"spot-{(n + turn * 7) % nodes:03}",
+            labels={"app": f"app-{n}", "pod-template-hash": "abc"},
+            owner=("ReplicaSet", f"app-{n}-abc"),
+            **how,
+        )
+        for n in range(nodes)
+        for turn in range(PODS)
+    ]
+    seen = looked(
+        [*(interrupted(f"spot-{n:03}") for n in range(nodes)), a_node("od", cpu="9000", pods=9000)],
+        pods,
+        [a_deployment(f"app-{n}", replicas=PODS) for n in range(nodes)],
+    )
+    return replace(seen, pods=[(change or {}).get(pod.name, pod) for pod in pods])
+
+
+def gone(pod: Pod) -> Pod:
+    """Return a pod as it is after its release."""
+    name = pod.owner.name.removesuffix("-abc") if pod.owner else ""
+    return released(pod, owner=Ref("Deployment", pod.namespace, name))
+
+
+def test_a_few_nodes_are_begun_at_once():
+    plan = plan_drain(storm(START // PODS), noon(1))
+
+    assert len(actions(plan, Release)) == START
+
+
+def test_in_a_storm_as_many_are_begun_as_may_be_under_way_and_whole_nodes_first():
+    plan = plan_drain(storm(60), noon(1))
+
+    begun = Counter(release.pod.node for release in actions(plan, Release))
+    assert begun.total() == START
+    assert sum(count == PODS for count in begun.values()) >= (START - 60) // PODS
+    assert any("node by node" in words for words in plan.waiting["spot-059"])
+
+
+def test_each_workload_that_stands_nowhere_else_has_one_replacement_begun_first():
+    begun = {release.pod.owner for release in actions(plan_drain(storm(60), noon(1)), Release)}
+
+    assert len(begun) == 60
+
+
+def test_a_workload_of_higher_priority_comes_before_others():
+    seen = storm(60)
+    vital = [replace(p, priority=10) if p.name.startswith("app-59-") else p for p in seen.pods]
+    plan = plan_drain(replace(seen, pods=vital), noon(1))
+
+    assert sum(release.pod.priority == 10 for release in actions(plan, Release)) == PODS
+
+
+def test_what_is_under_way_takes_of_the_bound_until_controllers_have_made_it():
+    seen = storm(60)
+    first = plan_drain(seen, noon(1))
+    on_the_way = {r.pod.name: gone(r.pod) for r in actions(first, Release)}
+    second = plan_drain(
+        storm(60, on_the_way), noon(3), pace=first.pace.begun(START, throttled=False)
+    )
+
+    assert second.pace.queued == START
+    assert len(actions(second, Release)) == SURE
+
+
+def test_a_node_that_was_begun_is_finished_before_others():
+    seen = storm(60)
+    late = {p.name: gone(p) for p in seen.on_node["spot-055"][:-1]}
+    plan = plan_drain(storm(60, late), noon(1))
+
+    (left,) = seen.on_node["spot-055"][-1:]
+    assert left.name in {release.pod.name for release in actions(plan, Release)[:70]}
+
+
+def test_a_replacement_frees_the_pod_on_the_most_urgent_node():
+    seen = storm(12)
+    mine = [p for p in seen.pods if p.name.startswith("app-0-")]
+    kept = {p.name: gone(p) for p in seen.pods if p in mine or p.node == mine[7].node}
+    new = a_pod("app-0-new", node="od", labels=mine[0].labels, owner=("ReplicaSet", "app-0-abc"))
+    seen = storm(12, kept)
+    plan = plan_drain(replace(seen, pods=[*seen.pods, new]), noon(1))
+
+    assert [evict.pod.name for evict in actions(plan, Evict)] == [mine[7].name]
+
+
+def test_what_an_owner_declares_takes_no_more_of_the_bound_than_was_begun():
+    seen = storm(60, {p.name: gone(p) for p in storm(60).pods if p.name == "app-0-0"})
+    greedy = [replace(w, replicas=10**6) if w.ref.name == "app-0" else w for w in seen.workloads]
+
+    assert plan_drain(replace(seen, workloads=greedy), noon(1)).pace.queued == 1
+
+
+def test_the_plan_says_early_who_will_be_evicted_at_the_last_call():
+    slow = Pace(at=noon(3), rate=2.0)
+    plan = plan_drain(storm(60), noon(3), pace=slow)
+    fast = plan_drain(storm(60), noon(3), pace=replace(slow, rate=500.0))
+
+    assert any(
+        "not all of its pods are replaced by 12:01:28" in w for w in plan.waiting["spot-059"]
+    )
+    assert not any("not all of its pods" in w for w in fast.waiting["spot-059"])
+
+
+def test_last_calls_come_node_by_node_in_batches():
+    seen = storm(60)
+    last = actions(plan_drain(seen, noon(90)), Evict)
+
+    assert len(last) == LAST_CALLS
+    assert set(Counter(evict.pod.node for evict in last).values()) == {PODS}
+
+
+@pytest.mark.parametrize(
+    ("found", "seconds", "bound"),
+    [
+        pytest.param(0, 2, START + STEP, id="all made: it rises"),
+        pytest.param(START // 2, 2, START + STEP, id="half of it made: it rises"),
+        pytest.param(START - 70, 2, START, id="slower, but none waits long: it stays"),
+        pytest.param(START - 26, 2, START // 2, id="thirteen a second: it is halved"),
+        pytest.param(START, 2, START // 2, id="none made: it is halved"),
+        pytest.param(START, 0, START, id="seen twice in the same moment: nothing is learned"),
+    ],
+)
+def test_the_bound_follows_what_controllers_make(found, seconds, bound):
+    pace = Pace(queued=START, at=noon(0)).observed(found, noon(seconds))
+
+    assert (pace.bound, pace.queued) == (bound, found)
+
+
+def test_the_bound_is_halved_when_the_api_server_asks_for_patience_and_has_an_end():
+    pace = Pace()
+    for _ in range(9):
+        pace = pace.begun(0, throttled=True)
+
+    assert pace.bound == LOWEST
+
+
+def test_nothing_is_learned_from_observations_between_which_nothing_was_begun():
+    assert Pace(at=noon(0)).observed(0, noon(2)) == Pace(at=noon(2))
