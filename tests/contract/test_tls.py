@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from botocore.stub import Stubber
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
@@ -28,35 +22,7 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll_cli.checks.probe import probe_of
-
-PEM = serialization.Encoding.PEM
-
-
-def authority(name: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """A CA as EKS makes them: it says that it is a CA, and no key identifiers."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    return (
-        builder(subject, subject, key)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256()),
-        key,
-    )
-
-
-def builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-    )
+from tests.support.certificates import server_context
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -79,27 +45,13 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, str]]:
     """The URL of an API server, and the CA that signed its certificate."""
-    ca, ca_key = authority("kubernetes")
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "api")])
-    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    certificate = (
-        builder(subject, ca.subject, key)
-        .add_extension(address, critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    (tmp_path / "cert.pem").write_bytes(certificate.public_bytes(PEM))
-    (tmp_path / "key.pem").write_bytes(
-        key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    context, ca = server_context(tmp_path)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None  # type: ignore[method-assign] # a refused handshake is meant
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield f"https://127.0.0.1:{server.server_port}", ca.public_bytes(PEM).decode()
+    yield f"https://127.0.0.1:{server.server_port}", ca
     server.shutdown()
     thread.join()
     server.server_close()
@@ -110,9 +62,9 @@ def test_a_certificate_of_the_given_ca_is_trusted(served: tuple[str, str]) -> No
     assert ClientTransport(url, ca=ca).call("GET", "/api/v1/nodes").status == 200
 
 
-def test_a_certificate_of_another_ca_is_refused(served: tuple[str, str]) -> None:
+def test_a_certificate_of_another_ca_is_refused(served: tuple[str, str], tmp_path: Path) -> None:
     url, _ = served
-    other = authority("kubernetes")[0].public_bytes(PEM).decode()
+    _, other = server_context(tmp_path)
     with pytest.raises(Refused, match="cannot be trusted"):
         ClientTransport(url, ca=other).call("GET", "/api/v1/nodes")
 
