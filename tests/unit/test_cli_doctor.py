@@ -170,6 +170,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "fields",
             "queue",
             "node index",
+            "other drainers",
             "node groups",
             "AWS rights",
             "quota",
@@ -495,6 +496,53 @@ def test_a_node_that_joined_just_now_may_be_missing_from_the_index():
     assert findings_by_check(environment)[1]["node index"]["state"] == "fail"
     environment.clock = StillClock(environment.clock.now() - timedelta(minutes=10))
     assert findings_by_check(environment)[1]["node index"]["state"] == "info"
+
+
+@pytest.mark.parametrize(
+    ("program", "queue", "mode", "state"),
+    [
+        ("aws-node-termination-handler", None, Mode.ACT, "fail"),
+        ("aws-node-termination-handler", None, Mode.OBSERVE, "info"),
+        ("karpenter", "harbor-interruptions", Mode.ACT, "fail"),
+        ("karpenter", "", Mode.ACT, None),
+        ("karpenter", None, Mode.ACT, None),
+    ],
+)
+def test_who_else_evicts_the_pods_of_interrupted_nodes_is_named(
+    program: str, queue: str | None, mode: Mode, state: str | None
+):
+    environment = healthy(mode)
+    env = [] if queue is None else [{"name": "INTERRUPTION_QUEUE", "value": queue}]
+    labels = {"app.kubernetes.io/name": program}
+    container = {"name": "main", "image": "x", "env": env}
+    guarding(environment).inner.call(
+        "POST",
+        "/api/v1/namespaces/kube-system/pods",
+        body={
+            "metadata": {"name": "p", "namespace": "kube-system", "labels": labels},
+            "spec": {"containers": [container]},
+        },
+    )
+    found = findings_by_check(environment)[1]
+    said = found.get(f"other drainers: {program}")
+    assert (said and said["state"]) == state
+    assert ("other drainers" in found) == (state is None)
+    if said:
+        assert "namespace kube-system" in said["says"]
+        assert said["cure"]
+
+
+def test_nodes_that_eks_drains_itself_are_noted():
+    environment = healthy()
+    guarding(environment).inner.call(
+        "PATCH",
+        "/api/v1/nodes/base-1",
+        body={"metadata": {"labels": {"eks.amazonaws.com/capacityType": "SPOT"}}},
+        content_type="application/merge-patch+json",
+    )
+    status, found = findings_by_check(environment)
+    assert (status, found["other drainers: EKS"]["state"]) == (0, "info")
+    assert "1 nodes are of managed node groups" in found["other drainers: EKS"]["says"]
 
 
 def test_without_node_groups_there_is_nothing_to_ask_for_room():

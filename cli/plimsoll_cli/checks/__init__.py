@@ -10,6 +10,7 @@ from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll_cli.checks.cluster import access, answers, index, rights
+from plimsoll_cli.checks.drainers import other_drainers
 from plimsoll_cli.checks.facts import Facts
 from plimsoll_cli.checks.findings import Finding, State, skipped
 from plimsoll_cli.checks.groups import groups, quota
@@ -34,6 +35,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "fields": fields,
     "queue": queue,
     "node index": index,
+    "other drainers": other_drainers,
     "node groups": groups,
     "quota": quota,
 }

@@ -147,6 +147,16 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drainer:
+    """A program in the cluster that is known to drain nodes."""
+
+    name: str
+    namespace: str
+    drains: bool
+    """Whether it is set to evict pods of interrupted nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All that was read, at one moment."""
 
@@ -163,6 +173,7 @@ class Facts:
     rights: Asked[Sequence[Right]]
     trials: Asked[Sequence[Trial]]
     queue: Asked[Queue]
+    drainers: Asked[Sequence[Drainer]]
     unknown_roles: Asked[Sequence[str]]
     """The roles of the stack that the EKS cluster does not put into our group."""
     nodes: Asked[Sequence[Node]]

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, Call
+from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, LIST_PODS, Call
 from plimsoll.adapters.kubernetes.client import PLAYED
 from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
@@ -25,7 +25,8 @@ from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.services.ports import Workers
-from plimsoll_cli.checks.facts import Queue, Right, Trial
+from plimsoll_cli.checks.drainers import HANDLER, KARPENTER, NAME, drainers_of
+from plimsoll_cli.checks.facts import Drainer, Queue, Right, Trial
 from plimsoll_cli.checks.trials import trials
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ GROUP: Final = "plimsoll"
 _REFUSED: Final = 400
 _UNAUTHORIZED: Final = 401
 _NOT_FOUND: Final = 404
+_ENOUGH: Final = 50
+"""Pods: a DaemonSet has one on each node, and the first says it."""
 _SCHEMA_USED: Final = "x-kubernetes-pf-flowschema-uid"
 """https://kubernetes.io/docs/reference/debug-cluster/flow-control/#http-response-headers"""
 _REVIEWS: Final = "authorization.k8s.io"
@@ -128,6 +131,19 @@ class KubernetesProbe:
             used=used,
             dangling=any(c["type"] == "Dangling" and c["status"] == "True" for c in conditions),
         )
+
+    def drainers(self) -> Sequence[Drainer]:
+        """Return the programs in the cluster that are known to drain nodes.
+
+        Raises:
+            Refused: pods may not be listed.
+        """
+        selector = f"{NAME} in ({HANDLER},{KARPENTER})"
+        query = {"labelSelector": selector, "limit": str(_ENOUGH)}
+        answer = self._transport.call(LIST_PODS.method, LIST_PODS.path(), query=query)
+        if answer.status >= _REFUSED or not isinstance(answer.body, Mapping):
+            raise refusal(self._requests.cluster, LIST_PODS, "", answer)
+        return drainers_of(answer.body.get("items") or ())
 
     def _ask(self, call: Call) -> Right:
         resource, _, subresource = call.resource.partition("/")

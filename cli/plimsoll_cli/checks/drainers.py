@@ -1,0 +1,71 @@
+"""Who else drains nodes of the cluster: two that do it at once undo what replacing first is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from plimsoll.domain.clusters import Mode
+from plimsoll.domain.nodes import Node
+from plimsoll_cli.checks.facts import Drainer, Facts, read_or_raise
+from plimsoll_cli.checks.findings import Finding, fail, info, ok
+
+NAME: Final = "app.kubernetes.io/name"
+HANDLER: Final = "aws-node-termination-handler"
+KARPENTER: Final = "karpenter"
+_QUEUE: Final = "INTERRUPTION_QUEUE"
+"""https://karpenter.sh/docs/reference/settings/"""
+_MANAGED: Final = "eks.amazonaws.com/capacityType"
+_OF_SPOT_GROUPS: Final = (
+    "EKS drains their nodes itself when AWS recommends to replace them or announces an interruption, and "
+    "cannot be told not to"
+)
+"""https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html#managed-node-group-capacity-types"""
+
+
+def drainers_of(pods: Sequence[Mapping[str, Any]]) -> Sequence[Drainer]:
+    """Return the programs among pods that evict others when a node is interrupted."""
+    found = {}
+    for pod in pods:
+        metadata = pod["metadata"]
+        name = (metadata.get("labels") or {}).get(NAME, "")
+        drains = name == HANDLER or _has_queue(pod.get("spec") or {})
+        found[name, metadata["namespace"]] = drains
+    return [
+        Drainer(name=name, namespace=namespace, drains=drains)
+        for (name, namespace), drains in sorted(found.items())
+    ]
+
+
+def other_drainers(facts: Facts) -> Iterator[Finding]:
+    """Name who evicts the pods of interrupted nodes besides us."""
+    found, nodes = read_or_raise(facts.drainers), read_or_raise(facts.nodes)
+    say = fail if facts.cluster.mode is Mode.ACT else info
+    rivals = [drainer for drainer in found if drainer.drains]
+    for rival in rivals:
+        yield say(
+            f"other drainers: {rival.name}",
+            f"it runs in namespace {rival.namespace}, and evicts the pods of an interrupted node within seconds, "
+            "before their replacements are Ready",
+            "take settings.interruptionQueue out of its Helm values: it still provides nodes for Pending pods"
+            if rival.name == KARPENTER
+            else "uninstall it, or leave this cluster in the mode observe",
+        )
+    managed = sum(1 for node in nodes if _is_managed_spot(node))
+    if managed:
+        yield info(
+            "other drainers: EKS",
+            f"{managed} nodes are of managed node groups of spot instances: {_OF_SPOT_GROUPS}",
+            "give workloads that must not lose pods a PodDisruptionBudget, or use Auto Scaling groups of your own",
+        )
+    if not rivals and not managed:
+        yield ok("other drainers", "nothing else that drains interrupted nodes was found")
+
+
+def _has_queue(spec: Mapping[str, Any]) -> bool:
+    settings = (e for c in spec.get("containers") or () for e in c.get("env") or ())
+    return any(e.get("name") == _QUEUE and e.get("value") for e in settings)
+
+
+def _is_managed_spot(node: Node) -> bool:
+    return node.labels.get(_MANAGED) == "SPOT"
