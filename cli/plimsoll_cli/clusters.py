@@ -183,6 +183,13 @@ def list_(
     "at least one.",
 )
 @click.option(
+    "--moves-per-hour",
+    type=HOURLY,
+    metavar="N|default",
+    help="How many pods are moved in an hour to keep on-demand floors and to return to spot; default is "
+    "a tenth of the pods, at least twenty.",
+)
+@click.option(
     "--maintenance-window",
     "window",
     type=WINDOW,
@@ -206,18 +213,21 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     mode: str | None,
     responses: tuple[str, ...],
     nodes_per_hour: int | Literal["default"] | None,
+    moves_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
     yes: bool,  # noqa: FBT001 - click hands it over by name
     stack: str,
 ) -> None:
     """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
-    if not responses and {mode, nodes_per_hour, window, min_on_demand} == {None}:
+    if not responses and {mode, nodes_per_hour, moves_per_hour, window, min_on_demand} == {None}:
         raise click.UsageError("nothing to set: give a mode or a part of the policy")
     deployed = environment_of(ctx).deployed(stack)
     cluster = registered(deployed, name)
     wanted = cluster.mode if mode is None else Mode(mode)
-    policy = changed(cluster.policy, responses, nodes_per_hour, window, min_on_demand)
+    policy = changed(
+        cluster.policy, responses, nodes_per_hour, moves_per_hour, window, min_on_demand
+    )
     if (cluster.mode, cluster.policy) == (wanted, policy):
         click.echo(f"{name} is in the mode {wanted} already, under this policy: {policy}.")
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, Standing, plan_placement
 from plimsoll.services.injection import injection_of
 from plimsoll.services.ports import ClusterApi
@@ -73,14 +74,9 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
         check_target("--html", html)
     environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
-    (api, default), now = opened(environment, choice), environment.clock.now()
-    seen = api.observe()
+    (api, seen), now = observed(environment, choice), environment.clock.now()
     found = plan_placement(
-        seen,
-        now,
-        namespaces=api.namespace_floors(),
-        default=default,
-        injection=injection_of(api)[0],
+        seen, now, namespaces=api.namespace_floors(), injection=injection_of(api)[0]
     )
     savings = savings_of(seen, found, price_table())
     if explain is not None:
@@ -97,20 +93,21 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
         ctx.exit(1)
 
 
-def opened(environment: Environment, choice: Choice) -> tuple[ClusterApi, str]:
-    """Return the API of the cluster that the options name, and its default floor.
+def observed(environment: Environment, choice: Choice) -> tuple[ClusterApi, Observation]:
+    """Return the API of the cluster that the options name, and an observation with its policy.
 
     Raises:
         BadInput: they name none.
     """
     if choice.by_kubeconfig:
         cluster, api = unregistered(environment, choice)
-        return api, cluster.policy.min_on_demand
-    if choice.cluster is None:
+    elif choice.cluster is None:
         raise BadInput("name the cluster with --cluster, or with --context out of a kubeconfig")
-    deployed = environment.deployed(choice.stack)
-    cluster = registered(deployed, choice.cluster)
-    return deployed.clusters.open(cluster), cluster.policy.min_on_demand
+    else:
+        deployed = environment.deployed(choice.stack)
+        cluster = registered(deployed, choice.cluster)
+        api = deployed.clusters.open(cluster)
+    return api, replace(api.observe(), policy=cluster.policy)
 
 
 def standing_of(found: PlacementPlan, name: str) -> Standing:

@@ -33,7 +33,7 @@ class _Window(click.ParamType[MaintenanceWindow | Literal["none"]]):
 
 
 class _Hourly(click.ParamType[int | Literal["default"]]):
-    """A number of nodes, or the word default."""
+    """A number of nodes or pods in an hour, or the word default."""
 
     name = "number"
 
@@ -73,10 +73,11 @@ def listed(words: Iterable[str]) -> str:
     return ", ".join(words)
 
 
-def changed(
+def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
     policy: Policy,
     responses: Sequence[str],
     nodes_per_hour: int | Literal["default"] | None,
+    moves_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
 ) -> Policy:
@@ -94,12 +95,14 @@ def changed(
                 f"and one of {listed(Response)}"
             )
         on[kind] = Response(response)
-    hourly = policy.nodes_per_hour if nodes_per_hour is None else nodes_per_hour
+    nodes = policy.nodes_per_hour if nodes_per_hour is None else nodes_per_hour
+    moves = policy.moves_per_hour if moves_per_hour is None else moves_per_hour
     opens = policy.window if window is None else window
     return replace(
         policy,
         on=tuple(sorted((k, r) for k, r in on.items() if r is not Response.MOVE)),
-        nodes_per_hour=None if hourly == "default" else hourly,
+        nodes_per_hour=None if nodes == "default" else nodes,
+        moves_per_hour=None if moves == "default" else moves,
         window=None if opens == "none" else opens,
         min_on_demand=policy.min_on_demand if min_on_demand is None else min_on_demand,
     )

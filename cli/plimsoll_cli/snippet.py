@@ -16,7 +16,7 @@ from plimsoll.domain.pods import OwnerKind, Selector
 from plimsoll.domain.workloads import Workload
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.options import Choice, cluster_options
-from plimsoll_cli.plan import opened, standing_of
+from plimsoll_cli.plan import observed, standing_of
 
 EXAMPLES: Final = """\b
 Examples:
@@ -57,11 +57,8 @@ def snippet(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     environment = environment_of(ctx)
     choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
-    api, default = opened(environment, choice)
-    seen = api.observe()
-    found = plan_placement(
-        seen, environment.clock.now(), namespaces=api.namespace_floors(), default=default
-    )
+    api, seen = observed(environment, choice)
+    found = plan_placement(seen, environment.clock.now(), namespaces=api.namespace_floors())
     floor = standing_of(found, workload).floor
     lines = pod_spec(seen.workload[floor.workload], floor)
     click.echo(f"# {floor.reason}")

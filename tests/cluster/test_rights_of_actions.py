@@ -27,6 +27,7 @@ from plimsoll.domain.actions import (
     Heartbeat,
     InjectFloors,
     LabelNode,
+    MarkMoved,
     OutOfService,
     Record,
     Release,
@@ -38,7 +39,7 @@ from plimsoll.domain.actions import (
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import DELETION_COST, FLOORS, INTERRUPTION, SPREAD_PREFIX
+from plimsoll.domain.names import DELETION_COST, FLOORS, INTERRUPTION, MOVED, SPREAD_PREFIX
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
@@ -186,6 +187,17 @@ def set_deletion_cost(scene: Situation) -> tuple[Make, Look]:
     return action, lambda: scene.named(name).annotations.get(DELETION_COST) == "1000"
 
 
+def mark_moved(scene: Situation) -> tuple[Make, Look]:
+    scene.run_web()
+    name = scene.pod.name
+    mark = "1 2026-11-22T12:00:00Z on-demand"
+
+    def action() -> Action:
+        return MarkMoved(pod=scene.named(name), moved=mark, reason=WHY)
+
+    return action, lambda: scene.named(name).annotations.get(MOVED) == mark
+
+
 def inject_floors(scene: Situation) -> tuple[Make, Look]:
     path = f"/api/v1/namespaces/{scene.ground.name}/configmaps"
     scene.ground.create(path, {"metadata": {"name": FLOORS}})
@@ -314,6 +326,7 @@ SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     Uncordon: uncordon,
     LabelNode: label,
     SetDeletionCost: set_deletion_cost,
+    MarkMoved: mark_moved,
     InjectFloors: inject_floors,
     Record: record,
     OutOfService: out_of_service,

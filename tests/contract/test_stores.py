@@ -43,6 +43,7 @@ SHOP = Cluster(
     policy=Policy(
         on=(("rebalance-recommendation", Response.CORDON),),
         nodes_per_hour=3,
+        moves_per_hour=50,
         min_on_demand="30%",
         window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),
     ),

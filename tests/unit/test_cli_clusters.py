@@ -143,6 +143,7 @@ ADVICE = "rebalance-recommendation"
         (("--on", f"{ADVICE}=cordon"), Policy(on=((ADVICE, Response.CORDON),))),
         (("--on", f"{ADVICE}=ignore", "--on", f"{ADVICE}=move"), Policy()),
         (("--nodes-per-hour", "0"), Policy(nodes_per_hour=0)),
+        (("--moves-per-hour", "0"), Policy(moves_per_hour=0)),
         (("--min-on-demand", "30%"), Policy(min_on_demand="30%")),
         (("--min-on-demand", "2", "--min-on-demand", "0"), Policy()),
         (
@@ -151,6 +152,7 @@ ADVICE = "rebalance-recommendation"
         ),
         (("--maintenance-window", "sat 22:00-04:00", "--maintenance-window", "none"), Policy()),
         (("--nodes-per-hour", "2", "--nodes-per-hour", "default"), Policy()),
+        (("--moves-per-hour", "2", "--moves-per-hour", "default"), Policy()),
     ],
 )
 def test_the_policy_is_set_shown_and_kept_in_whatever_mode(args, policy):

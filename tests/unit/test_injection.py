@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,9 +12,17 @@ from click.testing import Result
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import NotFound, Temporary
-from plimsoll.domain.names import CAPACITY_LABELS, FLOORS, INJECT_FLOORS, INSTANCE_TYPE
+from plimsoll.domain.names import (
+    CAPACITY_LABELS,
+    FLOORS,
+    INJECT_FLOORS,
+    INSTANCE_TYPE,
+    NAMESPACE,
+)
 from plimsoll.services.injection import Proof, prove
+from plimsoll_testbed.model.hollow.edits import put
 from plimsoll_testbed.model.hollow.injection import injected
+from plimsoll_testbed.model.hollow.store import Store
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.floors import a_cluster, standing
@@ -113,14 +122,8 @@ def test_pods_that_ran_before_come_under_their_floor_one_by_one(wired):
     assert wired.version() == version
 
 
-def test_pods_that_come_without_their_constraint_are_not_moved_in_circles(monkeypatch):
+def test_moves_in_vain_become_rarer(monkeypatch):
     """An API server may apply a policy to the canaries' namespace, and to this one not yet."""
-    monkeypatch.setattr(
-        "plimsoll_testbed.model.hollow.admission.injected",
-        lambda pod, store: (
-            pod if pod["metadata"]["namespace"] == "default" else injected(pod, store)
-        ),
-    )
     wired = WiredServices()
     wired.join("od-0", cpu="8")
     assert install(wired, "--namespace", "default").exit_code == 0
@@ -129,20 +132,27 @@ def test_pods_that_come_without_their_constraint_are_not_moved_in_circles(monkey
         labels = {INSTANCE_TYPE: f"{family}.large"}
         wired.join(f"{family}-0", capacity="spot", labels=labels, cpu="8")
 
+    def back(pod: dict[str, Any], store: Store) -> dict[str, Any]:
+        """Create a pod without its constraint, which the scheduler then puts back to on-demand."""
+        if pod["metadata"]["namespace"] == NAMESPACE:
+            return injected(pod, store)
+        return put(pod, ("spec", "nodeSelector"), {"kubernetes.io/hostname": "od-0"})
+
+    monkeypatch.setattr("plimsoll_testbed.model.hollow.admission.injected", back)
+
     def moves() -> int:
         wired.placement.run()
         return sum(pod.released for pod in wired.api.observe().pods)
 
-    assert [moves() for _ in range(3)] == [0, 0, 0]
+    assert [moves() for _ in range(3)] == [0, 0, 1]
     assert told(wired) == {"deployment.web": "2"}
-    wired.sleep(600)
-    assert moves() == 1, "whoever runs for ten minutes may have come before"
-    for _ in range(3):
-        wired.drains.reconcile("harbor", "me")
-    wired.sleep(20)
-    assert moves() == 0, "its replacement came without the constraint"
-    wired.sleep(600)
-    assert moves() == 1
+    for pause in (timedelta(minutes=5), timedelta(hours=2), timedelta(days=1)):
+        for _ in range(3):
+            wired.drains.reconcile("harbor", "me")
+        wired.sleep(pause.total_seconds() - 60)
+        assert moves() == 0, "its replacement came without the constraint"
+        wired.sleep(60)
+        assert moves() == 1
 
 
 def test_no_pod_is_constrained_before_the_nodes_carry_their_labels(wired):

@@ -16,7 +16,7 @@ from plimsoll.domain.actions import Evict, LabelNode, Release, SetDeletionCost
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.names import DELETION_COST, MIN_ON_DEMAND
+from plimsoll.domain.names import DELETION_COST, MIN_ON_DEMAND, MOVED
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
@@ -24,6 +24,7 @@ from plimsoll.domain.placement.moves import HELD
 from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.placement.spread_groups import TOLERATED, family_of, groups_of
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.policy import Policy
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.workloads import Quota, Workload
 from tests.support.builders import (
@@ -33,6 +34,7 @@ from tests.support.builders import (
     a_pod,
     a_stateful_set,
     pod_spec_json,
+    pods_of,
 )
 from tests.support.floors import spread_over
 from tests.support.observations import interrupted, looked, released
@@ -512,6 +514,52 @@ def test_nothing_moves_while_it_could_do_harm(change):
     assert not moves(looked(nodes, pods, [web]))
 
 
+@pytest.mark.parametrize(
+    ("marks", "left"),
+    [
+        ([], 2),
+        (["1 2026-01-02T11:30:00Z on-demand"], 1),
+        (["1 2026-01-02T11:30:00Z on-demand"] * 2, 1),
+        (["1 2026-01-02T11:30:00Z on-demand", "1 2026-01-02T11:31:00Z spot-1"], 0),
+        (["1 2026-01-02T11:00:00Z on-demand"], 2),
+        (["1 2026-01-02T13:00:00Z on-demand", "often", "1 2026-02-31T11:30:00Z spot-1"], 2),
+    ],
+    ids=[
+        "none",
+        "one",
+        "and its replacement",
+        "as many as may be",
+        "an hour ago",
+        "no marks of ours",
+    ],
+)
+def test_a_cluster_has_a_budget_of_moves_per_hour(marks, left):
+    nodes, _, _ = after_a_storm()
+    names = ("cart", "search", "stock")
+    several = [
+        pod
+        for name in names
+        for n in range(3)
+        for pod in pods_of(
+            f"{name}",
+            9,
+            node=f"od-{n}",
+            cpu="100m",
+            annotations={DELETION_COST: "1000"},
+            **spread_over(2, name),
+        )[n::3]
+    ]
+    again = [a_workload(9, "3", name=name, spec=spread_over(2, name)) for name in names]
+    others = [
+        a_pod(f"api-{n}", owner=("ReplicaSet", "api-abc"), node="od-0", annotations={MOVED: mark})
+        for n, mark in enumerate(marks)
+    ]
+    seen = looked(nodes, [*several, *others], again)
+    seen = replace(seen, policy=Policy(moves_per_hour=2))
+    assert len(moves(seen)) == left
+    assert (plan_placement(seen, NOON).held is None) is bool(left)
+
+
 def test_a_pod_that_placement_released_leaves_once_its_replacement_is_available():
     nodes, pods, web = after_a_storm()
     moving = released(pods[0], interruption="placement")
@@ -523,3 +571,17 @@ def test_a_pod_that_placement_released_leaves_once_its_replacement_is_available(
     ).actions
     assert isinstance(evict, Evict)
     assert evict.pod.uid == moving.uid
+
+
+def test_the_replacement_of_a_moved_pod_inherits_its_mark_once():
+    nodes, pods, web = after_a_storm()
+    mark = f"2 {NOON:%Y-%m-%dT%H:%M:%SZ} on-demand"
+    moving = released(pods[0], interruption="placement")
+    moving = replace(moving, annotations={**moving.annotations, MOVED: mark})
+    rest = [*pods[1:], moving]
+    assert not plan_drain(looked(nodes, rest, [web]), NOON).actions, "all others are older"
+    new = replace(a_pod("web-new", node="m5-0", ready=False), created=NOON)
+    (marked,) = plan_drain(looked(nodes, [*rest, new], [web]), NOON).actions
+    assert (marked.target, marked.verb) == ("Pod default/web-new", "mark-moved")
+    new = replace(new, annotations={MOVED: mark})
+    assert not plan_drain(looked(nodes, [*rest, new], [web]), NOON).actions

@@ -130,7 +130,9 @@ def play(events: list[Callable[[History], None]], cpu: str) -> None:
         ready, could = on_demand(history.seen, REF)
         assert ready >= min(FLOOR, could), f"after {event.__name__}: {ready} of {could}"
         assert not history.waited_in_vain, f"after {event.__name__}"
+    history.moves.clear()
     history.pass_minutes(5 * 12)
+    assert history.moves["web"] <= len(history.seen.of_workload[REF])
     version = history.wired.version()
     history.pass_minutes(5)
     assert history.wired.version() == version, "the return to spot never ends"

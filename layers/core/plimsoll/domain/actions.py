@@ -17,6 +17,7 @@ from plimsoll.domain.errors import Blocked, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.names import DELETION_COST, MOVED
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.workloads import ReplicaSet
@@ -145,10 +146,12 @@ class Release(AboutPod):
     replica_set: ReplicaSet
     interruption: str
     """The identity of the interruption that it is released for."""
+    moved: str | None = None
+    """The mark of a voluntary move."""
 
     def perform(self, writers: Writers) -> None:
         """Patch the pod once."""
-        writers.cluster.release(self.pod, self.replica_set, self.interruption)
+        writers.cluster.release(self.pod, self.replica_set, self.interruption, self.moved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +243,21 @@ class SetDeletionCost(AboutPod):
 
     def perform(self, writers: Writers) -> None:
         """Patch the pod once."""
-        writers.cluster.set_deletion_cost(self.pod, self.cost)
+        writers.cluster.annotate_pod(self.pod, DELETION_COST, self.cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkMoved(AboutPod):
+    """Let the replacement of a pod that placement moved inherit its mark, before that pod is evicted."""
+
+    verb: ClassVar[str] = "mark-moved"
+    wave: ClassVar[Wave] = Wave.REPLACE
+
+    moved: str
+
+    def perform(self, writers: Writers) -> None:
+        """Patch the pod once."""
+        writers.cluster.annotate_pod(self.pod, MOVED, self.moved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,6 +391,7 @@ type Action = (
     | ForceDelete
     | OutOfService
     | SetDeletionCost
+    | MarkMoved
     | InjectFloors
     | Record
     | TerminateInstance

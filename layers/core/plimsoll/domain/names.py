@@ -15,6 +15,10 @@ RELEASED: Final = "plimsoll.dev/released"
 RELEASED_FOR_PLACEMENT: Final = "placement"
 """In the place of an interruption: the pod moves to another spread group, from a node that stays."""
 
+MOVED: Final = "plimsoll.dev/moved"
+"""On a pod, annotation: when it, or the pod that it replaces, was last moved for placement, out of which
+spread group, and how many moves that makes in succession."""
+
 STOP_SECONDS: Final = "plimsoll.dev/stop-seconds"
 """On a pod, annotation: how long it needs to stop, as its owner states it."""
 

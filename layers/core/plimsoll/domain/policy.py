@@ -19,7 +19,10 @@ HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 """How long before a scheduled change a node's turn comes, where no maintenance window opens before."""
 _SHARE: Final = 10
-"""Of so many nodes one is moved in an hour, where the owner says nothing."""
+"""Of so many nodes one is cordoned on advice in an hour, and of so many pods one is moved for placement,
+where the owner says nothing."""
+_FEWEST_MOVES: Final = 20
+"""So many moves are free in any cluster: a workload of a small one is even again within the hour."""
 
 
 class Response(StrEnum):
@@ -38,6 +41,8 @@ class Policy:
     """Kind of notice -> response, for those that the owner named."""
     nodes_per_hour: int | None = None
     """How many nodes are cordoned in an hour on advice alone."""
+    moves_per_hour: int | None = None
+    """How many pods are moved in an hour for placement: voluntarily, from nodes that stay."""
     window: MaintenanceWindow | None = None
     """When nodes are drained for scheduled changes."""
     min_on_demand: str = "0"
@@ -55,6 +60,12 @@ class Policy:
     def budget(self, nodes: int) -> int:
         """Return how many of so many nodes may be cordoned in an hour on advice alone."""
         return max(1, nodes // _SHARE) if self.nodes_per_hour is None else self.nodes_per_hour
+
+    def moves(self, pods: int) -> int:
+        """Return how many of so many pods may be moved in an hour for placement."""
+        if self.moves_per_hour is None:
+            return max(_FEWEST_MOVES, pods // _SHARE)
+        return self.moves_per_hour
 
     def maintains(self, found: Interruption, now: datetime) -> bool:
         """Whether nothing but scheduled changes takes a node, and its owner's window is open."""
@@ -78,6 +89,11 @@ class Policy:
             [
                 *(f"{kind}: {response}" for kind, response in self.on),
                 f"{hourly} per hour on advice",
+                *(
+                    [f"{self.moves_per_hour} pods per hour for placement"]
+                    if self.moves_per_hour is not None
+                    else ()
+                ),
                 *([f"scheduled changes on {self.window}"] if self.window else ()),
                 *(
                     [f"{floor} of replicas on on-demand"]

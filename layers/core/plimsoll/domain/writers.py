@@ -41,8 +41,8 @@ class ClusterWriter(Protocol):
     def label(self, node: Node, labels: Mapping[str, str | None]) -> None:
         """Change labels of a node, under its resourceVersion; None takes one off."""
 
-    def set_deletion_cost(self, pod: Pod, cost: str | None) -> None:
-        """Set a pod's deletion cost, under its UID and resourceVersion; None takes it off."""
+    def annotate_pod(self, pod: Pod, key: str, value: str | None) -> None:
+        """Set an annotation of a pod, under its UID and resourceVersion; None takes it off."""
 
     def inject_floors(self, namespace: str, entries: Mapping[str, str | None]) -> None:
         """Change what the admission policy gives the new pods of workloads; None gives nothing."""
@@ -50,11 +50,14 @@ class ClusterWriter(Protocol):
     def remove_injection(self) -> None:
         """Delete the binding of the admission policy: pods are created as without it from then on."""
 
-    def release(self, pod: Pod, replica_set: ReplicaSet, interruption: str) -> None:
+    def release(
+        self, pod: Pod, replica_set: ReplicaSet, interruption: str, moved: str | None = None
+    ) -> None:
         """Take the label by which its ReplicaSet counts a pod off, and annotate the interruption.
 
         In one patch under UID and resourceVersion, which makes the Deployment above the controlling
         owner; where that is a Rollout, or the API server keeps owners from us, the label goes alone.
+        `moved` is the mark of a voluntary move.
         """
 
     def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:

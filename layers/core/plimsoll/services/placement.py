@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from zlib import crc32
 
@@ -76,10 +76,9 @@ class PlacementService:
         """
         now = self.clock.now()
         plan = plan_placement(
-            seen,
+            replace(seen, policy=cluster.policy),
             now,
             namespaces=api.namespace_floors(),
-            default=cluster.policy.min_on_demand,
             injection=self._injection(cluster, api),
         )
         for problem in plan.problems:

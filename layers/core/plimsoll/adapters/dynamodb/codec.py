@@ -107,6 +107,7 @@ def _policy(text: str | None) -> Policy:
     return Policy(
         on=tuple((kind, Response(response)) for kind, response in said.get("on", ())),
         nodes_per_hour=said.get("nodes_per_hour"),
+        moves_per_hour=said.get("moves_per_hour"),
         min_on_demand=said.get("min_on_demand", "0"),
         window=window and MaintenanceWindow(**{**window, "days": tuple(window["days"])}),
     )

@@ -19,9 +19,9 @@ from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
 from plimsoll.domain.names import (
-    DELETION_COST,
     FLOORS,
     INTERRUPTION,
+    MOVED,
     NAMESPACE,
     POD_TEMPLATE_HASH,
     RELEASED,
@@ -176,35 +176,38 @@ class KubernetesCluster:
         """Change labels of a node, under its resourceVersion; None takes one off."""
         self._patch_node(node, labels=labels)
 
-    def set_deletion_cost(self, pod: Pod, cost: str | None) -> None:
-        """Set a pod's deletion cost, under its UID and resourceVersion; None takes it off."""
-        self._patch_pod(pod, annotations={DELETION_COST: cost})
+    def annotate_pod(self, pod: Pod, key: str, value: str | None) -> None:
+        """Set an annotation of a pod, under its UID and resourceVersion; None takes it off."""
+        self._patch_pod(pod, annotations={key: value})
 
-    def release(self, pod: Pod, replica_set: ReplicaSet, interruption: str) -> None:
+    def release(
+        self, pod: Pod, replica_set: ReplicaSet, interruption: str, moved: str | None = None
+    ) -> None:
         """Take the label by which its ReplicaSet counts a pod off, and hand it to the Deployment."""
         owner = (replica_set.controller, replica_set.controller_uid)
-        self._hand_over(pod, {replica_set.label: None}, interruption, owner)
+        marks = {RELEASED: interruption} | ({} if moved is None else {MOVED: moved})
+        self._hand_over(pod, {replica_set.label: None}, marks, owner)
 
     def undo_release(self, pod: Pod, replica_set: ReplicaSet) -> None:
         """Put the label back, and the owner where it was changed."""
         given_away = replica_set.controller == pod.owner
         owner = (replica_set.ref, replica_set.uid) if given_away else None
-        self._hand_over(pod, {replica_set.label: replica_set.hash}, None, owner)
+        self._hand_over(pod, {replica_set.label: replica_set.hash}, {RELEASED: None}, owner)
 
     def _hand_over(
         self,
         pod: Pod,
         labels: Mapping[str, str | None],
-        released: str | None,
+        annotations: Mapping[str, str | None],
         owner: tuple[Ref, str] | None,
     ) -> None:
-        """Change label, owner and annotation of a pod together.
+        """Change labels, owner and annotations of a pod together.
 
         A ReplicaSet takes its own reference off a pod that lost the label, and puts it on one that
         has it and no owner. So the label does alone, for a Rollout, and where the admission plugin
         OwnerReferencesPermissionEnforcement lets only those change owners who may delete the pod.
         """
-        patch = partial(self._patch_pod, pod, labels=labels, annotations={RELEASED: released})
+        patch = partial(self._patch_pod, pod, labels=labels, annotations=annotations)
         if owner is not None and owner[0].kind != OwnerKind.ROLLOUT:
             ref, uid = owner
             reference = {"apiVersion": "apps/v1", "kind": ref.kind, "name": ref.name, "uid": uid}

@@ -2,7 +2,8 @@
 
 They repair an on-demand floor that scale-in or a lost node broke, and bring pods back to spot after
 a storm. Both are one rule: the fullest open group stands more than one pod above the emptiest, which
-the scheduler would not have allowed. Each move makes that smaller, so moves end.
+the scheduler would not have allowed. Each move makes that smaller, so moves end. One that did not,
+since its replacement came back, is followed by a pause, longer each time: see `plimsoll.domain.moved`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from plimsoll.domain.actions import Release
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.interruptions import NEAR
+from plimsoll.domain.moved import Mark, moves_within_hour, next_mark
 from plimsoll.domain.names import CAPACITY_LABELS, POD_TEMPLATE_HASH, RELEASED_FOR_PLACEMENT
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.injection import as_injected, is_as_injected
+from plimsoll.domain.placement.injection import as_injected
 from plimsoll.domain.placement.node_labels import SpreadGroup
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
 from plimsoll.domain.pods import Pod
@@ -31,11 +33,7 @@ from plimsoll.domain.workloads import Workload
 AT_ONCE: Final = 10
 """Moves under way in a cluster at a time: the next begin when the drain has ended these."""
 HELD: Final = timedelta(minutes=10)
-"""For how long a Pending pod holds moves: one that no node ever takes must not hold them for ever.
-
-As long a pod that came without its constraint holds those of its workload: where an API server does not
-apply the admission policy, the next replacement would come back to where it stood, without end.
-"""
+"""For how long a Pending pod holds moves: one that no node ever takes must not hold them for ever."""
 TRIES: Final = 50
 """For how many workloads one run looks whether a pod fits elsewhere: each look is at all nodes."""
 
@@ -50,7 +48,16 @@ def why_not_now(seen: Observation, now: datetime) -> str | None:
             return f"node {node.name} is interrupted"
     young = now - HELD
     waiting = next((pod for pod in seen.pods if pod.pending and pod.created > young), None)
-    return None if waiting is None else f"pod {waiting} is Pending"
+    if waiting is not None:
+        return f"pod {waiting} is Pending"
+    if _left(seen, now) < 1:
+        return f"{seen.policy.moves(len(seen.pods))} pods were moved within the hour"
+    return None
+
+
+def _left(seen: Observation, now: datetime) -> int:
+    """Return what is left of the budget of the cluster."""
+    return seen.policy.moves(len(seen.pods)) - moves_within_hour(seen.of_workload.values(), now)
 
 
 def plan_moves(
@@ -72,18 +79,14 @@ def plan_moves(
         groups: the spread groups, open and closed.
         now: the time of the observation.
     """
-    found = (_unevenness(seen, w, CAPACITY_LABELS[0], {ON_DEMAND}, now) for w in pinned)
-    waiting = [uneven for uneven in found if uneven is not None]
-    for spot_groups, workloads in spread.items():
-        open_names = {g.name for g in groups if g.spot_groups == spot_groups and g.opened}
-        found = (_unevenness(seen, w, label_key(spot_groups), open_names, now) for w in workloads)
-        waiting += [uneven for uneven in found if uneven is not None]
+    waiting = [*_all_uneven(seen, spread, groups, now, pinned)]
     if not waiting:
         return  # a snapshot of a large cluster takes seconds
     waiting.sort(key=lambda u: (u.emptiest != ON_DEMAND, crc32(f"{now}{u.workload.ref}".encode())))
     snapshot = ClusterSnapshot(seen.nodes, seen.pods, seen.claims)
     moves = (_move(seen, snapshot, uneven) for uneven in waiting[:TRIES])
-    yield from islice((move for move in moves if move is not None), AT_ONCE)
+    found = (move for move in moves if move is not None)
+    yield from islice(found, min(AT_ONCE, max(0, _left(seen, now))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +104,24 @@ class Unevenness:
     """Its pods in the fullest group."""
     fullest: str
     emptiest: str
+    mark: Mark
+    """Of the pod that is moved."""
     reason: str
+
+
+def _all_uneven(
+    seen: Observation,
+    spread: Mapping[int, Sequence[Workload]],
+    groups: Sequence[SpreadGroup],
+    now: datetime,
+    pinned: Sequence[Workload],
+) -> Iterator[Unevenness]:
+    every = [(w, CAPACITY_LABELS[0], {ON_DEMAND}) for w in pinned]
+    for spot_groups, workloads in spread.items():
+        open_names = {g.name for g in groups if g.spot_groups == spot_groups and g.opened}
+        every += [(w, label_key(spot_groups), open_names) for w in workloads]
+    found = (_unevenness(seen, w, key, open_names, now) for w, key, open_names in every)
+    return (uneven for uneven in found if uneven is not None)
 
 
 def _unevenness(
@@ -110,10 +130,6 @@ def _unevenness(
     pods = [pod for pod in seen.of_workload.get(workload.ref, ()) if pod.deleting is None]
     settled = len(pods) == workload.replicas and all(p.serving and not p.released for p in pods)
     if workload.rolling_out or workload.paused or not settled:
-        return None
-    entry = ON_DEMAND if key == CAPACITY_LABELS[0] else key.rpartition("/")[2]
-    lately = (pod.scheduling for pod in pods if pod.created > now - HELD)
-    if not all(is_as_injected(scheduling, entry) for scheduling in lately):
         return None
     standing: dict[str, list[Pod]] = {name: [] for name in sorted(open_names)}
     unreserved = []
@@ -124,32 +140,33 @@ def _unevenness(
             standing[group].append(pod)
         elif node is not None and node.capacity == SPOT:
             unreserved.append(pod)
-    single = key == label_key(0)
-    if (single or key == CAPACITY_LABELS[0]) and unreserved and ON_DEMAND in standing:
-        return Unevenness(
-            workload=workload,
-            key=key,
-            movable=unreserved,
-            fullest=SPOT,
-            emptiest=ON_DEMAND,
-            reason="it is a single replica, and the on-demand reserve may not take it later"
-            if single
-            else "all its replicas must stand on on-demand",
-        )
-    if not standing:
+    single, pinned = key == label_key(0), key == CAPACITY_LABELS[0]
+    if (single or pinned) and unreserved and ON_DEMAND in standing:
+        fullest, emptiest, movable = SPOT, ON_DEMAND, unreserved
+        reason = "all its replicas must stand on on-demand"
+        if single:
+            reason = "it is a single replica, and the on-demand reserve may not take it later"
+    elif standing:
+        fullest = max(standing, key=lambda name: len(standing[name]))
+        emptiest = min(standing, key=lambda name: len(standing[name]))
+        movable = sorted(standing[fullest], key=lambda p: p.name)
+        most, least = len(movable), len(standing[emptiest])
+        if most - least <= 1:
+            return None
+        reason = f"{most} of its pods stand on {fullest} and {least} on {emptiest}"
+    else:
         return None
-    fullest = max(standing, key=lambda name: len(standing[name]))
-    emptiest = min(standing, key=lambda name: len(standing[name]))
-    most, least = len(standing[fullest]), len(standing[emptiest])
-    if most - least <= 1:
+    mark = next_mark(fullest, movable, now)
+    if mark is None:
         return None
     return Unevenness(
         workload=workload,
         key=key,
-        movable=sorted(standing[fullest], key=lambda p: p.name),
+        movable=movable,
         fullest=fullest,
         emptiest=emptiest,
-        reason=f"{most} of its pods stand on {fullest} and {least} on {emptiest}",
+        mark=mark,
+        reason=reason,
     )
 
 
@@ -164,6 +181,7 @@ def _move(seen: Observation, snapshot: ClusterSnapshot, uneven: Unevenness) -> R
                 pod=pod,
                 replica_set=seen.replica_sets[pod.owner],
                 interruption=RELEASED_FOR_PLACEMENT,
+                moved=str(uneven.mark),
                 reason=uneven.reason,
             )
     return None

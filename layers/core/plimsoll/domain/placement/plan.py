@@ -81,16 +81,14 @@ def plan_placement(
     now: datetime,
     *,
     namespaces: Mapping[str, str] | None = None,
-    default: str = "0",
     injection: Injection = NO_INJECTION,
 ) -> PlacementPlan:
     """Decide which labels and deletion costs are to change. Steady state asks for no change.
 
     Args:
-        seen: one observation of the cluster.
+        seen: one observation of the cluster, with its policy.
         now: the time of the observation.
         namespaces: namespace -> what its annotation asks for.
-        default: the cluster's on-demand floor, for namespaces without one.
         injection: what the admission policy is told.
     """
     floors: list[tuple[Workload, OnDemandFloor]] = []
@@ -100,7 +98,7 @@ def plan_placement(
     spread_now = {workload.ref for workloads in there.values() for workload in workloads}
     for workload in seen.workloads:
         try:
-            floor = floor_of(workload, namespaces=namespaces, default=default)
+            floor = floor_of(workload, namespaces=namespaces, default=seen.policy.min_on_demand)
         except BadInput as error:
             events.append(about_workload(workload, "FloorNotUnderstood", str(error)))
             unread.add(workload.ref)

@@ -11,11 +11,13 @@ Measured on kube-apiserver 1.36; docs/drain.md has the rules and what they cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll.domain.actions import Evict, Release, UndoRelease
+from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease
 from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.moved import heir_of
+from plimsoll.domain.names import MOVED
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.disruption import PATIENCE, START, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
@@ -72,9 +74,18 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         )
     others = _others(disruption, headroom) if not evictions else Steps()
     return Steps(
-        actions=(*evictions, *undone.values(), *released, *others.actions),
+        actions=(*_marks(disruption), *evictions, *undone.values(), *released, *others.actions),
         waiting=others.waiting or waiting,
     )
+
+
+def _marks(disruption: WorkloadDisruption) -> Iterator[MarkMoved]:
+    """Let replacements of pods that placement moved inherit their marks while those still stand."""
+    for pod in disruption.released:
+        if pod.released_for_placement and (heir := heir_of(pod, disruption.pods)) is not None:
+            yield MarkMoved(
+                pod=heir, moved=pod.annotations[MOVED], reason=f"it replaces {pod}, which is moved"
+            )
 
 
 def _others(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
