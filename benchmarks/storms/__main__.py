@@ -1,14 +1,14 @@
-"""How soon nodes are cordoned and emptied when all get their notice in the same second.
+"""What a storm does to a cluster: all spot nodes get their notice in the same second.
 
-Two rigs. On `emulated` the cluster is a hollow one and only cordoning is measured. On `cluster` it
-is a real control plane, measured by a watch in a process of its own, until every node is empty or
-its two minutes are over. The time to the cordon is split at the start of the function that handled
-the event, which its log tells. Beside it stand bounds: a process with sixteen threads that does
-nothing but cordon as many nodes, and on `cluster` another that then evicts all their pods. Run it
-from the repository, after `make build`:
+Two rigs. On `emulated` the cluster is a hollow one and only cordoning is measured. On `cluster` it is a real
+control plane, measured by a watch in a process of its own until every node is empty and every pod is Ready again, or
+two minutes after the instances went. The time to the cordon is split at the start of the function
+that handled the event, which its log tells. Beside it stands who else could react: a process with sixteen threads
+that cordons everything and then evicts everything, and aws-node-termination-handler, whose binary is built
+from its source by hand and needs root. Run it from the repository, after `make build`:
 
     .venv/bin/python -m benchmarks.storms [--nodes 50] [--runs 3]
-    .venv/bin/python -m benchmarks.storms --rig cluster [--nodes 50] [--runs 3] [--size usual]
+    .venv/bin/python -m benchmarks.storms --rig cluster [--nodes 50] [--runs 3] [--handler BINARY] [--default-rates]
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.storms import emulated
-from benchmarks.storms.bounds import bound
+from benchmarks.storms.bare import THREADS
 from benchmarks.storms.cluster import storm
 from benchmarks.storms.outcome import Outcome
+from benchmarks.storms.rivals import Start, evicts_all, handles, play
 from benchmarks.storms.scenario import drain_drill
-from benchmarks.storms.tables import Runs, tables
+from benchmarks.storms.tables import PLIMSOLL, Runs, tables
 from benchmarks.storms.workers import SIZES
 from plimsoll.domain.errors import PlimsollError
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST, Module
@@ -48,9 +49,9 @@ def main() -> int:
         server = f"uvicorn {version('uvicorn')}"
     else:
         played = _cluster(chosen, runs)
-        found, missing = list(tables(played)), 3 * runs - played.count
+        found, missing = list(tables(played)), len(played.of) * runs - played.count
         server = f"{Module.of(NEWEST).label}, size {chosen.size}"
-    console = Console(width=150)
+    console = Console(width=180)
     console.print(
         f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
         f"load {load:.2f} before; Python {platform.python_version()}, boto3 {version('boto3')}, "
@@ -81,6 +82,13 @@ def _read() -> argparse.Namespace:
     parser.add_argument(
         "--logs", type=Path, help="a folder in which the functions' log of each run is kept"
     )
+    parser.add_argument(
+        "--default-rates",
+        action="store_true",
+        help="controller manager and scheduler at 20 and 50 requests a second, as they are by default",
+    )
+    parser.add_argument("--handler", type=Path, help="the binary of aws-node-termination-handler")
+    parser.add_argument("--only", action="append", help="of those who react, by a part of the name")
     return parser.parse_args()
 
 
@@ -90,15 +98,27 @@ def _cluster(chosen: argparse.Namespace, runs: int) -> Runs:
     if logs is not None:
         logs.mkdir(parents=True, exist_ok=True)
 
-    def played(number: int) -> Outcome:
-        log = None if logs is None else logs / f"run-{number}.log"
-        return storm(drill, size=chosen.size, log=log)
+    rates = bool(chosen.default_rates)
 
+    def plimsoll(number: int) -> Outcome:
+        log = None if logs is None else logs / f"run-{number}.log"
+        return storm(drill, size=chosen.size, default_rates=rates, log=log)
+
+    def rival(start: Start) -> Callable[[int], Outcome]:
+        return lambda _: play(drill, start, default_rates=rates)
+
+    reacts = {PLIMSOLL: plimsoll, f"{THREADS} threads that evict all": rival(evicts_all)}
+    if chosen.handler is not None:
+        reacts["handler, defaults"] = rival(handles(chosen.handler, tuned=False))
+        reacts["handler, 50 workers"] = rival(handles(chosen.handler, tuned=True))
     return Runs(
         nodes=chosen.nodes,
-        plimsoll=_each("Plimsoll", runs, played),
-        cordons=_each("only cordon", runs, lambda _: bound(drill, evict=False)),
-        drains=_each("cordon and evict", runs, lambda _: bound(drill, evict=True)),
+        rates="controllers at their default rates" if rates else "controllers at the rig's rates",
+        of={
+            name: _each(name, runs, run)
+            for name, run in reacts.items()
+            if not chosen.only or any(part in name for part in chosen.only)
+        },
     )
 
 

@@ -1,24 +1,24 @@
-"""A storm on the cluster rig: a real control plane, watched until all is empty or time is up."""
+"""A storm on the cluster rig: a real control plane, watched until all is well again or time is up."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, override
 
 from benchmarks.storms.functionlog import actions, started
-from benchmarks.storms.outcome import Outcome, emptied, left
-from benchmarks.storms.scenario import CLUSTER, HEADROOM
+from benchmarks.storms.outcome import Outcome, emptied
+from benchmarks.storms.scenario import AFTER_SECONDS, CLUSTER, HEADROOM, NOTICE_SECONDS
 from benchmarks.storms.times import Times
 from benchmarks.storms.watch import Watch, watching
 from benchmarks.storms.workers import Memory, sized
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.measure.listening import Progress
-from plimsoll_testbed.measure.node_metrics import NodeMetrics
+from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.snapshot import Snapshot
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.cluster.rig_cluster import ControlPlaneRigCluster
@@ -31,6 +31,9 @@ LAST_CHANGES: Final = 1.0
 LAST_LINES: Final = 22.0
 """A function's lines reach the log when it has ended, and a reconcile of the drain may just have begun."""
 OPENERS: Final = 16
+SECONDS: Final = NOTICE_SECONDS + AFTER_SECONDS
+SYNCED: Final = 20.0
+"""Until a controller manager that was started again has read everything."""
 TOLD: Final = ("error", "not settled")
 WIDTH: Final = 160
 """What is waited for is named workload by workload."""
@@ -61,12 +64,12 @@ class Counting:
     def __init__(self) -> None:
         self._told = 0.0
 
-    def done(self, nodes: Sequence[NodeMetrics]) -> bool:
-        """Return whether every node that has its notice is cordoned and empty."""
-        noticed = [node for node in nodes if node.noticed is not None]
+    def done(self, measurement: Measurement) -> bool:
+        """Return whether every node that has its notice is cordoned and empty, and all pods are Ready."""
+        noticed = [node for node in measurement.nodes.values() if node.noticed is not None]
         cordoned = sum(node.cordoned is not None for node in noticed)
         empty = sum(node.empty is not None for node in noticed)
-        over = bool(noticed) and cordoned == empty == len(noticed)
+        over = bool(noticed) and cordoned == empty == len(noticed) and not measurement.not_ready()
         now = time.monotonic()
         if noticed and (over or now - self._told >= TELL_SECONDS):
             self._told = now
@@ -76,10 +79,11 @@ class Counting:
 
 
 class Storm(Emulation):
-    """A drill that ends as soon as every node is empty, and judges nothing."""
+    """A drill that ends as soon as every node is empty and every pod Ready, and judges nothing."""
 
-    def __init__(self, drill: Drill, *, size: str) -> None:
+    def __init__(self, drill: Drill, *, size: str, default_rates: bool) -> None:
         telling = Telling()
+        self._default_rates = default_rates
         super().__init__(
             drill,
             clusters=ControlPlanes,
@@ -97,7 +101,7 @@ class Storm(Emulation):
         self.prepare()
         stack, rig_cluster = self._stack, self.rig_clusters[CLUSTER]
         assert isinstance(rig_cluster, ControlPlaneRigCluster)
-        open_headroom(rig_cluster)
+        open_headroom(rig_cluster, default_rates=self._default_rates)
         watch = self._exits.enter_context(watch_of(rig_cluster))
         memory = self._exits.enter_context(Memory(stack.log.parent))
         self._telling.storming = True
@@ -118,8 +122,9 @@ class Storm(Emulation):
         done, undone = actions(text)
         return Outcome(
             times=Times.split(noticed, seen.cordoned, started(text)),
+            noticed=min(noticed.values()),
             emptied=emptied(noticed, seen),
-            left=left(noticed, seen),
+            killed=watch.stops["killed"],
             seen=seen,
             calls=self.measurement.kubernetes_calls,
             aws_calls=self.measurement.aws_calls,
@@ -131,12 +136,12 @@ class Storm(Emulation):
 
     @override
     def _settled(self) -> bool:
-        return self._counting.done(list(self.measurement.nodes.values()))
+        return self._counting.done(self.measurement)
 
 
-def storm(drill: Drill, *, size: str, log: Path | None) -> Outcome:
+def storm(drill: Drill, *, size: str, default_rates: bool, log: Path | None) -> Outcome:
     """Return how Plimsoll does."""
-    with Storm(drill, size=size) as run:
+    with Storm(drill, size=size, default_rates=default_rates) as run:
         return run.measure(log)
 
 
@@ -147,8 +152,8 @@ def watch_of(rig_cluster: ControlPlaneRigCluster) -> AbstractContextManager[Watc
     return watching(rig_cluster.plane, nodes=nodes, pods=pods)
 
 
-def open_headroom(rig_cluster: ControlPlaneRigCluster) -> None:
-    """Let the room take pods from now on.
+def open_headroom(rig_cluster: ControlPlaneRigCluster, *, default_rates: bool) -> None:
+    """Let the room take pods from now on, and the controllers be as fast as they shall be.
 
     Raises:
         Refused: a node's taint could not be removed.
@@ -170,3 +175,6 @@ def open_headroom(rig_cluster: ControlPlaneRigCluster) -> None:
     ]
     with ThreadPoolExecutor(OPENERS) as threads:
         list(threads.map(open_node, nodes))
+    if default_rates:
+        rig_cluster.plane.take_default_rates()
+        time.sleep(SYNCED)

@@ -1,13 +1,14 @@
-"""What came of one run on a real control plane, of Plimsoll or of a bound."""
+"""What came of one run on a real control plane, whoever reacted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 
-from benchmarks.storms.scenario import NOTICE_SECONDS, PODS
+from benchmarks.storms.scenario import AFTER_SECONDS, NOTICE_SECONDS, PODS
 from benchmarks.storms.times import Times
 from benchmarks.storms.watch import Seen
 from benchmarks.storms.workers import Peak
@@ -18,10 +19,12 @@ class Outcome:
     """One run."""
 
     times: Times
+    noticed: datetime
+    """When the first node had its notice."""
     emptied: Sequence[float]
     """From notice to empty, in seconds, of the nodes that were empty in the end."""
-    left: int
-    """Pods that were on the noticed nodes in the end."""
+    killed: int
+    """Pods that still ran when their instances went."""
     seen: Seen
     calls: Counter[str]
     """To the Kubernetes API, by HTTP method, as its audit log has them."""
@@ -36,8 +39,35 @@ class Outcome:
     @property
     def calls_per_pod(self) -> float:
         """Requests to the Kubernetes API for each pod that left its node; 0 where none left."""
-        moved = self.times.nodes * PODS - self.left
+        moved = self.times.nodes * PODS - self.killed
         return self.calls.total() / moved if moved else 0.0
+
+    @property
+    def gone(self) -> datetime:
+        """When the instances went."""
+        return self.noticed + timedelta(seconds=NOTICE_SECONDS)
+
+    @property
+    def lost(self) -> float:
+        """Ready-replica-seconds lost until the instances went."""
+        return self._lost(self.noticed, self.gone)
+
+    @property
+    def lost_after(self) -> float:
+        """Ready-replica-seconds lost from then on, until all serve again or nobody looks on."""
+        return self._lost(self.gone, self.gone + timedelta(seconds=AFTER_SECONDS))
+
+    @property
+    def requests_lost(self) -> int:
+        """Requests that got no answer until the instances went."""
+        return sum(at < self.gone for at in self.seen.lost)
+
+    def _lost(self, since: datetime, until: datetime) -> float:
+        steps = [*self.seen.missing, (until, 0)]
+        return sum(
+            count * max(0.0, (min(end, until) - max(start, since)).total_seconds())
+            for (start, count), (end, _) in pairwise(steps)
+        )
 
     @property
     def in_time(self) -> Sequence[float]:
@@ -48,8 +78,3 @@ class Outcome:
 def emptied(noticed: Mapping[str, datetime], seen: Seen) -> Sequence[float]:
     """Return how long it took until each node was empty."""
     return [(seen.empty[n] - at).total_seconds() for n, at in noticed.items() if n in seen.empty]
-
-
-def left(noticed: Mapping[str, datetime], seen: Seen) -> int:
-    """Return how many pods are on the noticed nodes."""
-    return sum(seen.pods.get(node, 0) for node in noticed)

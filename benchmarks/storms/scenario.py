@@ -1,4 +1,7 @@
-"""The drill of a storm: so many spot nodes with ten pods each, all noticed in the same second."""
+"""The drill of a storm: so many spot nodes with ten pods each, all noticed in the same second.
+
+As many Deployments of ten pods have a Service each; a pod's start and stop are those of a small server.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ HEADROOM: Final = "room"
 CLOSED: Final = {"key": "storm.example/closed", "effect": "NoSchedule"}
 """Keeps the room empty until the storm begins, so that every pod starts on a spot node."""
 NOTICE_SECONDS: Final = 120
+AFTER_SECONDS: Final = 120
+"""How long is looked on after the instances went: what was not replaced is down from then on."""
 ON_HEADROOM: Final = 40
 """Pods that one node of the room can hold."""
 SPARE: Final = 1.2
@@ -46,7 +51,7 @@ def drain_drill(nodes: int) -> Drill:
     return _read(
         nodes,
         [_spot(nodes), headroom],
-        horizon=f"{2 + NOTICE_SECONDS}s",
+        horizon=f"{2 + NOTICE_SECONDS + AFTER_SECONDS}s",
         pods={"startup": "5s", "stop": "3s"},
     )
 
@@ -65,7 +70,7 @@ def _spot(nodes: int) -> dict[str, Any]:
         "zones": _ZONES,
         "size": nodes,
         "max": 2 * nodes,
-        "startup": "70s",
+        "startup": "600s",  # no new node comes while it is measured
         "allocatable": {"cpu": "7910m", "memory": "29Gi", "pods": 58},
     }
 
@@ -83,17 +88,23 @@ def _read(nodes: int, groups: list[dict[str, Any]], *, horizon: str, pods: dict[
         },
     }
     with tempfile.TemporaryDirectory() as folder:
-        workloads = [_workload(number) for number in range(nodes)]
+        workloads = [part for number in range(nodes) for part in _workload(number)]
         (Path(folder) / "workloads.yaml").write_text(yaml.safe_dump_all(workloads))
         (Path(folder) / "drill.yaml").write_text(yaml.safe_dump(scenario))
         return read_drill(Path(folder) / "drill.yaml")
 
 
-def _workload(number: int) -> dict[str, Any]:
+def _workload(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
     labels = {"app": f"app-{number}"}
     requests = {"cpu": "790m", "memory": "1Gi"}
     container = {"name": "app", "image": "example/app", "resources": {"requests": requests}}
-    return {
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": f"app-{number}"},
+        "spec": {"selector": labels, "ports": [{"port": 80}]},
+    }
+    deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": f"app-{number}"},
@@ -103,3 +114,4 @@ def _workload(number: int) -> dict[str, Any]:
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
         },
     }
+    return deployment, service

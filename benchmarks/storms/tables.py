@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
 
-from benchmarks.storms import bare
 from benchmarks.storms.outcome import Outcome
-from benchmarks.storms.scenario import NOTICE_SECONDS, ON_HEADROOM, PODS, headroom_nodes
-from benchmarks.storms.times import HEADINGS, row, rows, spread
+from benchmarks.storms.scenario import (
+    AFTER_SECONDS,
+    NOTICE_SECONDS,
+    ON_HEADROOM,
+    PODS,
+    headroom_nodes,
+)
+from benchmarks.storms.times import HEADINGS, rows, seconds, spread
 from plimsoll_testbed.measure.figures import percentile
 
+PLIMSOLL = "Plimsoll"
 _MIB = 1024 * 1024
-_CORDON = f"bound: {bare.THREADS} threads that only cordon"
-_DRAIN = f"bound: {bare.THREADS} threads that cordon, then evict all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,78 +27,89 @@ class Runs:
     """All runs of one command."""
 
     nodes: int
-    plimsoll: Sequence[Outcome]
-    cordons: Sequence[Outcome]
-    drains: Sequence[Outcome]
+    rates: str
+    of: Mapping[str, Sequence[Outcome]]
+    """Who reacted -> what came of it."""
 
     @property
     def count(self) -> int:
         """How many there are."""
-        return len(self.plimsoll) + len(self.cordons) + len(self.drains)
+        return sum(map(len, self.of.values()))
 
 
 def tables(runs: Runs) -> Iterator[Table]:
     """Yield the tables, in the order in which they are read."""
+    yield _results(runs)
     yield _cordoned(runs)
-    yield _emptied(runs)
     yield _cost(runs)
 
 
-def _cordoned(runs: Runs) -> Table:
-    table = _table(f"{runs.nodes} spot nodes, {PODS} pods each, noticed at once", HEADINGS)
-    for cells in rows([run.times for run in runs.plimsoll]):
-        table.add_row(*cells)
-    for name, outcomes in ((_CORDON, runs.cordons), (_DRAIN, runs.drains)):
-        table.add_row(name, *row([(run.times.nodes, run.times.total) for run in outcomes]))
-    ours = _slowest(runs.plimsoll, 0.99)
-    bound = _slowest(runs.cordons, 1.0)
-    if ours and bound:
-        ratio = statistics.median(ours) / statistics.median(bound)
-        table.caption = f"p99 is {ratio:.1f} times the whole time of the threads that only cordon"
+def _results(runs: Runs) -> Table:
+    title = f"{runs.nodes} spot nodes, {PODS} pods each, noticed at once; {runs.rates}"
+    table = _table(
+        title,
+        (
+            "cordoned",
+            "p99",
+            f"empty in {NOTICE_SECONDS} s",
+            "pods killed",
+            "ready-replica-seconds lost",
+            f"in the {AFTER_SECONDS} s after",
+            "requests lost",
+            "calls for each pod moved",
+        ),
+    )
+    for name, outcomes in runs.of.items():
+        table.add_row(
+            name,
+            _spread(outcomes, lambda run: len(run.times.total) / run.times.nodes, "{:.0%}"),
+            spread([t for run in outcomes if (t := percentile(run.times.total, 0.99))], seconds),
+            _spread(outcomes, lambda run: len(run.in_time) / run.times.nodes, "{:.0%}"),
+            _spread(outcomes, lambda run: run.killed, "{:,.0f}"),
+            _spread(outcomes, lambda run: run.lost, "{:,.0f}"),
+            _spread(outcomes, lambda run: run.lost_after, "{:,.0f}"),
+            _spread(outcomes, lambda run: run.requests_lost, "{:,.0f}"),
+            _spread(outcomes, lambda run: run.calls_per_pod, "{:.1f}"),
+        )
+    table.caption = (
+        f"room: {headroom_nodes(runs.nodes)} empty on-demand nodes for {ON_HEADROOM} pods each"
+    )
     return table
 
 
-def _emptied(runs: Runs) -> Table:
-    headings = (*HEADINGS[:3], f"within {NOTICE_SECONDS} s", "pods left")
-    table = _table("event to empty, of the nodes that became empty in time", headings)
-    for name, outcomes in (("Plimsoll", runs.plimsoll), (_DRAIN, runs.drains)):
-        cells = row([(run.times.nodes, run.in_time) for run in outcomes])
-        table.add_row(name, *cells, _spread(outcomes, lambda run: run.left, "{:.0f}"))
-    headroom = (
-        f"room: {headroom_nodes(runs.nodes)} empty on-demand nodes for {ON_HEADROOM} pods each"
-    )
-    late = max((max(run.emptied, default=0.0) for run in runs.drains), default=0.0)
-    table.caption = f"{headroom}; the bound's slowest node took {late:.0f} s"
+def _cordoned(runs: Runs) -> Table:
+    table = _table(f"the time to the cordon, {PLIMSOLL}", HEADINGS)
+    for cells in rows([run.times for run in runs.of.get(PLIMSOLL, ())]):
+        table.add_row(*cells)
     return table
 
 
 def _cost(runs: Runs) -> Table:
-    table = _table(
-        "what it cost", ("Plimsoll", f"{bare.THREADS} threads, cordon", "cordon and evict")
+    table = _table("what it cost", tuple(runs.of))
+    columns = list(runs.of.values())
+
+    def add(name: str, of: Callable[[Outcome], float], form: str = "{:,.0f}") -> None:
+        table.add_row(name, *(_spread(column, of, form) for column in columns))
+
+    for method in sorted({method for column in columns for run in column for method in run.calls}):
+        add(f"calls to the Kubernetes API: {method}", lambda run: run.calls[method])  # noqa: B023 - used at once
+    add("changes that the watch saw", lambda run: run.seen.changes)
+    add(
+        "of one processor, for that watch",
+        lambda run: run.seen.busy_seconds / run.seen.seconds,
+        "{:.0%}",
     )
-    columns = (runs.plimsoll, runs.cordons, runs.drains)
-    methods = sorted({method for column in columns for run in column for method in run.calls})
-    for method in methods:
-        counted = [_spread(c, lambda run: run.calls[method], "{:,.0f}") for c in columns]  # noqa: B023 - used at once
-        table.add_row(f"calls to the Kubernetes API: {method}", *counted)
-    per_pod = [_spread(column, lambda run: run.calls_per_pod, "{:.1f}") for column in columns]
-    table.add_row("calls to the Kubernetes API for each pod that left", *per_pod)
-    for operation in sorted({name for run in runs.plimsoll for name in run.aws_calls}):
-        counted = [_spread(runs.plimsoll, lambda run: run.aws_calls[operation], "{:,.0f}")]  # noqa: B023 - used at once
-        table.add_row(f"calls to AWS: {operation}", *counted, "", "")
-    for action in sorted({name for run in runs.plimsoll for name in run.done | run.undone}):
-        table.add_row(f"actions: {action}", _actions(runs.plimsoll, action), "", "")
-    for function in sorted({name for run in runs.plimsoll for name in run.memory}):
-        table.add_row(f"memory of {function}", _memory(runs.plimsoll, function), "", "")
-    watched = [_spread(c, lambda run: run.seen.changes, "{:,.0f}") for c in columns]
-    table.add_row("changes that the watch saw", *watched)
-    busy = [
-        _spread(c, lambda run: run.seen.busy_seconds / run.seen.seconds, "{:.0%}") for c in columns
-    ]
-    table.add_row("of one processor, for that watch", *busy)
-    table.add_row(
-        "complaints", *(_spread(c, lambda run: len(run.complaints), "{:.0f}") for c in columns)
-    )
+    add("requests", lambda run: run.seen.requests)
+    ours = runs.of.get(PLIMSOLL, ())
+    blank = [""] * (len(columns) - 1)
+    for operation in sorted({name for run in ours for name in run.aws_calls}):
+        counted = _spread(ours, lambda run: run.aws_calls[operation], "{:,.0f}")  # noqa: B023 - used at once
+        table.add_row(f"calls to AWS: {operation}", counted, *blank)
+    for action in sorted({name for run in ours for name in run.done | run.undone}):
+        table.add_row(f"actions: {action}", _actions(ours, action), *blank)
+    for function in sorted({name for run in ours for name in run.memory}):
+        table.add_row(f"memory of {function}", _memory(ours, function), *blank)
+    add("complaints", lambda run: len(run.complaints))
     return table
 
 
@@ -115,11 +129,6 @@ def _memory(outcomes: Sequence[Outcome], function: str) -> str:
 
 def _spread(outcomes: Sequence[Outcome], of: Callable[[Outcome], float], form: str) -> str:
     return spread([of(run) for run in outcomes], form.format)
-
-
-def _slowest(outcomes: Sequence[Outcome], rank: float) -> list[float]:
-    found = (percentile(run.times.total, rank) for run in outcomes)
-    return [value for value in found if value is not None]
 
 
 def _table(title: str, headings: Sequence[str]) -> Table:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
 from plimsoll.domain.errors import Refused
+from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 
 _SCRIPT: Final = Path(__file__).with_name("watcher.py")
@@ -27,6 +30,11 @@ class Seen:
     empty: Mapping[str, datetime]
     pods: Mapping[str, int]
     """How many pods each node still had in the end."""
+    missing: Sequence[tuple[datetime, int]]
+    """From each moment on, how many of the wanted pods did not serve."""
+    requests: int
+    lost: Sequence[datetime]
+    """When each request was sent that got no answer."""
     changes: int
     busy_seconds: float
     """The processor time of the watcher."""
@@ -39,6 +47,9 @@ class Seen:
             cordoned=_moments(said["cordoned"]),
             empty=_moments(said["empty"]),
             pods=said["pods"],
+            missing=[(datetime.fromtimestamp(at, UTC), count) for at, count in said["missing"]],
+            requests=said["requests"],
+            lost=[datetime.fromtimestamp(at, UTC) for at in said["lost"]],
             changes=said["changes"],
             busy_seconds=said["busy_seconds"],
             seconds=said["seconds"],
@@ -50,6 +61,23 @@ class Watch:
     """A watcher that has seen everything there was."""
 
     _process: subprocess.Popen[str]
+    stops: Counter[str] = field(default_factory=Counter)
+    """How the pods stopped that did: `killed` is what ran on an instance that went."""
+
+    def stopped(self, stopped: PodStopped) -> None:
+        """Tell it that a pod stopped running."""
+        pod = stopped.pod
+        self.stops[stopped.how] += 1
+        said = {
+            "uid": pod["metadata"]["uid"],
+            "app": pod["metadata"]["labels"]["app"],
+            "address": pod["status"]["podIP"],
+            "at": stopped.at.timestamp(),
+        }
+        assert self._process.stdin is not None
+        with contextlib.suppress(ValueError, BrokenPipeError):  # it was told to end meanwhile
+            self._process.stdin.write(json.dumps(said) + "\n")
+            self._process.stdin.flush()
 
     def end(self) -> Seen:
         """End it, and return what it saw.
@@ -77,7 +105,9 @@ def watching(plane: ControlPlane, *, nodes: int, pods: int) -> Iterator[Watch]:
             assert process.stdout is not None
             if process.stdout.readline() != "ready\n":
                 raise Refused("the watcher did not start: see its message above")
-            yield Watch(process)
+            watch = Watch(process)
+            plane.on_pod_stopped(watch.stopped)
+            yield watch
         finally:
             process.kill()
 

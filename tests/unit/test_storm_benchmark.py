@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from benchmarks.storms.functionlog import actions, started
+from benchmarks.storms.handler import VISIBILITY_SECONDS, Queue
+from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.scenario import (
+    AFTER_SECONDS,
     HEADROOM,
+    NOTICE_SECONDS,
     ON_HEADROOM,
     PODS,
     SPOT,
@@ -16,6 +23,7 @@ from benchmarks.storms.scenario import (
     headroom_nodes,
 )
 from benchmarks.storms.times import Times, row
+from benchmarks.storms.watch import Seen
 from benchmarks.storms.watcher import Watcher
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,8 +33,38 @@ def at(seconds: float) -> datetime:
     return ZERO + timedelta(seconds=seconds)
 
 
-def pod(uid: str, node: str, phase: str = "Running") -> dict[str, Any]:
-    return {"metadata": {"uid": uid}, "spec": {"nodeName": node}, "status": {"phase": phase}}
+def pod(uid: str, node: str, phase: str = "Running", **meta: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": uid, "labels": {"app": "web"}, **meta},
+        "spec": {"nodeName": node},
+        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def played(watcher: Watcher, **more: Any) -> Outcome:
+    """Return the outcome of a storm that began at `ZERO`."""
+    seen = Seen.read(
+        {
+            "cordoned": {},
+            "empty": {},
+            "pods": {},
+            "missing": watcher.missing,
+            "requests": len(watcher.requests),
+            "lost": watcher.lost(),
+            "changes": 0,
+            "busy_seconds": 0,
+            "seconds": 1,
+        }
+    )
+    return Outcome(
+        times=Times(nodes=2),
+        noticed=ZERO,
+        emptied=[],
+        killed=5,
+        seen=seen,
+        calls=Counter({"PATCH": 20, "POST": 10}),
+        **more,
+    )
 
 
 def node(name: str, *, cordoned: bool) -> dict[str, Any]:
@@ -131,3 +169,69 @@ def test_the_room_holds_every_pod_of_the_storm_and_stays_closed_until_it_begins(
     assert cluster.group(HEADROOM).size == headroom_nodes(50)
     assert headroom_nodes(50) * ON_HEADROOM >= 50 * PODS
     assert cluster.group(HEADROOM).taints[0]["effect"] == "NoSchedule"
+
+
+def test_a_pod_that_was_told_to_stop_serves_no_longer_until_another_is_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moments = iter(ZERO.timestamp() + n for n in (0, 0, 0, 10, 25))
+    monkeypatch.setattr("benchmarks.storms.watcher.time.time", lambda: next(moments))
+    watcher = Watcher()
+    watcher.pod("ADDED", pod("1", "a"))
+    watcher.pod("ADDED", pod("2", "b"))
+    watcher.begin()
+    watcher.pod("MODIFIED", pod("1", "a", deletionTimestamp="soon"))
+    watcher.pod("ADDED", pod("3", "c"))
+
+    assert (played(watcher).lost, played(watcher).lost_after) == (15, 0)
+
+
+def test_a_pod_whose_instance_went_serves_no_longer_whatever_the_api_server_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("benchmarks.storms.watcher.time.time", ZERO.timestamp)
+    watcher = Watcher()
+    watcher.pod("ADDED", pod("1", "a"))
+    watcher.begin()
+    gone = at(NOTICE_SECONDS).timestamp()
+    watcher.stopped({"uid": "1", "app": "web", "address": "10.0.0.1", "at": gone})
+    watcher.pod("MODIFIED", pod("1", "a"))
+
+    assert (played(watcher).lost, played(watcher).lost_after) == (0, AFTER_SECONDS)
+
+
+def test_a_request_is_lost_without_an_endpoint_or_if_its_pod_stops_before_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moments = iter(ZERO.timestamp() + n for n in (1, 2, 2.95, 4, 200))
+    monkeypatch.setattr("benchmarks.storms.watcher.time.time", lambda: next(moments))
+    watcher = Watcher()
+    for address in (None, "10.0.0.1", "10.0.0.1", "10.0.0.1", None):
+        watcher.request(address)
+    stop = {"uid": "1", "app": "web", "address": "10.0.0.1", "at": at(3).timestamp()}
+    watcher.stopped(stop)
+
+    lost = [at - ZERO.timestamp() for at in watcher.lost()]
+    assert lost == pytest.approx([1, 2.95, 4, 200])
+    assert played(watcher).requests_lost == 3  # one came after the instances went
+
+
+def test_requests_are_counted_for_each_pod_that_left_in_time() -> None:
+    assert played(Watcher()).calls_per_pod == 30 / (2 * PODS - 5)
+
+
+def test_a_message_that_was_not_deleted_comes_again_and_no_other_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("benchmarks.storms.handler.time.monotonic", lambda: now[0])
+    queue = Queue()
+    for body in ("a", "b"):
+        queue.send(body)
+    first, second = queue.receive({"MaxNumberOfMessages": 10})["Messages"]
+    queue.delete({"ReceiptHandle": first["ReceiptHandle"]})
+    assert queue.receive({"MaxNumberOfMessages": 10}) == {}
+
+    now[0] += VISIBILITY_SECONDS
+    (again,) = queue.receive({"MaxNumberOfMessages": 10})["Messages"]
+    assert again["Body"] == second["Body"] == "b"

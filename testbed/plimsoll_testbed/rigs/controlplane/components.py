@@ -82,27 +82,25 @@ def api_server(folder: Path, ports: Ports) -> list[str]:
     ]
 
 
-def controller_manager(kubeconfig: Path) -> list[str]:
-    """Return kube-controller-manager's flags."""
+def controller_manager(kubeconfig: Path, *, hurried: bool) -> list[str]:
+    """Return kube-controller-manager's flags; its own rate is 20 requests a second, burst 30."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--controllers={','.join(['*', *(f'-{name}' for name in _NOT_CONTROLLED)])}",
         "--leader-elect=false",
         "--secure-port=0",
-        "--kube-api-qps=500",
-        "--kube-api-burst=1000",
+        *(("--kube-api-qps=500", "--kube-api-burst=1000") if hurried else ()),
         "--profiling=false",
     ]
 
 
-def scheduler(kubeconfig: Path) -> list[str]:
-    """Return kube-scheduler's flags."""
+def scheduler(kubeconfig: Path, *, hurried: bool) -> list[str]:
+    """Return kube-scheduler's flags; its own rate is 50 requests a second, burst 100."""
     return [
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
         "--secure-port=0",
-        "--kube-api-qps=1000",
-        "--kube-api-burst=2000",
+        *(("--kube-api-qps=1000", "--kube-api-burst=2000") if hurried else ()),
         "--profiling=false",
     ]
 
