@@ -787,7 +787,7 @@ def test_what_releases_took_is_not_waited_for_once_more(rig, monkeypatch):
 def test_an_api_that_asks_for_patience_is_left_alone_that_long(rig):
     interrupt(rig, deployment(replicas=1), elsewhere=True)
 
-    def busy(pod, replica_set, interruption):
+    def busy(pod, replica_set, interruption, moved):
         raise Throttled("too many requests", retry_after=15)
 
     rig.api.release = busy
