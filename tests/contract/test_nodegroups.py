@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.requests import Requests
-from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
+from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.nodegroups.account import KEPT, Account
 from plimsoll.adapters.nodegroups.asg import hooks_of
 from plimsoll.adapters.nodegroups.launches import Launches, launches_of
@@ -44,11 +45,18 @@ def groups(moto_aws: Aws, clock: FakeClock, warnings: list[str]) -> AwsNodeGroup
     # moto stumbles over a cluster that it does not know; EKS says so.
     unknown = refused("ResourceNotFoundException", "No cluster found for name: shop.", 404)
     Answers(moto_aws, "eks", "ListNodegroups", unknown)
-    return AwsNodeGroups(moto_aws, "shop", clock, api=not_asked, warn=warnings.append)
+    return AwsNodeGroups(moto_aws, "shop", clock, api=empty, warn=warnings.append)
 
 
-def not_asked() -> Requests:
-    raise AssertionError("both kinds are asked through AWS alone")
+class Empty:
+    """A cluster that serves no API of any kind of node group."""
+
+    def call(self, *_request: object, **_more: object) -> Response:
+        return Response(status=404, body={"reason": "NotFound", "message": "no such resource"})
+
+
+def empty() -> Requests:
+    return Requests(transport=Empty(), cluster="shop")
 
 
 def template(aws: Aws, name: str = "machines", **data: Any) -> dict[str, str]:
@@ -472,10 +480,6 @@ def test_an_unknown_kind_is_bad_input(moto_aws: Aws, groups: AwsNodeGroups) -> N
     group = replace(raised(moto_aws, groups), kind="mainframe")
     with pytest.raises(BadInput, match="mainframe"):
         groups.grow(group, 1, None, "token")
-
-
-def test_every_kind_in_the_table_names_itself() -> None:
-    assert set(KINDS) == {"asg", "eks-nodegroup"}
 
 
 # EKS managed node groups

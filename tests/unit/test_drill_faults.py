@@ -21,6 +21,7 @@ from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_testbed.scenario.faults import FAULTS
 
 WEB = """
 apiVersion: scheduling.k8s.io/v1
@@ -77,6 +78,9 @@ spec:
 NO_ROOM = "600m"
 """platform is all that stands there, and a replacement of web needs another node."""
 
+FIELDS = {"delay": "2s", "function": "notices", "latency": "100ms", "service": "ec2"}
+"""A value for each field that some fault needs."""
+
 type Play = Callable[..., dict[str, Any]]
 
 
@@ -114,6 +118,14 @@ def play(tmp_path: Path, log: Log) -> Play:
 def node(report: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = report["nodes"][0]
     return row
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_begins_and_ends_and_costs_no_pod(play: Play, log: Log, fault: str):
+    needs = "".join(f", {field}: {FIELDS[field]}" for field in sorted(FAULTS[fault].needs))
+    report = play(f"{{at: 5s, fault: {fault}, for: 10s{needs}}}")
+    assert {f"fault {fault} begins", f"fault {fault} ends"} <= {what for _, what in log.lines}
+    assert (report["settled"], report["totals"]["pods_killed"]) == (True, 0)
 
 
 def test_a_slow_api_server_takes_longer_for_each_answer(play: Play):

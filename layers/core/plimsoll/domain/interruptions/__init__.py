@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.domain.interruptions.decision import Decision, Effect, actionable, of_former_life
+from plimsoll.domain.interruptions.decision import actionable, of_former_life
 from plimsoll.domain.interruptions.merging import in_this_life, merge
 from plimsoll.domain.interruptions.model import (
     ADVICE,
@@ -19,6 +19,7 @@ from plimsoll.domain.interruptions.model import (
     urgency,
 )
 from plimsoll.domain.interruptions.record import VERSION, NewerRecord, from_record, to_record
+from plimsoll.domain.notices.decision import Decision, Effect
 
 __all__ = [
     "ADVICE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from plimsoll.domain.interruptions.decision import Decision, actionable, of_former_life
+from plimsoll.domain.interruptions.decision import actionable, of_former_life
 from plimsoll.domain.interruptions.model import (
     CLOSED,
     Interruption,
@@ -20,6 +20,7 @@ from plimsoll.domain.notices import (
     LifecycleTerminate,
     StateChange,
 )
+from plimsoll.domain.notices.decision import Decision
 
 
 def merge(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, TypedDict
+
+from plimsoll.domain.notices.decision import Decision
 
 
 class Common(TypedDict):
@@ -19,7 +22,7 @@ class Common(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class About(ABC):
     """A notice about one instance.
 
     Its id is the same for every copy of the notice, and different for two notices; it is not always
@@ -43,3 +46,8 @@ class About:
     def ends(self) -> datetime | None:
         """The moment after which the instance cannot be counted on; None when AWS names none."""
         return None
+
+    @property
+    @abstractmethod
+    def decision(self) -> Decision:
+        """What it leads to, and why."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
+from plimsoll.domain.notices.decision import Decision, nothing
 from plimsoll.domain.notices.envelope import Envelope
 
 SOURCE: Final = "plimsoll.canary"
@@ -31,6 +32,11 @@ class Canary:
     """When it was put on the bus."""
     word: str | None = None
     """The schedule's, or what to write down; None: somebody else's, and nobody waits for it."""
+
+    @property
+    def decision(self) -> Decision:
+        """Nothing: it arrived."""
+        return nothing("a canary: notices arrive")
 
 
 def parse(event: Envelope) -> tuple[Canary]:

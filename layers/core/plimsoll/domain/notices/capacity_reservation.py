@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import ClassVar, Final, override
 
 from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.decision import Decision, clock_text, drains
 from plimsoll.domain.notices.envelope import Envelope
 
 DETAIL_TYPES: Final = (
@@ -35,6 +36,12 @@ class CapacityReservationInterruption(About):
     def ends(self) -> datetime:
         """The end that the event names."""
         return self.terminates
+
+    @property
+    @override
+    def decision(self) -> Decision:
+        """A drain until the end that the event names."""
+        return drains(f"its capacity reservation is reclaimed at {clock_text(self.ends)}")
 
 
 def parse(event: Envelope) -> tuple[CapacityReservationInterruption]:

@@ -15,6 +15,7 @@ from typing import ClassVar, Final, Literal, override
 
 from plimsoll.domain.fields import ARN_LIMIT, INSTANCE
 from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.decision import Decision, Effect, clock_text, drains
 from plimsoll.domain.notices.envelope import Envelope
 from plimsoll.domain.notices.unknown import Unknown
 
@@ -49,6 +50,21 @@ class HealthScheduledChange(About):
         if self.closed or self.starts is None or self.starts <= self.time:
             return None
         return self.starts
+
+    @property
+    @override
+    def decision(self) -> Decision:
+        """A drain until the change starts, unless it was called off."""
+        if self.closed:
+            reason = f"{self.code} is over or was called off"
+            return Decision(effect=Effect.WITHDRAW, reason=reason)
+        when = f"at {clock_text(self.ends)}" if self.ends else "at a time not known"
+        what = {
+            "maintenance": "maintenance begins",
+            "retirement": "its hardware is retired",
+            "other": f"{self.code} begins",
+        }[self.change]
+        return drains(f"{what} {when}")
 
 
 def parse(event: Envelope) -> tuple[HealthScheduledChange | Unknown, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, override
 
+from plimsoll.domain.notices.decision import Decision, nothing
 from plimsoll.domain.notices.envelope import Envelope
 from plimsoll.domain.notices.lifecycle import LifecycleNotice, read
 
@@ -14,6 +15,12 @@ class LifecycleLaunch(LifecycleNotice):
     """A group is launching an instance."""
 
     kind: ClassVar[str] = "lifecycle-launch"
+
+    @property
+    @override
+    def decision(self) -> Decision:
+        """Nothing: it comes."""
+        return nothing(f"{self.group} launches it")
 
 
 def parse(event: Envelope) -> tuple[LifecycleLaunch]:

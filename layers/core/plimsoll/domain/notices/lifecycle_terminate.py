@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Final, override
 
+from plimsoll.domain.notices.decision import Decision, drains
 from plimsoll.domain.notices.envelope import Envelope
-from plimsoll.domain.notices.lifecycle import LifecycleNotice, read
+from plimsoll.domain.notices.lifecycle import WARM_POOL, LifecycleNotice, read
 
 HOOK_TIMEOUT: Final = timedelta(minutes=5)
 """How long the hook is believed to wait until it has been read: the event does not say. (A hook made
@@ -25,6 +26,14 @@ class LifecycleTerminate(LifecycleNotice):
     def ends(self) -> datetime:
         """When the group is believed to stop waiting."""
         return self.time + HOOK_TIMEOUT
+
+    @property
+    @override
+    def decision(self) -> Decision:
+        """A drain, for which the hook waits."""
+        pooled = self.destination == WARM_POOL
+        verb = "returns it to its warm pool" if pooled else "terminates it"
+        return drains(f"{self.group} {verb}; the hook {self.hook} waits")
 
 
 def parse(event: Envelope) -> tuple[LifecycleTerminate]:

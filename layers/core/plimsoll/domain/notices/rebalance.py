@@ -7,9 +7,10 @@ no deadline. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recom
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, override
 
 from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.decision import Decision, drains
 from plimsoll.domain.notices.envelope import Envelope
 
 
@@ -18,6 +19,12 @@ class RebalanceRecommendation(About):
     """EC2 advises to leave a spot instance."""
 
     kind: ClassVar[str] = "rebalance-recommendation"
+
+    @property
+    @override
+    def decision(self) -> Decision:
+        """A drain that has no end."""
+        return drains("likely to be reclaimed: moved without a deadline")
 
 
 def parse(event: Envelope) -> tuple[RebalanceRecommendation]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final, override
 
 from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.decision import Decision, clock_text, drains
 from plimsoll.domain.notices.envelope import Envelope
 
 LEAD: Final = timedelta(seconds=120)
@@ -30,6 +31,14 @@ class SpotInterruption(About):
     def ends(self) -> datetime:
         """Two minutes after the event; at once for hibernation, which begins with the notice."""
         return self.time if self.action == "hibernate" else self.time + LEAD
+
+    @property
+    @override
+    def decision(self) -> Decision:
+        """A drain, whatever spot does to the instance."""
+        if self.action == "hibernate":
+            return drains("spot hibernates it from now on, without lead time")
+        return drains(f"spot reclaims it ({self.action}) at {clock_text(self.ends)}")
 
 
 def parse(event: Envelope) -> tuple[SpotInterruption]:

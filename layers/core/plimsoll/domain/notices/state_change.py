@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import ClassVar, Final, override
 
 from plimsoll.domain.notices.about import About
+from plimsoll.domain.notices.decision import Decision, Effect, drains, nothing
 from plimsoll.domain.notices.envelope import Envelope
 
 LEAVING: Final = frozenset({"stopping", "shutting-down"})
@@ -30,6 +31,16 @@ class StateChange(About):
     def ends(self) -> datetime | None:
         """At once for an instance that is leaving or gone."""
         return self.time if self.state in LEAVING | GONE else None
+
+    @property
+    @override
+    def decision(self) -> Decision:
+        """A drain of what is left on an instance that goes; the end of one that is gone."""
+        if self.state in GONE:
+            return Decision(effect=Effect.GONE, reason=f"it is {self.state}")
+        if self.state in LEAVING:
+            return drains(f"it is {self.state} already: what is left is to replace its pods")
+        return nothing(f"it is {self.state}")
 
 
 def parse(event: Envelope) -> tuple[StateChange]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
+from plimsoll.domain.notices.decision import Decision, nothing
 from plimsoll.domain.notices.envelope import Opened
 
 _SAID: Final = "autoscaling:TEST_NOTIFICATION"
@@ -27,6 +28,11 @@ class TestNotification:
     group: str | None
     time: datetime
     """When it was received: nothing hangs on its own time."""
+
+    @property
+    def decision(self) -> Decision:
+        """Nothing: it arrived."""
+        return nothing("Auto Scaling tests the queue of a hook")
 
 
 def recognised(opened: Opened, *, received: datetime) -> TestNotification | None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
+from plimsoll.domain.notices.decision import Decision, nothing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
@@ -19,3 +21,8 @@ class Unknown:
     time: datetime
     """When it was received: its own time was not looked at."""
     id: str | None = None
+
+    @property
+    def decision(self) -> Decision:
+        """Nothing, but that it is counted and shown."""
+        return nothing(f"{self.detail_type} from {self.source}: {self.why}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final, Literal
 
+from plimsoll.domain.notices.decision import Decision, Effect
 from plimsoll.domain.notices.envelope import Envelope
 
 type Cause = Literal["autoshift", "experiment", "practice", "manual"]
@@ -47,6 +48,13 @@ class ZonalShift:
     id: str
     resources: tuple[str, ...] = ()
     """The load balancers that are shifted; none when AWS only tells of an impaired zone."""
+
+    @property
+    def decision(self) -> Decision:
+        """Show it."""
+        verb = "leaves" if self.active else "returns to"
+        reason = f"{self.cause}: traffic {verb} the zone {self.zone_id or '(not named)'}"
+        return Decision(effect=Effect.SHOW, reason=reason)
 
 
 def parse(event: Envelope) -> tuple[ZonalShift]:
