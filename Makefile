@@ -16,6 +16,8 @@ LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
 # Servers that keep their own time on a machine that is not theirs alone: what fails must fail twice.
 AGAIN     := --reruns 1 --reruns-delay 5
+# In the order of tests/conftest.py, which also says what stays together.
+BY_MODULE := --dist loadfile --no-loadscope-reorder
 # Without these pip first fetches this machine's wheels, and SAM the right ones without their hashes.
 FOR_LAMBDA := PIP_PLATFORM=manylinux2014_aarch64 PIP_ONLY_BINARY=:all:
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
@@ -43,13 +45,13 @@ docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhe
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
 
 test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test
-	.venv/bin/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not cluster and not long and not localstack"
+	.venv/bin/pytest -n 2 $(BY_MODULE) -m "not cluster and not long and not localstack"
 
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
 	PYTEST_ADDOPTS="--cov --cov-report=term" $(MAKE) test
 
 test-cluster: $(VENV) $(MINISTACK) $(BUILT) controlplane ## Run what needs a real control plane (builds it once, about 10 min)
-	.venv/bin/pytest -m "cluster and not long and not localstack" $(AGAIN)
+	.venv/bin/pytest -n 3 $(BY_MODULE) -m "cluster and not long and not localstack" $(AGAIN)
 
 test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)
 	.venv/bin/pytest -m "localstack and not long" $(AGAIN)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -16,23 +17,48 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 import pytest_socket
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 if TYPE_CHECKING:
     from plimsoll_testbed.rigs.localstack.localstack import LocalStack
 
-UNIT = Path(__file__).parent / "unit"
+TESTS = Path(__file__).parent
+UNIT = TESTS / "unit"
+SLOWEST = {
+    *(f"cluster/test_{module}.py" for module in ("rig", "placement", "services")),
+    "differential/test_differential.py",
+}
 
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+class ModuleScheduling(LoadFileScheduling):
+    """Keeps a module on one core, since it shares fixtures, and all emulators on one, since they time.
+
+    `--dist loadgroup` does not: under pytest 9.2 it groups nothing and says nothing of it
+    (https://github.com/pytest-dev/pytest-xdist/issues/1386).
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = super()._split_scope(nodeid)
+        return "emulator" if starts_an_emulator(module) else module
+
+
+@cache
+def starts_an_emulator(module: str) -> bool:
+    return "pytest.mark.emulator" in (TESTS.parent / module).read_text(encoding="utf-8")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleScheduling | None:
+    return ModuleScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a module on one core, since it shares fixtures, and all emulators on one, since they time."""
-    for item in items:
-        timed = item.get_closest_marker("emulator")
-        item.add_marker(pytest.mark.xdist_group("emulator" if timed else str(item.path)))
+    """Begin with the modules that take minutes, so that no core is left alone with one of them."""
+    items.sort(key=lambda item: str(item.path.relative_to(TESTS)) not in SLOWEST)
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-socket's own, which lifts what it was not told of
