@@ -81,38 +81,6 @@ def test_a_taken_name_and_an_old_version_are_conflicts_of_two_kinds(play: Play):
     }
 
 
-def test_a_patch_with_an_old_version_is_a_conflict(play: Play):
-    old = play.get(f"{NODES}/a")["metadata"]["resourceVersion"]
-    patch = {"metadata": {"resourceVersion": old, "annotations": {"x": "1"}}}
-    assert play.call("PATCH", f"{NODES}/a", patch).status == 200
-    assert play.call("PATCH", f"{NODES}/a", patch).status == 409
-
-
-def test_a_write_that_changes_nothing_makes_no_version(play: Play):
-    before = play.get(f"{NODES}/a")["metadata"]["resourceVersion"]
-    labels = play.get(f"{NODES}/a")["metadata"]["labels"]
-    play.patch(f"{NODES}/a", {"metadata": {"labels": labels}})
-    assert play.get(f"{NODES}/a")["metadata"]["resourceVersion"] == before
-
-
-def test_generation_counts_changes_of_spec_only(play: Play):
-    play.apply(a_deployment("web", 1))
-    play.patch(f"{DEPLOYMENTS}/web", {"metadata": {"annotations": {"x": "1"}}})
-    assert play.get(f"{DEPLOYMENTS}/web")["metadata"]["generation"] == 1
-    play.patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 2}})
-    assert play.get(f"{DEPLOYMENTS}/web")["metadata"]["generation"] == 2
-
-
-def test_a_plain_write_leaves_status_alone_and_a_status_write_the_rest(play: Play):
-    play.patch(f"{NODES}/a", {"status": {"phase": "x"}, "spec": {"unschedulable": True}})
-    assert "phase" not in play.get(f"{NODES}/a")["status"]
-    patch = {"status": {"phase": "x"}, "spec": {"unschedulable": None}}
-    play.patch(f"{NODES}/a/status", patch)
-    node = play.get(f"{NODES}/a")
-    assert node["status"]["phase"] == "x"
-    assert node["spec"]["unschedulable"] is True
-
-
 def test_the_spec_of_a_pod_cannot_be_changed(play: Play):
     play.apply(a_pod("x"))
     answer = play.call("PATCH", f"{PODS}/x", {"spec": {"nodeName": "b"}})

@@ -49,19 +49,6 @@ def active(play: Play) -> list[str]:
     )
 
 
-def test_a_job_is_complete_when_enough_pods_have_succeeded(play: Play):
-    play.apply(a_job("90s", completions=3, parallelism=2))
-    play.wait(20)
-    assert figures(play) == (2, 0, 0)
-    play.wait(90)
-    assert figures(play) == (1, 2, 0)
-    play.wait(120)
-    assert figures(play) == (0, 3, 0)
-    assert is_true(job(play), "Complete")
-    assert {p["status"]["phase"] for p in play.pods()} == {"Succeeded"}
-    assert not play.stops
-
-
 def test_a_pod_that_says_nothing_never_finishes(play: Play):
     play.apply(a_job(None))
     play.wait(3600)

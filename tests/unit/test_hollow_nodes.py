@@ -242,17 +242,6 @@ def test_a_taint_no_execute_takes_a_pod_away_that_does_not_tolerate_it(play: Pla
     assert told["reason"] == "DeletionByTaintManager"
 
 
-@pytest.mark.parametrize(("seconds", "left"), [(None, True), (600, True), (60, False), (0, False)])
-def test_a_pod_stays_on_a_tainted_node_as_long_as_it_tolerates_it(
-    play: Play, seconds: int | None, *, left: bool
-):
-    here = {"kubernetes.io/hostname": "a"}
-    toleration = tainted(play, seconds=seconds)
-    play.apply(a_pod("x", a_template("x", nodeSelector=here, tolerations=[toleration])))
-    play.wait(100)
-    assert (play.names("x") == {"x"}) is left
-
-
 def test_a_taint_that_is_taken_off_in_time_takes_nobody_away(play: Play):
     here = {"kubernetes.io/hostname": "a"}
     toleration = tainted(play, seconds=60)

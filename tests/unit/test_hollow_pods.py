@@ -25,19 +25,6 @@ def test_a_pod_is_pending_until_its_start_up_time_is_over(play: Play):
     assert is_ready(play.get(f"{PODS}/one"))
 
 
-def test_annotations_set_the_start_up_time_and_keep_a_pod_unready(play: Play):
-    play.apply(
-        a_pod("slow", a_template("slow", annotations={"startup": "45s"})),
-        a_pod("never", a_template("never", annotations={"never-ready": "true"})),
-    )
-    play.wait(45)
-    assert not is_ready(play.get(f"{PODS}/slow"))
-    play.wait(1)
-    assert is_ready(play.get(f"{PODS}/slow"))
-    assert play.get(f"{PODS}/never")["status"]["phase"] == "Running"
-    assert not is_ready(play.get(f"{PODS}/never"))
-
-
 def test_a_pod_told_to_go_stays_until_it_has_exited(play: Play):
     play.apply(a_pod("one"))
     play.wait(20)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from plimsoll_testbed.model.hollow.conditions import condition
-from plimsoll_testbed.model.hollow.refusals import RefusedError
-from tests.support.hollows import PODS, Json, Play, a_budget, a_pod, a_template
+from tests.support.hollows import PODS, Json, Play, a_pod, a_template
 
 
 @pytest.fixture
@@ -70,14 +69,6 @@ def test_a_victim_is_given_its_grace_period_and_told_why(play: Play):
     assert play.serving() == {"boss", "y"}
 
 
-def test_nobody_goes_for_a_pod_of_equal_priority(play: Play):
-    play.apply(pod("x", "low"), pod("y", "low"))
-    play.wait(20)
-    play.apply(pod("late", "low"))
-    play.wait(60)
-    assert play.serving() == {"x", "y"}
-
-
 def test_nobody_goes_where_that_would_not_help(play: Play):
     play.apply(pod("x", "low"), pod("y", "low"))
     play.wait(20)
@@ -99,17 +90,6 @@ def test_a_class_that_never_preempts_waits_its_turn(play: Play):
     assert play.serving() == {"boss", "y"}
 
 
-def test_a_pod_without_a_class_gets_the_one_global_default(play: Play):
-    play.apply(a_class("usual", 50, globalDefault=True))
-    with pytest.raises(RefusedError) as refused:
-        play.apply(a_class("other", 70, globalDefault=True))
-    assert refused.value.code == 403
-    play.apply(a_class("usual", 50, globalDefault=True))  # as it is
-    play.apply(a_pod("x"))
-    spec = play.get(f"{PODS}/x")["spec"]
-    assert (spec["priorityClassName"], spec["priority"]) == ("usual", 50)
-
-
 def test_a_class_that_is_deleted_later_leaves_admitted_pods_alone(play: Play):
     play.apply(pod("x", "low"))
     play.call("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/low")
@@ -123,27 +103,6 @@ def test_no_more_go_than_must(play: Play):
     play.apply(pod("boss", "high", cpu="4"))
     play.wait(1)
     assert len(victims(play)) == 2
-
-
-def test_a_node_whose_budgets_allow_it_comes_before_one_whose_do_not(play: Play):
-    play.apply(
-        pod("guarded", "low", on="a"),
-        pod("free", "middle", on="b"),
-        a_budget("guard", "guarded", minAvailable=1),
-    )
-    play.wait(20)
-    play.apply(pod("boss", "high"))
-    play.wait(1)
-    assert victims(play) == {"free"}
-
-
-def test_a_budget_is_broken_where_nothing_else_helps(play: Play):
-    play.cordon("b")
-    play.apply(pod("guarded", "low", on="a"), a_budget("guard", "guarded", minAvailable=1))
-    play.wait(20)
-    play.apply(pod("boss", "high"))
-    play.wait(1)
-    assert victims(play) == {"guarded"}
 
 
 def test_then_the_node_whose_dearest_victim_is_the_cheapest(play: Play):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.domain.names import DELETION_COST
 from plimsoll_testbed.model.hollow.conditions import condition
-from tests.support.hollows import DEPLOYMENTS, PODS, Play, a_deployment, a_template
-
-LOWEST = {"metadata": {"annotations": {DELETION_COST: "-2147483647"}}}
+from tests.support.hollows import DEPLOYMENTS, Play, a_deployment, a_template
 
 
 @pytest.fixture
@@ -18,46 +15,8 @@ def play() -> Play:
     return play
 
 
-def doom(play: Play, names: set[str]) -> None:
-    for name in names:
-        play.patch(f"{PODS}/{name}", LOWEST)
-
-
 def scale(play: Play, name: str, replicas: int) -> None:
     play.patch(f"{DEPLOYMENTS}/{name}/scale", {"spec": {"replicas": replicas}})
-
-
-@pytest.mark.parametrize("replicas", [1, 3])
-def test_exactly_the_doomed_pods_go_when_their_deletion_cost_is_lowest_and_the_rest_is_ready(
-    play: Play, replicas: int
-):
-    play.apply(a_deployment("web", replicas))
-    play.wait(20)
-    evictable = play.names("web")
-    doom(play, evictable)
-    scale(play, "web", 2 * replicas)
-    play.wait(20)
-    assert len(play.serving("web")) == 2 * replicas
-
-    scale(play, "web", replicas)
-    play.wait(10)
-
-    assert len(play.serving("web")) == replicas
-    assert play.names("web").isdisjoint(evictable)
-
-
-def test_a_surviving_pod_that_is_not_ready_saves_a_doomed_one(play: Play):
-    play.apply(a_deployment("web", 2))
-    play.wait(20)
-    evictable = play.names("web")
-    doom(play, evictable)
-    scale(play, "web", 4)
-    play.wait(5)  # the new ones are still starting
-
-    scale(play, "web", 2)
-    play.wait(10)
-
-    assert play.names("web") == evictable
 
 
 def test_without_a_cost_the_pods_that_were_ready_first_stay(play: Play):
@@ -71,31 +30,6 @@ def test_without_a_cost_the_pods_that_were_ready_first_stay(play: Play):
     play.wait(10)
 
     assert play.names("web") == old
-
-
-def test_a_node_with_two_pods_of_a_set_gives_one_before_a_node_with_one(play: Play):
-    play.apply(a_deployment("web", 4))  # three nodes: one of them carries two
-    play.wait(20)
-    crowded = max("abc", key=lambda n: len(play.pods_on(n)))
-    assert len(play.pods_on(crowded)) == 2
-
-    scale(play, "web", 3)
-    play.wait(10)
-
-    assert [len(play.pods_on(n)) for n in "abc"] == [1, 1, 1]
-
-
-def test_a_pod_without_a_node_goes_first(play: Play):
-    play.apply(a_deployment("web", 4, a_template("web", cpu="6")))  # three fit
-    play.wait(20)
-    waiting = {p["metadata"]["name"] for p in play.pods("web") if not p["spec"].get("nodeName")}
-    assert len(waiting) == 1
-    doom(play, play.names("web") - waiting)
-
-    scale(play, "web", 3)
-    play.wait(10)
-
-    assert play.names("web").isdisjoint(waiting)
 
 
 def test_a_rolling_restart_never_has_fewer_ready_than_the_settings_allow(play: Play):
@@ -135,39 +69,6 @@ def test_a_rolling_restart_of_one_replica_makes_the_new_pod_ready_first(play: Pl
     assert play.names("web").isdisjoint(old)
 
 
-def test_recreate_waits_for_the_last_old_pod_to_be_gone(play: Play):
-    play.apply(a_deployment("web", 2, strategy={"type": "Recreate"}))
-    play.wait(20)
-    old = play.names("web")
-    play.patch(
-        f"{DEPLOYMENTS}/web",
-        {"spec": {"template": {"metadata": {"annotations": {"restartedAt": "now"}}}}},
-    )
-    play.wait(1)
-    assert play.names("web") == old
-    play.wait(3)
-    assert len(play.names("web") - old) == 2
-
-
-def test_a_paused_deployment_is_scaled_but_not_rolled_out(play: Play):
-    play.apply(a_deployment("web", 2, paused=False))
-    play.wait(20)
-    old = play.names("web")
-    play.patch(
-        f"{DEPLOYMENTS}/web",
-        {
-            "spec": {
-                "paused": True,
-                "replicas": 3,
-                "template": {"metadata": {"annotations": {"restartedAt": "now"}}},
-            }
-        },
-    )
-    play.wait(60)
-    assert len(play.serving("web")) == 3
-    assert old < play.names("web")
-
-
 def test_a_deployment_scaled_in_the_middle_of_a_rollout_is_scaled_in_proportion(play: Play):
     play.apply(
         a_deployment("web", 8, strategy={"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 2}})
@@ -190,26 +91,6 @@ def test_min_ready_seconds_delays_what_counts_as_available(play: Play):
     assert play.get(f"{DEPLOYMENTS}/web")["status"]["availableReplicas"] == 0
     play.wait(30)
     assert play.get(f"{DEPLOYMENTS}/web")["status"]["availableReplicas"] == 1
-
-
-def test_deleting_a_deployment_takes_its_sets_and_pods_with_it(play: Play):
-    play.apply(a_deployment("web", 2))
-    play.wait(20)
-    play.call("DELETE", f"{DEPLOYMENTS}/web")
-    play.wait(10)
-    assert not play.pods()
-    assert not list(play.cluster.store.all("replicasets"))
-
-
-def test_what_is_orphaned_stays(play: Play):
-    play.apply(a_deployment("web", 2))
-    play.wait(20)
-    pods = play.serving()
-    play.call("DELETE", f"{DEPLOYMENTS}/web", {"propagationPolicy": "Orphan"})
-    play.wait(10)
-    assert play.serving() == pods
-    (replicaset,) = play.cluster.store.all("replicasets")
-    assert replicaset["metadata"]["ownerReferences"] == []
 
 
 def test_what_stood_in_a_namespace_goes_with_it(play: Play):
@@ -257,17 +138,6 @@ def test_going_back_to_an_old_template_takes_its_old_set_again(play: Play):
     assert sorted(sizes.values()) == [0, 2]
     annotations = play.get(f"{DEPLOYMENTS}/web")["metadata"]["annotations"]
     assert annotations["deployment.kubernetes.io/revision"] == "3"
-
-
-def test_empty_sets_beyond_the_history_limit_are_forgotten(play: Play):
-    play.apply(a_deployment("web", 1, revisionHistoryLimit=1))
-    for i in range(4):
-        play.patch(
-            f"{DEPLOYMENTS}/web",
-            {"spec": {"template": {"metadata": {"annotations": {"x": str(i)}}}}},
-        )
-        play.wait(60)
-    assert play.cluster.store.count("replicasets") == 2
 
 
 def test_a_set_without_a_deployment_does_not_look_at_who_is_on_the_same_node(play: Play):

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.hollows import (
-    NODES,
     PODS,
     Play,
     a_daemon_set,
-    a_deployment,
     a_stateful_set,
     a_template,
 )
@@ -33,12 +31,6 @@ def test_ordered_pods_come_one_after_another(play: Play):
     play.wait(2)
     assert play.names() == {"db-0", "db-1"}
     play.wait(32)
-    assert play.serving() == {"db-0", "db-1", "db-2"}
-
-
-def test_parallel_pods_come_together(play: Play):
-    play.apply(a_stateful_set("db", 3, podManagementPolicy="Parallel"))
-    play.wait(16)
     assert play.serving() == {"db-0", "db-1", "db-2"}
 
 
@@ -97,49 +89,11 @@ def test_what_is_immutable_in_a_set_is_refused(play: Play):
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
 
 
-def test_a_daemon_runs_once_on_every_node_even_a_cordoned_one(play: Play):
-    play.apply(a_daemon_set("agent"))
-    play.wait(20)
-    assert [len(play.pods_on(n)) for n in "ab"] == [1, 1]
-    play.cordon("a")
-    play.nodes("c")
-    play.wait(20)
-    assert [len(play.pods_on(n)) for n in "abc"] == [1, 1, 1]
-    (name,) = play.pods_on("a")
-    play.delete(name)
-    play.wait(20)
-    assert len(play.serving()) == 3
-
-
 def test_a_daemon_follows_selectors_and_taints(play: Play):
     play.nodes("gpu", accelerator="yes")
     play.apply(a_daemon_set("agent", a_template("agent", nodeSelector={"accelerator": "yes"})))
     play.wait(20)
     assert [len(play.pods_on(n)) for n in ("a", "b", "gpu")] == [0, 0, 1]
-
-
-def test_a_taint_no_schedule_keeps_new_daemons_away_and_leaves_those_that_run(play: Play):
-    play.apply(a_daemon_set("agent"))
-    play.wait(20)
-    before = play.names()
-    taint = [{"key": "doomed", "effect": "NoSchedule"}]
-    play.patch(f"{NODES}/a", {"spec": {"taints": taint}})
-    play.wait(20)
-    assert play.names() == before
-    for name in play.pods_on("a"):
-        play.delete(name)
-    play.wait(20)
-    assert not play.pods_on("a")
-
-
-def test_a_taint_no_execute_takes_daemons_away_that_do_not_tolerate_it(play: Play):
-    play.apply(a_daemon_set("agent"))
-    play.wait(20)
-    taint = [{"key": "doomed", "effect": "NoExecute"}]
-    play.patch(f"{NODES}/a", {"spec": {"taints": taint}})
-    play.wait(20)
-    assert not play.pods_on("a")
-    assert len(play.serving()) == 1
 
 
 def test_a_new_template_of_a_daemon_rolls_through_the_nodes_one_by_one(play: Play):
@@ -171,39 +125,6 @@ def test_a_deleted_pod_of_a_job_is_made_again(play: Play):
     assert new != old
 
 
-def test_an_autoscaler_without_metrics_holds_its_minimum_and_never_takes_it_back(play: Play):
-    scaler: dict[str, Any] = {
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-            "minReplicas": 2,
-            "maxReplicas": 5,
-        },
-    }
-    play.apply(a_deployment("web", 1), scaler)
-    play.wait(40)
-    assert len(play.serving()) == 2
-    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/web"
-    play.patch(path, {"spec": {"minReplicas": 4}})
-    play.wait(40)
-    assert len(play.serving()) == 4
-    play.patch(path, {"spec": {"minReplicas": 2}})
-    play.wait(60)
-    assert len(play.serving()) == 4
-
-
-def test_below_a_partition_nothing_is_updated(play: Play):
-    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
-    play.apply(a_stateful_set("db", 3, updateStrategy=strategy))
-    play.wait(60)
-    before = {p["metadata"]["name"]: p["metadata"]["uid"] for p in play.pods()}
-    play.patch(f"{SETS}/db", {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}})
-    play.wait(120)
-    after = {p["metadata"]["name"]: p["metadata"]["uid"] for p in play.pods()}
-    assert {name for name in after if after[name] != before[name]} == {"db-2"}
-
-
 def test_a_set_updated_on_delete_waits_to_be_told(play: Play):
     play.apply(a_stateful_set("db", 1, updateStrategy={"type": "OnDelete"}))
     play.wait(20)
@@ -214,19 +135,6 @@ def test_a_set_updated_on_delete_waits_to_be_told(play: Play):
     play.delete("db-0")
     play.wait(60)
     assert play.get(f"{PODS}/db-0")["metadata"]["annotations"] == {"x": "y"}
-
-
-def test_below_a_partition_a_lost_ordinal_is_made_again_from_the_template_it_had(play: Play):
-    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
-    play.apply(a_stateful_set("db", 3, updateStrategy=strategy))
-    play.wait(60)
-    play.patch(f"{SETS}/db", {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}})
-    play.wait(120)
-    play.delete("db-0")
-    play.delete("db-2")
-    play.wait(120)
-    notes = [play.get(f"{PODS}/db-{i}")["metadata"].get("annotations") for i in (0, 2)]
-    assert notes == [None, {"x": "y"}]
 
 
 def test_an_update_on_delete_is_never_complete(play: Play):
