@@ -200,7 +200,12 @@ def main() -> None:
     parser.add_argument("--timeout", type=int, default=60, help="seconds until a drain gives up")
     chosen = parser.parse_args()
     load = os.getloadavg()[0]
-    kubectl = [str(binaries.kubectl()), "drain", "--ignore-daemonsets", "--delete-emptydir-data"]
+    kubectl = [
+        str(binaries.find(NEWEST)["kubectl"]),
+        "drain",
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+    ]
     tools = {"kubectl drain": kubectl, "plimsoll drain": list(PLIMSOLL)}
     table = Table("Deployment", "tool", "at zero", "took", "end")
     settings = Settings(pod_startup=STARTUP, pod_stop=STOP)

@@ -14,6 +14,7 @@ import pytest
 
 from plimsoll.domain.names import POD_TEMPLATE_HASH
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
+from plimsoll_testbed.rigs.controlplane.modules import NEWEST
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints
 from tests.cluster.ground import Ground
 from tests.cluster.harbor import Harbor, drainer, finish
@@ -34,6 +35,10 @@ def _drainer(plane: ControlPlane) -> Iterator[None]:
 def endpoints(plane: ControlPlane) -> Iterator[ReadyEndpoints]:
     with ReadyEndpoints(plane.kubeconfig()) as endpoints:
         yield endpoints
+
+
+def kubectl() -> Path:
+    return binaries.find(NEWEST)["kubectl"]
 
 
 STRICT = a_budget("web", "web", maxUnavailable=0)
@@ -106,12 +111,12 @@ def test_kubectl_drain_finishes_what_was_released_and_would_block_otherwise(
     ground: Ground, endpoints: ReadyEndpoints
 ):
     harbor = Harbor(ground, endpoints, STRICT, web=1)
-    kubectl = (binaries.kubectl(), f"--kubeconfig={ground.plane.kubeconfig()}")
-    blocked, said = finish(harbor.start(harbor.old, "--timeout=3s", command=kubectl))
+    command = (kubectl(), f"--kubeconfig={ground.plane.kubeconfig()}")
+    blocked, said = finish(harbor.start(harbor.old, "--timeout=3s", command=command))
     assert (blocked, len(harbor.on(harbor.old))) == (1, 1), said
     with harbor.until_released() as process:
         process.kill()
-    status, said = finish(harbor.start(harbor.old, "--timeout=120s", command=kubectl))
+    status, said = finish(harbor.start(harbor.old, "--timeout=120s", command=command))
 
     assert (status, harbor.on(harbor.old)) == (0, []), said
     assert harbor.seconds_below("web", 1) == 0
@@ -122,8 +127,8 @@ def test_kubectl_drain_takes_a_single_replica_down_that_nothing_protects(
 ):
     """What the seconds at zero of the other tests are measured against."""
     harbor = Harbor(ground, endpoints, web=1)
-    kubectl = (binaries.kubectl(), f"--kubeconfig={ground.plane.kubeconfig()}")
-    status, said = finish(harbor.start(harbor.old, command=kubectl))
+    command = (kubectl(), f"--kubeconfig={ground.plane.kubeconfig()}")
+    status, said = finish(harbor.start(harbor.old, command=command))
     ground.until(lambda: endpoints.ready((ground.name, "web")))
 
     assert status == 0, said
@@ -135,7 +140,7 @@ def test_kubectl_finds_it_as_a_plugin(
 ):
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     harbor = Harbor(ground, endpoints, web=1)
-    process = harbor.start(harbor.old, "--json", command=(binaries.kubectl(), "plimsoll"))
+    process = harbor.start(harbor.old, "--json", command=(kubectl(), "plimsoll"))
     status, said = finish(process)
 
     assert status == 0, said

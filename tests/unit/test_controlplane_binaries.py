@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.errors import BadInput, Refused
-from plimsoll_testbed.rigs.controlplane.binaries import NAMES, find, kubectl, ready
+from plimsoll_testbed.rigs.controlplane.binaries import NAMES, find, ready
 from plimsoll_testbed.rigs.controlplane.modules import (
-    KUBECTL,
     NEWEST,
     PROGRAMS,
     Module,
@@ -50,7 +49,7 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.modules = root / "modules"
-        a_module(self.modules, NEWEST, (*NAMES, KUBECTL))
+        a_module(self.modules, NEWEST, NAMES)
         a_module(self.modules, OLDER, OWN, "v1.34.4")
         self.said: list[str] = []
         self.go()
@@ -65,9 +64,10 @@ class Machine:
         a_program(
             self.root / "path" / "go",
             f'if [ "$1" = version ]; then echo "go version go{version} linux/amd64"; exit; fi\n'
-            'while [ "$1" != -o ]; do shift; done\n'
-            f'echo "${{2##*/}}" >> {self.root}/asked\n'
-            f'{before} || exit 1\necho program > "$2"',
+            'while [ "$1" != -o ]; do shift; done\nfolder="$2"; shift 2\n'
+            f'for package; do name="${{package%/v3}}"; name="${{name##*/}}"\n'
+            f'echo "$name" >> {self.root}/asked\n'
+            f'{before} || exit 1\necho program > "$folder$name"; done',
         )
 
     def find(self, version: str = NEWEST, given: Path | None = None, **bench: Path) -> set[Path]:
@@ -111,17 +111,17 @@ def test_the_environment_names_a_folder(machine: Machine, tmp_path: Path):
 def test_a_named_folder_must_hold_all(machine: Machine, tmp_path: Path):
     folder = a_folder(tmp_path / "ready", ("etcd", "kube-apiserver", "kube-scheduler"))
     with pytest.raises(
-        Refused, match="PLIMSOLL_CONTROL_PLANE, lacks kwok, kube-controller-manager"
+        Refused, match="PLIMSOLL_CONTROL_PLANE, lacks kwok, kube-controller-manager, kubectl"
     ):
         machine.find(PLIMSOLL_CONTROL_PLANE=folder)
 
 
-def test_what_is_missing_is_built_once_with_a_word_for_each(machine: Machine):
+def test_what_is_missing_is_built_once_in_one_run_of_go(machine: Machine):
     first = machine.find()
     assert {path.name for path in first} == set(NAMES)
     assert all(path.read_text() == "program\n" for path in first)
     assert len(machine.built) == len(NAMES)
-    assert [line for line in machine.said if line.startswith("[5/5] building")]
+    assert len([line for line in machine.said if line.startswith("building")]) == 1
     assert machine.find() == first
     assert len(machine.built) == len(NAMES)
 
@@ -141,20 +141,10 @@ def test_a_changed_module_is_built_anew(machine: Machine):
 def test_an_older_kubernetes_takes_etcd_and_kwok_from_the_newest(machine: Machine):
     found = {path.name: path.parent.name for path in machine.find(OLDER)}
     assert all(found[name].startswith("kubernetes-v1.34.4-") for name in OWN)
-    assert all(found[name].startswith("kubernetes-v1.36.3-") for name in ("etcd", "kwok"))
+    assert all(
+        found[name].startswith("kubernetes-v1.36.3-") for name in ("etcd", "kwok", "kubectl")
+    )
     assert len(machine.built) == len(NAMES)
-
-
-def test_kubectl_is_built_for_who_asks_for_it_and_for_nobody_else(machine: Machine, tmp_path: Path):
-    def asked(**more: Path) -> Path:
-        bench = machine.bench(**more)
-        return kubectl(bench=bench, modules=machine.modules, say=machine.said.append)
-
-    machine.find()
-    assert asked() == asked()
-    assert machine.built[len(NAMES) :] == [".kubectl.half"]
-    own = a_folder(tmp_path / "ready", (*NAMES, KUBECTL))
-    assert asked(PLIMSOLL_CONTROL_PLANE=own) == own / KUBECTL
 
 
 def test_it_is_told_whether_anything_would_have_to_be_built(machine: Machine):
@@ -170,8 +160,8 @@ def test_a_version_that_nobody_pinned_is_named_beside_those_that_are(machine: Ma
 
 
 def test_a_build_that_fails_says_why_and_leaves_nothing_that_looks_ready(machine: Machine):
-    machine.go(before='{ echo half > "$2"; echo "out of disk"; false; }')
-    with pytest.raises(Refused, match=r"(?s)building etcd in .* failed:.*out of disk"):
+    machine.go(before='{ echo half > "$folder$name"; echo "out of disk"; false; }')
+    with pytest.raises(Refused, match=r"(?s)building etcd, .* failed:.*out of disk"):
         machine.find()
     assert not ready(NEWEST, bench=machine.bench(), modules=machine.modules)
     assert [file.name for file in (machine.root / "cache").rglob("*") if file.is_file()] == [
@@ -181,9 +171,9 @@ def test_a_build_that_fails_says_why_and_leaves_nothing_that_looks_ready(machine
 
 def test_a_build_that_was_killed_half_way_is_taken_up_where_it_was(machine: Machine):
     found = {path.name: path for path in machine.find()}
-    found["kwok"].rename(found["kwok"].with_name(".kwok.half"))
+    found["kwok"].rename(found["kwok"].with_name(".half"))
     assert {path.name: path for path in machine.find()} == found
-    assert machine.built[len(NAMES) :] == [".kwok.half"]
+    assert machine.built[len(NAMES) :] == ["kwok"]
 
 
 def test_two_builders_at_once_build_everything_once(machine: Machine):

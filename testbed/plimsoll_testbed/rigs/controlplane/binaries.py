@@ -17,11 +17,11 @@ from typing import Final
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.rigs.controlplane.builds import build, cached, to_stderr
-from plimsoll_testbed.rigs.controlplane.modules import KUBECTL, NEWEST, PROGRAMS, Module
+from plimsoll_testbed.rigs.controlplane.modules import NEWEST, PROGRAMS, Module
 from plimsoll_testbed.rigs.workbench import Workbench
 
-NAMES: Final = tuple(name for name in PROGRAMS if name != KUBECTL)
-"""What a control plane consists of."""
+NAMES: Final = tuple(PROGRAMS)
+"""What a control plane consists of, and kubectl."""
 _ASK_SECONDS: Final = 10.0
 
 
@@ -58,26 +58,6 @@ def find(
             build(module, missing, folder, say=say)
         found |= {name: folder / name for name in wanted}
     return found
-
-
-def kubectl(
-    *,
-    bench: Workbench | None = None,
-    modules: Path | None = None,
-    say: Callable[[str], None] = to_stderr,
-) -> Path:
-    """Return kubectl of the newest minor: that of `PLIMSOLL_CONTROL_PLANE`, else built once and kept.
-
-    Raises:
-        Refused: the build failed.
-    """
-    bench = bench or Workbench.of_this_process()
-    if bench.control_plane is not None and (bench.control_plane / KUBECTL).is_file():
-        return bench.control_plane / KUBECTL
-    module = Module.of(NEWEST, modules)
-    folder = cached(module, bench.cache)
-    build(module, [KUBECTL], folder, say=say)
-    return folder / KUBECTL
 
 
 def ready(version: str, *, bench: Workbench, modules: Path | None = None) -> bool:

@@ -21,16 +21,14 @@ from plimsoll_testbed.rigs.checkout import Checkout
 
 NEWEST: Final = "1.36"
 KUBERNETES: Final = "k8s.io/kubernetes"
-KUBECTL: Final = "kubectl"
-"""Not part of a control plane: built only for those who compare with it."""
 PROGRAMS: Final = {
-    # program -> the package it is built from, the quickest first: trouble shows early
+    # program -> the package it is built from
     "etcd": "go.etcd.io/etcd/server/v3",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
     "kube-scheduler": f"{KUBERNETES}/cmd/kube-scheduler",
     "kube-controller-manager": f"{KUBERNETES}/cmd/kube-controller-manager",
     "kube-apiserver": f"{KUBERNETES}/cmd/kube-apiserver",
-    KUBECTL: f"{KUBERNETES}/cmd/kubectl",
+    "kubectl": f"{KUBERNETES}/cmd/kubectl",
 }
 _VERSION: Final = re.compile(r"^\s*(\S+) (v[0-9]\S*)(?: // indirect)?$", re.MULTILINE)
 _TOOL: Final = re.compile(r"^(?:tool |\t)(\S+/\S+)$", re.MULTILINE)
@@ -67,7 +65,7 @@ class Module:
 
     @property
     def programs(self) -> Sequence[str]:
-        """The programs that this module builds, the quickest first."""
+        """The programs that this module builds."""
         packages = set(_TOOL.findall(self.text))
         return [name for name, package in PROGRAMS.items() if package in packages]
 
