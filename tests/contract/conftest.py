@@ -86,10 +86,10 @@ class Answers:
             events = getattr(aws, service).meta.events
 
             def note(**said: Any) -> None:
-                in_charge[name]._note(**said)
+                in_charge[name].note(**said)
 
             def answer(**_: object) -> Any:
-                return in_charge[name]._answer()
+                return in_charge[name].answer()
 
             events.register(f"provide-client-params.{name}", note)
             events.register(f"before-call.{name}", answer)
@@ -99,10 +99,10 @@ class Answers:
     def calls(self) -> int:
         return len(self.asked)
 
-    def _note(self, params: dict[str, Any], **_: object) -> None:
+    def note(self, params: dict[str, Any], **_: object) -> None:
         self.asked.append(params)
 
-    def _answer(self) -> Any:
+    def answer(self) -> Any:
         answer: Any = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if answer is None:
             return None

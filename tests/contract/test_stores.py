@@ -269,10 +269,15 @@ def test_what_is_merged_or_acted_on_is_read_as_it_was_written_last(moto_aws: Aws
     assert [each["ConsistentRead"] for each in asked] == [True] * 3
 
 
+def nodes_table(aws: Aws) -> str:
+    names = aws.dynamodb.list_tables()["TableNames"]
+    return next(name for name in names if name.startswith("NodesTable"))
+
+
 def test_what_dynamodb_leaves_unprocessed_is_sent_again(moto_aws: Aws) -> None:
     stores = in_aws(moto_aws)
     stores.index.put([entry("i-1")])
-    table = stores.index._table  # type: ignore[attr-defined] # the test plays DynamoDB
+    table = nodes_table(moto_aws)
     left = {
         "Responses": {table: []},
         "UnprocessedKeys": {table: {"Keys": [{"instance": {"S": "i-1"}}]}},
@@ -283,7 +288,7 @@ def test_what_dynamodb_leaves_unprocessed_is_sent_again(moto_aws: Aws) -> None:
 
 def test_a_table_that_leaves_everything_unprocessed_is_throttled(moto_aws: Aws) -> None:
     stores = in_aws(moto_aws)
-    table = stores.index._table  # type: ignore[attr-defined] # the test plays DynamoDB
+    table = nodes_table(moto_aws)
     left = {"Responses": {}, "UnprocessedKeys": {table: {"Keys": [{"instance": {"S": "i-1"}}]}}}
     reads = Answers(moto_aws, "dynamodb", "BatchGetItem", left)
     with pytest.raises(Throttled, match="1 of 1"):

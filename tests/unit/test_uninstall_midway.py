@@ -75,7 +75,7 @@ def advice(rig: WiredServices) -> str:
 def play(rig: WiredServices, body: str, *, at: int, before: bool) -> bool:
     """Let a notice be handled and drained until the process dies; say whether it did."""
     whole = rig.api
-    transport = Dying(whole._requests.transport, at=at, before=before)
+    transport = Dying(whole.requests.transport, at=at, before=before)
     rig.api = KubernetesCluster(transport, "harbor", rig, workers=SerialWorkers())
     try:
         rig.notices.receive([body])
