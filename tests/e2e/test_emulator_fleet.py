@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from plimsoll_testbed.model.durations import Span
 from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.machines import Hook
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.scenario.events import event_of
@@ -247,13 +248,14 @@ def test_an_instance_that_vanishes_is_replaced_by_its_group(rig):
 
 def test_a_completed_lifecycle_action_ends_the_instance(rig, autoscaling):
     [machine, *_] = rig.fleet.groups["base"].machines
-    event = event_of("lifecycle-terminate", machine, rig.now, goes=None)
+    hook = Hook(timeout=timedelta(minutes=5))
+    event = event_of("lifecycle-terminate", machine, rig.now, goes=None, hook=hook.name)
     assert event is not None
-    machine.notices.append(("lifecycle-terminate", rig.now))
+    rig.fleet.hold(machine, hook, rig.now)
     autoscaling.complete_lifecycle_action(
         LifecycleHookName=event["detail"]["LifecycleHookName"],
         AutoScalingGroupName=event["detail"]["AutoScalingGroupName"],
-        LifecycleActionToken=event["detail"]["LifecycleActionToken"],
+        InstanceId=machine.id,
         LifecycleActionResult="CONTINUE",
     )
     rig.wait(0)

@@ -70,7 +70,10 @@ def test_an_added_node_that_stays_empty_is_recorded_then_cordoned_then_terminate
 
     recorded = replace(node, interruption=record.interruption)
     assert plan_drain(observed(recorded), noon(900 + SETTLED - 1)).actions == ()
-    (cordon,) = actions(plan_drain(observed(recorded), noon(900 + SETTLED)), Cordon)
+    said = ec2(recorded, state="running", launched=noon(30))
+    later = replace(observed(recorded), instances=said)
+    (cordon,) = actions(plan_drain(later, noon(900 + SETTLED)), Cordon)
+    assert cordon.interruption.launched == noon(30)
 
     cordoned = replace(node, interruption=cordon.interruption, unschedulable=True)
     (end,) = actions(plan_drain(observed(cordoned), noon(901 + SETTLED)), TerminateInstance)

@@ -170,6 +170,7 @@ def test_what_is_left_out_has_the_defaults_of_the_format(tmp_path):
         ("notice: rebalance-recommendation", None),
         ("notice: rebalance-recommendation, reclaim: 10m", 600),
         ("notice: lifecycle-terminate", 300),
+        ("notice: lifecycle-terminate, otherHook: 90s", 90),
         ("notice: health-scheduled-change", 7200),
         ("notice: capacity-reservation-interruption", 120),
         ("notice: state-change, state: running", None),

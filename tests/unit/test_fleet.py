@@ -8,7 +8,7 @@ import pytest
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll_testbed.model.durations import parse_span
 from plimsoll_testbed.model.fleet import Fleet, Group
-from plimsoll_testbed.model.machines import Machine, node_object
+from plimsoll_testbed.model.machines import Hook, Machine, node_object
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,6 +64,45 @@ def test_the_nodes_of_the_start_join_at_once_and_are_dealt_to_the_zones_in_turn(
     fleet, heard = a_fleet()
     assert heard == ["spot-a-1 joined 0", "spot-a-2 joined 0", "spot-a-3 joined 0"]
     assert [m.zone[-1] for m in fleet.alive()] == ["a", "b", "a"]
+
+
+def test_of_several_hooks_the_first_to_give_up_and_the_last_to_be_completed_end_an_instance():
+    fleet, _ = a_fleet()
+    ours, theirs = (Hook(timeout=timedelta(seconds=100), ours=ours) for ours in (True, False))
+    for machine in (machines := list(fleet.alive())):
+        fleet.hold(machine, ours, START)
+        fleet.hold(machine, theirs, START)
+    both, one, _ = machines
+    for machine in (both, one):
+        fleet.complete(machine.id, ours.name, after_start(10))
+    fleet.complete(both.id, theirs.name, after_start(20))
+    with pytest.raises(NotFound):
+        fleet.heartbeat(one.id, ours.name, after_start(30))
+    fleet.step(after_start(200))
+    ended = [machine.gone for machine in machines]
+    assert ended == [after_start(20), after_start(100), after_start(100)]
+
+
+def test_an_instance_that_was_stopped_is_launched_again_under_its_id():
+    fleet, heard = a_fleet(spec(kind="static", max=3))
+    machine = next(fleet.alive())
+    machine.returns = timedelta(seconds=60)
+    fleet.end(machine.id, after_start(10))
+    fleet.step(after_start(10))
+    assert machine.state == "stopped"
+    fleet.step(after_start(500))
+    assert heard[-2:] == ["spot-a-1 vanished 10", "spot-a-1 joined 140"]
+    assert (machine.launched, machine.state) == (after_start(70), "running")
+
+
+def test_an_owner_who_ends_an_instance_wants_one_less():
+    fleet, heard = a_fleet()
+    machine = next(fleet.alive())
+    machine.ended_by_owner = True
+    fleet.end(machine.id, after_start(10), decrement=True)
+    fleet.step(after_start(500))
+    assert heard[3:] == ["spot-a-1 vanished 10"]
+    assert fleet.groups["spot-a"].lowered_by_owner == 1
 
 
 def test_a_launch_is_beyond_what_is_desired_and_becomes_a_node_after_its_start_up():

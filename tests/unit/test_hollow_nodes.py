@@ -158,6 +158,26 @@ def test_a_node_that_comes_back_under_its_name_starts_its_pods_again(play: Play)
     play.cluster.join({k: node[k] for k in ("metadata", "spec", "status")}, now=play.now)
     play.wait(100)
     assert play.serving() == {"one"}
+
+
+def test_the_node_of_a_stopped_instance_stays_and_keeps_what_is_written_on_it(play: Play):
+    play.apply(a_pod("one"), a_pod("once", a_template("once", restartPolicy="Never")))
+    play.wait(20)
+    play.cordon("a")
+    node = play.get(f"{NODES}/a")
+    play.cluster.vanish("a", now=play.now, stopped=True)
+    play.wait(200)
+    keys = {taint["key"] for taint in play.get(f"{NODES}/a")["spec"]["taints"]}
+    assert "node.cloudprovider.kubernetes.io/shutdown" in keys
+    assert not play.serving()
+    bare = {"name": "a", "labels": node["metadata"]["labels"]}
+    play.cluster.join({"metadata": bare, "spec": {}, "status": node["status"]}, now=play.now)
+    play.wait(20)
+    assert play.serving() == {"one"}
+    assert play.get(f"{PODS}/once")["status"]["phase"] == "Failed"
+    back = play.get(f"{NODES}/a")["spec"]
+    assert back["unschedulable"]
+    assert {taint["key"] for taint in back["taints"]} == {"node.kubernetes.io/unschedulable"}
     assert is_ready(play.get(f"{NODES}/a"))
 
 

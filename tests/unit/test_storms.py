@@ -307,3 +307,17 @@ def test_a_storm_that_is_kept_is_the_same_drill(tmp_path: Path):
     assert [m.body for m in kept.objects["harbor"]] == [
         m.body for m in read_storm(storm).objects["harbor"]
     ]
+
+
+def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypatch):
+    full = a_group("base", "on-demand").model_copy(update={"kind": "static", "max": 1})
+    renewed = a_group("spot-1", "spot").model_copy(update={"renew": True})
+    busy = replace(WEB, cpu=1450, max_surge=1, max_unavailable=0)
+    added = a_storm(groups=(full, renewed), workloads=(busy,))
+    back = a_batch("base", 1, returns="60s")
+    returned = replace(added, groups=(full, a_group("spot-1", "spot")), events=(back,))
+    assert [play_storm(storm).violations for storm in (added, returned)] == [(), ()]
+    monkeypatch.setattr("plimsoll.domain.drain.scale_down_steps", lambda _, __: iter(()))
+    assert "left-added" in play_storm(added).rules
+    monkeypatch.setattr("plimsoll.domain.disruptions.in_this_life", lambda found, **_: found)
+    assert "left-open" in play_storm(returned).rules

@@ -272,6 +272,11 @@ class Measurement:
         self, now: datetime, cluster: str, group: str, instance: str, *, node: str, zone: str
     ) -> None:
         """Take in that an instance runs, from its launch on; `node` is the name it will have."""
+        if instance in self.nodes:  # it is launched again, and is measured anew
+            former = self.nodes.pop(instance)
+            self.nodes[f"{instance}, {former.gone}"] = former
+            for uid in self._pods[cluster].on_node.get(node, ()):
+                self._pods[cluster].known[uid].killed = False
         self.nodes[instance] = NodeMetrics(
             cluster=cluster, name=node, instance=instance, group=group, zone=zone
         )

@@ -190,6 +190,7 @@ class WorkloadMetrics:
         self.advance(now)
         if ready:
             self.ready.add(uid)
+            self.vanished.discard(uid)
             self.on_demand |= {uid} if on_demand else set()
         else:
             self.ready.discard(uid)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from plimsoll.domain.errors import LimitReached, NoCapacity, NotFound, Refused
-from plimsoll_testbed.model.machines import Machine, instance_id, startup_share
+from plimsoll_testbed.model.machines import Hook, Machine, instance_id, startup_share
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 
 AGE: Final = timedelta(hours=6)
@@ -53,6 +53,8 @@ class Group:
         self.refused_until: datetime | None = None
         self.failed: tuple[datetime, str] | None = None
         """When the newest launch failed that the group made by itself, and why."""
+        self.lowered_by_owner = 0
+        """How often an owner ended an instance, and wanted one less."""
 
     @property
     def alive(self) -> Sequence[Machine]:
@@ -186,7 +188,9 @@ class Fleet:
         if machine is None:
             raise NotFound(f"there is no instance {instance}")
         if machine.gone is None and (machine.terminates is None or at < machine.terminates):
-            self.groups[machine.group.name].desired -= decrement
+            group = self.groups[machine.group.name]
+            group.desired -= decrement
+            group.lowered_by_owner += decrement and machine.ended_by_owner
             machine.terminates = at
             self._push(at, machine)
 
@@ -195,18 +199,40 @@ class Fleet:
         machine.maintenance = at
         self._push(at, machine)
 
-    def hold(self, instance: str, timeout: timedelta | None, now: datetime) -> None:
-        """Let a machine wait for a lifecycle hook before it ends; without a timeout, wait once more.
+    def hold(self, machine: Machine, hook: Hook, now: datetime) -> None:
+        """Let a machine wait for a lifecycle hook before it ends, or wait for it once more.
+
+        The first hook that gives up ends it, since that is what a hook does by default: ABANDON.
+        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html
+        """
+        machine.held[hook] = now + hook.timeout
+        self._push(now + hook.timeout, machine)
+
+    def heartbeat(self, instance: str, name: str, now: datetime) -> None:
+        """Let a machine wait for a lifecycle hook once more.
 
         Raises:
-            NotFound: there is no such instance, or it waits for no hook.
+            NotFound: there is no such instance, or it waits for no such hook.
         """
+        self.hold(*self._waiting(instance, name), now)
+
+    def complete(self, instance: str, name: str, now: datetime) -> None:
+        """Let a machine wait for a lifecycle hook no longer; the last one ends it.
+
+        Raises:
+            NotFound: there is no such instance, or it waits for no such hook.
+        """
+        machine, hook = self._waiting(instance, name)
+        del machine.held[hook]
+        if not machine.held:
+            self.end(instance, now)
+
+    def _waiting(self, instance: str, name: str) -> tuple[Machine, Hook]:
         machine = self.machine.get(instance)
-        wait = None if machine is None else timeout or machine.hook
-        if machine is None or machine.gone is not None or wait is None:
+        hook = None if machine is None else machine.hook(name)
+        if machine is None or hook is None:
             raise NotFound(f"No active Lifecycle Action found with instance ID {instance}")
-        machine.hook, machine.held_until = wait, now + wait
-        self._push(machine.held_until, machine)
+        return machine, hook
 
     def step(self, now: datetime) -> datetime | None:
         """Do all that is due by `now`; return when there is more to do, None for never."""
@@ -243,11 +269,19 @@ class Fleet:
 
     def _advance(self, machine: Machine, when: datetime) -> None:
         if machine.gone is not None:
+            if machine.returns is not None and machine.gone + machine.returns <= when:
+                machine.launch_again(when, when + machine.group.startup.at(0))
+                self._push(machine.ready, machine)
+                for side in self._sides:
+                    side.launched(machine, when)
             return
-        if any(end is not None and end <= when for end in (machine.ends, machine.held_until)):
+        ends = [machine.ends, *machine.held.values()]
+        if any(end is not None and end <= when for end in ends):
             machine.gone = when
             for side in self._sides:
                 side.vanished(machine, when)
+            if machine.returns is not None:
+                self._push(when + machine.returns, machine)
             self._keep(self.groups[machine.group.name], when)
         elif not machine.joined and machine.ready <= when:
             machine.joined = True

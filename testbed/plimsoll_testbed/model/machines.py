@@ -5,13 +5,30 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.domain.names import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, ZONE
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 
 EKS_NODE_GROUP = "eks.amazonaws.com/nodegroup"
 """The label by which EKS says which managed node group a node belongs to."""
+OUR_HOOK: Final = "plimsoll-terminate"
+OTHERS_HOOK: Final = "archive-logs"
+"""How the names of lifecycle hooks begin: of the one that the stack installs, and of somebody else's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """A lifecycle hook of a group, by its timeout: so a group may have several of one owner."""
+
+    timeout: timedelta
+    ours: bool = True
+
+    @property
+    def name(self) -> str:
+        """Its name, from which Plimsoll tells whose it is."""
+        owner = OUR_HOOK if self.ours else OTHERS_HOOK
+        return f"{owner}-{self.timeout.total_seconds():.0f}s"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -33,10 +50,15 @@ class Machine:
     maintenance: datetime | None = None
     """When its scheduled change begins, which takes it away too; a later event may postpone that."""
     gone: datetime | None = None
-    hook: timedelta | None = None
-    """The timeout of the lifecycle hook that it waits for."""
-    held_until: datetime | None = None
-    """When that hook gives up."""
+    returns: timedelta | None = None
+    """How long after its end it is launched again under its id, as after a stop."""
+    launches: int = 1
+    ending: str | None = None
+    """The EC2 state in which it ends, once a state change told of it."""
+    ended_by_owner: bool = False
+    """Whether EC2's state reason names somebody with rights in the account."""
+    held: dict[Hook, datetime] = field(default_factory=dict)
+    """The lifecycle hooks that it waits for, and when each gives up."""
     notices: list[tuple[str, datetime]] = field(default_factory=list)
     """What was told about it, in order: AWS answers questions accordingly."""
 
@@ -53,7 +75,20 @@ class Machine:
     @property
     def waits(self) -> bool:
         """Whether it is in service no more, and waits for a lifecycle hook."""
-        return self.held_until is not None and self.gone is None
+        return bool(self.held) and self.gone is None
+
+    def hook(self, name: str) -> Hook | None:
+        """Return the lifecycle hook of a name, if it waits for that."""
+        return next((hook for hook in self.held if hook.name == name and self.gone is None), None)
+
+    def launch_again(self, now: datetime, ready: datetime) -> None:
+        """Begin another life under the same id: nothing that was said of the last one holds."""
+        self.launched, self.ready, self.joined = now, ready, False
+        self.launches += 1
+        self.gone = self.terminates = self.maintenance = self.returns = self.ending = None
+        self.ended_by_owner = False
+        self.held.clear()
+        self.notices.clear()
 
     @property
     def spot(self) -> bool:
@@ -64,8 +99,8 @@ class Machine:
     def state(self) -> str:
         """What EC2 calls its state."""
         if self.gone is not None:
-            return "terminated"
-        return "running" if self.joined else "pending"
+            return "terminated" if self.returns is None else "stopped"
+        return self.ending or ("running" if self.joined else "pending")
 
 
 def instance_id(seed: int, cluster: str, group: str, number: int) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from plimsoll_testbed.scenario.faults import faults_of
 from plimsoll_testbed.scenario.problems import BadScenario, Problem, listed
-from plimsoll_testbed.scenario.scenario import FaultEntry, Scenario
+from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,8 @@ class RigCapabilities:
     services: frozenset[str] = frozenset()
     """Those of AWS that `aws-throttled` can throttle."""
     rivals: frozenset[str] = frozenset()
+    stops: bool = False
+    """Whether an instance can return after its end."""
 
 
 RIGS: Mapping[str, RigCapabilities] = {
@@ -28,6 +30,7 @@ RIGS: Mapping[str, RigCapabilities] = {
         faults=faults_of("simulated"),
         services=frozenset({"autoscaling", "dynamodb", "ec2", "eks", "sqs"}),
         rivals=frozenset({"gitops", "hpa", "operator"}),
+        stops=True,
     ),
     **{
         rig: RigCapabilities(faults=faults_of(rig)) for rig in ("emulated", "cluster", "localstack")
@@ -73,6 +76,13 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
     for entry in scenario.timeline:
         if isinstance(entry, FaultEntry):
             yield from _unsupported_fault(entry, rig, can)
+        if isinstance(entry, NoticeEntry) and entry.returns is not None and not can.stops:
+            yield Problem(
+                place=entry.place,
+                found=f"an instance that returns, which the rig {rig} cannot play yet",
+                allowed="instances that stay gone",
+                cure="Take returns out of the entry",
+            )
 
 
 def _unsupported_fault(entry: FaultEntry, rig: str, can: RigCapabilities) -> Iterator[Problem]:

@@ -15,16 +15,21 @@ from email.utils import format_datetime
 from typing import Any, Final
 
 from plimsoll.domain.notices import DRILL_SOURCE
-from plimsoll_testbed.model.machines import Machine, region_of
+from plimsoll_testbed.model.machines import OUR_HOOK, Machine, region_of
 
 ACCOUNT: Final = "111122223333"
-HOOK: Final = "plimsoll-terminate"
 
 type Event = dict[str, Any]
 
 
-def event_of(
-    notice: str, machine: Machine, now: datetime, *, goes: datetime | None, state: str | None = None
+def event_of(  # noqa: PLR0913 - what an event is made of
+    notice: str,
+    machine: Machine,
+    now: datetime,
+    *,
+    goes: datetime | None,
+    state: str | None = None,
+    hook: str = "",
 ) -> Event | None:
     """Return the event of a notice about a machine; None for the notice `none`.
 
@@ -34,15 +39,16 @@ def event_of(
         now: when AWS says it happened; an event carries whole seconds.
         goes: when the instance will go, for the kinds that tell.
         state: the new state, for `state-change`.
+        hook: the name of the hook, for `lifecycle-terminate`.
     """
     if notice == "none":
         return None
     now = now.replace(microsecond=0)
     region = region_of(machine.zone)
-    title, resource, detail = _parts(notice, machine, now, goes=goes, state=state)
+    title, resource, detail = _parts(notice, machine, now, goes=goes, state=state, hook=hook)
     return {
         "version": "0",
-        "id": identity(machine, notice, now),
+        "id": identity(machine, notice, now, *filter(None, [hook])),
         "detail-type": title,
         "source": DRILL_SOURCE,
         "account": ACCOUNT,
@@ -63,15 +69,24 @@ type _Parts = tuple[str, str, dict[str, Any]]
 """Detail type, resource, detail."""
 
 
-def _parts(
-    notice: str, machine: Machine, now: datetime, *, goes: datetime | None, state: str | None
+def _parts(  # noqa: PLR0913 - as above
+    notice: str,
+    machine: Machine,
+    now: datetime,
+    *,
+    goes: datetime | None,
+    state: str | None,
+    hook: str,
 ) -> _Parts:
     goes = (goes or now + timedelta(seconds=120)).replace(microsecond=0)
     region = region_of(machine.zone)
     arn = f"arn:aws:ec2:{region}:{ACCOUNT}:instance/{machine.id}"
     # Two kinds write the zone for a region, and no account.
     zonal_arn = f"arn:aws:ec2:{machine.zone}:instance/{machine.id}"
-    interrupted = {"instance-id": machine.id, "instance-action": "terminate"}
+    action = "terminate"
+    if machine.returns is not None:
+        action = "hibernate" if goes == now else "stop"
+    interrupted = {"instance-id": machine.id, "instance-action": action}
     match notice:
         case "spot-interruption":
             return "EC2 Spot Instance Interruption Warning", zonal_arn, interrupted
@@ -79,7 +94,7 @@ def _parts(
             title = "EC2 Instance Rebalance Recommendation"
             return title, zonal_arn, {"instance-id": machine.id}
         case "lifecycle-terminate":
-            return _lifecycle(machine, now)
+            return _lifecycle(machine, now, hook)
         case "health-scheduled-change":
             return _health(machine, now, goes)
         case "capacity-reservation-interruption":
@@ -92,16 +107,16 @@ def _parts(
             raise KeyError(notice)
 
 
-def _lifecycle(machine: Machine, now: datetime) -> _Parts:
+def _lifecycle(machine: Machine, now: datetime, hook: str) -> _Parts:
     group = machine.group.name
     arn = (
         f"arn:aws:autoscaling:{region_of(machine.zone)}:{ACCOUNT}:autoScalingGroup:"
         f"{identity(machine, 'group')}:autoScalingGroupName/{group}"
     )
     detail = {
-        "LifecycleActionToken": identity(machine, "token", now),
+        "LifecycleActionToken": identity(machine, "token", now, hook),
         "AutoScalingGroupName": group,
-        "LifecycleHookName": HOOK,
+        "LifecycleHookName": hook or OUR_HOOK,
         "EC2InstanceId": machine.id,
         "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
         "NotificationMetadata": f"cluster={machine.cluster}",

@@ -25,6 +25,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from plimsoll_testbed.model.declared import Contradiction, Declared, FieldPath, Label, Name, Word
 from plimsoll_testbed.model.durations import Duration, words
+from plimsoll_testbed.model.machines import Hook
 from plimsoll_testbed.model.nodegroups import Capacity, NodeGroupSpec, each_once
 from plimsoll_testbed.scenario.faults import FAULTS, FaultName
 from plimsoll_testbed.scenario.problems import Place, listed, rename, shown
@@ -250,10 +251,10 @@ class Timed(Placed):
         """Yield what it names that none of these clusters has."""
 
 
+_HOOK_TIMEOUT: Final = timedelta(minutes=5)
 _GRACE_OF_KIND: Final[Mapping[str, timedelta | None]] = {
     "spot-interruption": timedelta(seconds=120),
     "capacity-reservation-interruption": timedelta(seconds=120),
-    "lifecycle-terminate": timedelta(minutes=5),
     "health-scheduled-change": timedelta(hours=2),
     "rebalance-recommendation": None,
     "none": timedelta(0),
@@ -281,12 +282,29 @@ class NoticeEntry(Timed):
         Literal["pending", "running", "stopping", "stopped", "shutting-down", "terminated"] | None
     ) = None
     """For state-change: the instance's new state. pending and running do not end it; the others do at once, or after reclaim."""
+    by_owner: bool = False
+    """For state-change: an owner ended it, as EC2's state reason says, and its group wants one instance less; default false."""
+    other_hook: Duration | None = None
+    """For lifecycle-terminate: the timeout of a second lifecycle hook, of somebody else, that nobody completes."""
+    returns: Duration | None = None
+    """For nodes of static groups: how long after its end the instance is launched again under its id, as after a stop or a hibernation. A group that can grow replaces it."""
     spread: Duration = timedelta(0)
     """Spaces the notices evenly over this time; without it they come in the same instant."""
 
     @property
+    def hooks(self) -> Sequence[Hook]:
+        """The lifecycle hooks that hold the instance."""
+        if self.notice != "lifecycle-terminate":
+            return ()
+        ours = self.reclaim or _HOOK_TIMEOUT
+        others = () if self.other_hook is None else (Hook(timeout=self.other_hook, ours=False),)
+        return Hook(timeout=ours), *others
+
+    @property
     def goes_after(self) -> timedelta | None:
         """From the notice to the moment the instance goes; None: it does not go."""
+        if self.hooks:
+            return min(hook.timeout for hook in self.hooks)
         if self.reclaim is not None:
             return self.reclaim
         if self.notice == "state-change":
@@ -309,10 +327,30 @@ class NoticeEntry(Timed):
                 allowed="a state with the notice state-change, and with no other",
                 cure="Name the new state" if changes else "Remove it",
             )
+        for name, given, kind in (
+            ("byOwner", self.by_owner, "state-change"),
+            ("otherHook", self.other_hook is not None, "lifecycle-terminate"),
+        ):
+            if given and self.notice != kind:
+                yield Contradiction(
+                    path=(name,),
+                    found=f"{name} with the notice {self.notice}",
+                    allowed=f"{name} with the notice {kind} only",
+                    cure="Remove it",
+                )
 
     @override
     def mismatches(self, clusters: Sequence[ClusterSpec]) -> Iterator[Contradiction]:
         yield from (each.under("nodes") for each in self.nodes.mismatches(clusters))
+        groups = [(c, g) for c in clusters for g in c.node_groups]
+        growing = [g for c, g in groups if self.nodes.takes_group(c.name, g) and g.kind != "static"]
+        if self.returns is not None and growing:
+            yield Contradiction(
+                path=("returns",),
+                found=f"returns for nodes of {growing[0].name}, which replaces what ends",
+                allowed="returns for nodes of static groups only",
+                cure="Select a static group, or remove it",
+            )
 
 
 class FaultEntry(Timed):

@@ -20,6 +20,8 @@ from plimsoll_testbed.storms.model import Storm
 
 SMALL: Final = 0.4
 """The share of storms that are small enough for the oracle."""
+RENEWED: Final = 0.3
+"""The share of groups that can grow whose owner lets Plimsoll terminate empty instances."""
 RIVAL: Final = 0.5
 """The share of storms in which a rival acts."""
 ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -71,5 +73,6 @@ def _group(
         size=size,
         max=size if kind == "static" else size + rnd.choice((0, 2, 10, 10)),
         startup=Span(least=startup, most=startup),
+        renew=kind != "static" and chance(rnd, RENEWED),
         allocatable={"cpu": f"{rnd.choice((2000, 4000))}m", "memory": "16Gi", "pods": "30"},
     )

@@ -17,6 +17,13 @@ PLAIN: Final = 0.5
 """The share of small storms with one batch of notices and nothing else."""
 ADVISED: Final = 0.05
 """The share of storms with a recommendation that nothing follows."""
+STOPPED: Final = 0.5
+"""The share of spot interruptions and state changes in static groups after which instances return."""
+BY_OWNER: Final = 0.5
+"""The share of the other state changes that are an owner's scale-in."""
+OTHERS_HOOK: Final = 0.4
+"""The share of lifecycle actions for which a hook of somebody else waits too."""
+_RETURNS: Final = (30, 60, 180)
 _WITH_DEADLINE: Final = (
     "spot-interruption",
     "spot-interruption",
@@ -71,7 +78,7 @@ def _events(
         group = rnd.choice((*spots, *spots, groups[0]))
         if chance(rnd, 0.12):
             zone = Selector(zone=rnd.choice(group.zones))
-            yield _notices(rnd, group).model_copy(update={"nodes": zone})
+            yield _notices(rnd, group, stays_gone=True).model_copy(update={"nodes": zone})
             continue
         yield _notices(rnd, group)
         if chance(rnd, 0.3):
@@ -98,12 +105,30 @@ def _owner(rnd: random.Random, workloads: Sequence[Workload]) -> Iterator[Event]
         yield ScaleEntry.model_validate({"at": at, "scale": scale})
 
 
-def _notices(rnd: random.Random, group: NodeGroupSpec, kind: str | None = None) -> NoticeEntry:
+def _notices(
+    rnd: random.Random,
+    group: NodeGroupSpec,
+    kind: str | None = None,
+    *,
+    stays_gone: bool = False,
+) -> NoticeEntry:
     kind = kind or rnd.choice((*_WITH_DEADLINE, *_WITHOUT))
+    stops = group.kind == "static" and not stays_gone and chance(rnd, STOPPED)
     ends: dict[str, Any] = {}
     match kind:
+        case "spot-interruption" if stops:  # hibernation begins with its notice
+            ends |= rnd.choice(({}, {"reclaim": timedelta(0)}))
+            ends["returns"] = timedelta(seconds=rnd.choice(_RETURNS))
+        case "state-change" if stops:
+            ends["state"] = "stopping"
+            ends["returns"] = timedelta(seconds=rnd.choice(_RETURNS))
+        case "state-change" if chance(rnd, BY_OWNER):
+            ends |= {"state": "shutting-down", "byOwner": True}
+            ends["reclaim"] = timedelta(seconds=rnd.choice((0, 20, 60)))
         case "lifecycle-terminate":
             ends["reclaim"] = timedelta(seconds=rnd.choice((300, 300, 120)))
+            if chance(rnd, OTHERS_HOOK):
+                ends["otherHook"] = timedelta(seconds=rnd.choice((60, 200, 600)))
         case "health-scheduled-change":
             ends["reclaim"] = timedelta(seconds=rnd.choice((200, 400)))
         case "state-change":

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
+from plimsoll.domain.reports import Report
 from plimsoll_testbed.rigs.simulated.aws import group_of, instance_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
@@ -53,13 +55,15 @@ def ending_of(rig_cluster: HollowRigCluster) -> Ending:
     )
 
 
-def still_to_do(rig_cluster: HollowRigCluster, seen: Observation, now: datetime) -> Sequence[Step]:
+def still_to_do(
+    rig_cluster: HollowRigCluster, seen: Observation, reports: Sequence[Report], now: datetime
+) -> Sequence[Step]:
     """Return what Plimsoll would do next: nothing in a calm cluster."""
     instances = {m.id: instance_of(m) for m in rig_cluster.fleet.machine.values()}
     groups = tuple(
         group_of(g) for g in rig_cluster.fleet.groups.values() if g.spec.kind != "static"
     )
-    seen = replace(seen.among(groups=groups, instances=instances), reports=None)
+    seen = replace(seen.among(groups=groups, instances=instances), reports=reports)
     return plan_drain(seen, now).steps
 
 
@@ -72,6 +76,7 @@ def endings_wrong(
     """Yield what a storm must not leave behind."""
     yield from _left_changed(rig_cluster, seen)
     yield from _left_open(simulation, rig_cluster, seen, delivery)
+    yield from _left_added(rig_cluster, seen, delivery)
     yield from _reported(simulation, rig_cluster, delivery)
 
 
@@ -99,6 +104,10 @@ def _left_open(
     for machine in rig_cluster.fleet.machine.values():
         row = simulation.measurement.nodes[machine.id]
         node = known.get(machine.node)
+        if machine.launches > 1 and row.noticed is None and node is not None:
+            if machine.joined and (node.interruption is not None or node.unschedulable):
+                yield "left-open", f"{node.name} is not given back, whose instance runs again"
+            continue
         if row.noticed is None or node is None:
             continue
         if machine.gone is None:
@@ -117,6 +126,22 @@ def _left_open(
             yield "left-open", f"{node.name} is gone and its Node is still there"
 
 
+def _left_added(
+    rig_cluster: HollowRigCluster, seen: Observation, delivery: NoticeDelivery
+) -> Iterator[tuple[str, str]]:
+    """No added node is left empty, in groups whose owner lets us, while nobody needs or takes a node."""
+    ending = any(m.ends or m.waits for m in rig_cluster.fleet.alive())
+    if delivery.requests_unreported or ending or any(pod.pending for pod in seen.pods):
+        return
+    used = {pod.node for pod in seen.pods if leaves(pod)}
+    here = {node.name for node in seen.nodes if node.ready} - used
+    for name, group in rig_cluster.fleet.groups.items():
+        more = group.desired + group.lowered_by_owner - group.spec.size
+        empty = [m.node for m in group.alive if m.node in here and m.number > group.spec.size]
+        if group.spec.renew and more > 0 and empty:
+            yield "left-added", f"{name} has {more} more than at the start; empty are {empty}"
+
+
 def _reported(
     simulation: Simulation, rig_cluster: HollowRigCluster, delivery: NoticeDelivery
 ) -> Iterator[tuple[str, str]]:
@@ -126,7 +151,7 @@ def _reported(
     reports = Counter(name.partition("@")[0] for name in simulation.measurement.reports)
     for machine in rig_cluster.fleet.machine.values():
         number = reports[machine.id]
-        if number > 1:
+        if number > machine.launches:
             yield "reported-twice", f"{machine.node} has {number} reports of one interruption"
         cordoned, gone = simulation.measurement.nodes[machine.id].cordoned, machine.gone
         if number or cordoned is None or gone is None:

@@ -29,6 +29,9 @@ FIRST_RECONCILE: Final = timedelta(seconds=5)
 """From a cordon to the end of the first reconcile, when no fault is active."""
 CALLS: Final = 10
 """How many calls, one after the other, lie between the observation of a plan and its last write."""
+_UNREPORTED: Final = frozenset(
+    {"api-server-down", "api-server-slow", "function-killed", "aws-throttled"}
+)
 _LATE: Final = frozenset({"notices-delayed", "function-killed", "aws-throttled", "api-server-slow"})
 
 
@@ -62,6 +65,15 @@ class NoticeDelivery:
         """How much later than usual something may be known and written down."""
         late = [f for f in self.faults if f.fault in _LATE]
         return sum((f.lasts + f.delay + f.latency + RETRY for f in late), timedelta())
+
+    @property
+    def requests_unreported(self) -> bool:
+        """Whether what was requested may stand in no report, by which added nodes are known.
+
+        While the API server is away they are requested by the node index; a function that is killed
+        tells nothing, and so may one that a database keeps waiting.
+        """
+        return any(f.fault in _UNREPORTED for f in self.faults)
 
     def report_expected(self, cordoned: timedelta, gone: timedelta) -> bool:
         """Whether an interruption must be reported; both times count from time 0.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Final, override
 
+from plimsoll.domain.added_nodes import SETTLE
 from plimsoll.domain.plan import Step
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report
@@ -179,12 +180,10 @@ class _Play(Quiet):
     def _come_to_rest(self, *, settled: bool) -> None:
         """Let the cluster come to rest, and judge what is left."""
         clock, rig_cluster = self._simulation.clock, self._watch.rig_cluster
-        steps: Sequence[Step] = ()
-        for _ in range(OBSERVATIONS):
-            clock.run_until(clock.now() + CALM)
-            steps = still_to_do(rig_cluster, self._watch.observe(), clock.now())
-            if not steps:
-                break
+        steps = self._until_calm()
+        if any(group.spec.renew for group in rig_cluster.fleet.groups.values()):
+            clock.run_until(clock.now() + SETTLE)
+            steps = self._until_calm()
         for step in steps if settled else ():
             self._watch.note("never-calm", f"there is always something to do: {step}")
         kept_up = any(machine.waits for machine in rig_cluster.fleet.alive())
@@ -193,6 +192,18 @@ class _Play(Quiet):
         seen = self._watch.observe()
         for rule, what in endings_wrong(self._simulation, rig_cluster, seen, self._delivery):
             self._watch.note(rule, what)
+
+    def _until_calm(self) -> Sequence[Step]:
+        """Wait until nothing is to be done; return what is, if that does not come."""
+        clock, rig_cluster = self._simulation.clock, self._watch.rig_cluster
+        steps: Sequence[Step] = ()
+        for _ in range(OBSERVATIONS):
+            clock.run_until(clock.now() + CALM)
+            reports = self._simulation.responder.reports(rig_cluster.name)
+            steps = still_to_do(rig_cluster, self._watch.observe(), reports, clock.now())
+            if not steps:
+                break
+        return steps
 
     def _leave_alone(self) -> None:
         """Count how often a cluster is observed in which nothing is to be done."""

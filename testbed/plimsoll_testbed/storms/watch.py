@@ -77,9 +77,11 @@ class Watch:
         """Judge a call to AWS, right after it."""
         operation = invocation.last_call
         for name, group in self.rig_cluster.fleet.groups.items():
-            if group.desired < self._desired.get(name, group.desired):
+            desired = group.desired + group.lowered_by_owner
+            least = group.spec.size if group.spec.renew else self._desired.get(name, desired)
+            if desired < least:
                 self.note("desired-lowered", f"{name} by {operation}")
-            self._desired[name] = group.desired
+            self._desired[name] = desired
         if operation.startswith("autoscaling:"):
             self._judge_terminations(operation)
 

@@ -15,7 +15,7 @@ from typing import Final
 from plimsoll.domain.actions import Cordon, Record
 from plimsoll.domain.disruptions import is_empty
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord
+from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.turns import MOVES, cordon, waiting_for_turn
@@ -79,8 +79,11 @@ def scale_down_steps(seen: Observation, now: datetime) -> Iterator[Record | Cord
             reason = f"it was added and is empty: it goes if it stays so for {SETTLE}"
             yield Record(node=node, interruption=since, reason=reason)
         elif found.kind == SCALE_DOWN and not found.cordoned and found.noticed + SETTLE <= now:
-            reason = f"it was added, and has been empty since {found.noticed:%H:%M:%S}"
-            yield cordon(node, found, now, reason)
+            said = seen.instances.get(found.instance)
+            named = in_this_life(found, launched=None if said is None else said.launched)
+            if named is not None:  # by its launch, as whatever is told of its end will name it
+                reason = f"it was added, and has been empty since {found.noticed:%H:%M:%S}"
+                yield cordon(node, named, now, reason)
 
 
 def may_be_added(seen: Observation) -> Iterator[str]:

@@ -128,15 +128,20 @@ class HollowCluster:
             RefusedError: the Node was refused.
         """
         self.step(now)
+        name = node["metadata"]["name"]
         self._nodes.join(node, self.now)
-        self._kubelets.begin(node["metadata"]["name"])
+        self._kubelets.found_stopped(name, self.now)
+        self._kubelets.begin(name)
         self._wake()
 
-    def vanish(self, name: str, *, now: datetime) -> None:
-        """Take a node's instance away this instant: what runs there is killed."""
+    def vanish(self, name: str, *, now: datetime, stopped: bool = False) -> None:
+        """Take a node's instance away this instant: what runs there is killed.
+
+        The Node of one that is only stopped is kept, and `join` lets it come back.
+        """
         self.step(now)
         self._kubelets.vanish(name, self.now)
-        self._nodes.vanish(name, self.now)
+        self._nodes.vanish(name, self.now, stopped=stopped)
 
     def take_api_away(self, *, now: datetime) -> None:
         """Let the API server go down: requests fail, controllers stand still, pods run on."""

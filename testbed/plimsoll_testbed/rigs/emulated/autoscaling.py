@@ -14,7 +14,7 @@ from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs.emulated import autoscaling_terms as terms
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
-from plimsoll_testbed.scenario.events import ACCOUNT, HOOK
+from plimsoll_testbed.scenario.events import ACCOUNT
 
 
 class AutoScaling:
@@ -80,16 +80,17 @@ class AutoScaling:
 
     def _hooks(self, parameters: Parameters) -> Mapping[str, Any]:
         named = self._find(parameters)
-        hook = {
-            "LifecycleHookName": HOOK,
-            "AutoScalingGroupName": named.name,
-            "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
-            "HeartbeatTimeout": max(
-                int(m.hook.total_seconds()) for m in named.group.alive if m.hook is not None
-            ),
-            "DefaultResult": "CONTINUE",
-        }
-        return {"LifecycleHooks": [hook]}
+        hooks = [
+            {
+                "LifecycleHookName": hook.name,
+                "AutoScalingGroupName": named.name,
+                "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
+                "HeartbeatTimeout": int(hook.timeout.total_seconds()),
+                "DefaultResult": "ABANDON",
+            }
+            for hook in dict.fromkeys(hook for m in named.group.alive for hook in m.held)
+        ]
+        return {"LifecycleHooks": hooks}
 
     def _activities(self, parameters: Parameters) -> Mapping[str, Any]:
         return {"Activities": list(terms.launches(self._find(parameters)))}
@@ -153,20 +154,18 @@ class AutoScaling:
         return answer
 
     def _complete(self, parameters: Parameters) -> Mapping[str, Any]:
-        named = self._find(parameters)
-        token, instance = parameters.get("LifecycleActionToken"), parameters.get("InstanceId")
-        for machine in named.group.alive:
-            if machine.id == instance or (token and token in terms.tokens(machine)):
-                named.fleet.end(machine.id, self._clock())
-                return {}
-        raise AwsError(
-            "ValidationError", f"No active Lifecycle Action found with instance ID {instance}"
-        )
+        return self._hooked(parameters, Fleet.complete)
 
     def _heartbeat(self, parameters: Parameters) -> Mapping[str, Any]:
+        return self._hooked(parameters, Fleet.heartbeat)
+
+    def _hooked(
+        self, parameters: Parameters, act: Callable[[Fleet, str, str, datetime], None]
+    ) -> Mapping[str, Any]:
+        """Act on the lifecycle hook for which an instance waits."""
+        instance, hook = parameters["InstanceId"], parameters["LifecycleHookName"]
         try:
-            fleet = self._find(parameters).fleet
-            fleet.hold(parameters["InstanceId"], None, self._clock())
+            act(self._find(parameters).fleet, instance, hook, self._clock())
         except NotFound as error:
             raise AwsError("ValidationError", str(error)) from error
         return {}

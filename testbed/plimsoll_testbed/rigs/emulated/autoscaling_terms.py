@@ -12,7 +12,6 @@ from plimsoll.domain.names import GROW, RENEW, ZONE
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Parameters
-from plimsoll_testbed.scenario.events import identity
 
 _LIFE: Final = {"pending": "Pending", "running": "InService"}
 _NODE: Final = "k8s.io/cluster-autoscaler/node-template/"
@@ -78,7 +77,9 @@ def instance(machine: Machine) -> dict[str, Any]:
         "InstanceId": machine.id,
         "InstanceType": machine.group.instance_type,
         "AvailabilityZone": machine.zone,
-        "LifecycleState": "Terminating:Wait" if machine.waits else _LIFE[machine.state],
+        "LifecycleState": "Terminating:Wait"
+        if machine.waits
+        else _LIFE.get(machine.state, "Terminating"),
         "HealthStatus": "Healthy",
         "ProtectedFromScaleIn": False,
     }
@@ -91,13 +92,6 @@ def template(named: Named) -> dict[str, str]:
         "LaunchTemplateName": named.name,
         "Version": "1",
     }
-
-
-def tokens(machine: Machine) -> Iterator[str]:
-    """Yield the tokens of the lifecycle actions that events told of."""
-    for kind, told in machine.notices:
-        if kind == "lifecycle-terminate":
-            yield identity(machine, "token", told.replace(microsecond=0))
 
 
 def launches(named: Named) -> Iterator[dict[str, Any]]:

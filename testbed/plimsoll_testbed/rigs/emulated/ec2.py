@@ -11,7 +11,14 @@ from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
 
-_CODES: Final = {"pending": 0, "running": 16, "terminated": 48}
+_CODES: Final = {
+    "pending": 0,
+    "running": 16,
+    "shutting-down": 32,
+    "terminated": 48,
+    "stopping": 64,
+    "stopped": 80,
+}
 
 
 class Ec2:
@@ -100,6 +107,8 @@ def _instance(machine: Machine) -> dict[str, Any]:
         "PrivateDnsName": machine.node,
         "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
     }
+    if machine.ended_by_owner:
+        described["StateReason"] = {"Code": "Client.UserInitiatedShutdown"}
     if machine.spot:  # on-demand instances have no such field
         described |= {"InstanceLifecycle": "spot", "SpotInstanceRequestId": _request_id(machine)}
     return described

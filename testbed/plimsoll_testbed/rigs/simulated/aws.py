@@ -18,12 +18,13 @@ from plimsoll.domain.notices import (
     StateChange,
     parse,
 )
+from plimsoll.domain.notices.state_change import GONE, LEAVING
 from plimsoll.domain.quantities import Resources
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.scenario.events import HOOK, event_of
+from plimsoll_testbed.scenario.events import event_of
 
 _LIST = {"asg": "autoscaling:DescribeAutoScalingGroups", "eks-nodegroup": "eks:DescribeNodegroup"}
 _GROW = {"asg": "autoscaling:LaunchInstances", "eks-nodegroup": "eks:UpdateNodegroupConfig"}
@@ -67,19 +68,19 @@ class SimulatedNodeGroups:
         """
         return self._wire.to_aws(_GROW[group.kind], partial(self._grow, group, add, zone, token))
 
-    def heartbeat(self, hook: LifecycleHook, instance: str) -> None:  # noqa: ARG002 - a group has one
+    def heartbeat(self, hook: LifecycleHook, instance: str) -> None:
         """Let an instance wait for its hook once more as long as the hook's timeout."""
         self._wire.to_aws(
             "autoscaling:RecordLifecycleActionHeartbeat",
-            lambda: self._fleet.hold(instance, None, self._clock.now()),
+            lambda: self._fleet.heartbeat(instance, hook.name, self._clock.now()),
         )
         self._clock.touch(self._fleet)
 
-    def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:  # noqa: ARG002 - a group has one
-        """Let an instance that is drained be terminated at once."""
+    def complete_lifecycle(self, hook: LifecycleHook, instance: str) -> None:
+        """Let an instance that is drained wait for a hook no longer."""
         self._wire.to_aws(
             "autoscaling:CompleteLifecycleAction",
-            lambda: self._fleet.end(instance, self._clock.now()),
+            lambda: self._fleet.complete(instance, hook.name, self._clock.now()),
         )
         self._clock.touch(self._fleet)
 
@@ -170,8 +171,14 @@ def group_of(group: Group) -> NodeGroup:
         failed=None if failed is None else LaunchFailure(at=failed[0], why=failed[1]),
         waiting=frozenset(m.id for m in group.alive if m.waits),
         hooks=tuple(
-            LifecycleHook(group=spec.name, name=HOOK, timeout=wait, longest=100 * wait, ours=True)
-            for wait in {m.hook for m in group.alive if m.hook is not None}
+            LifecycleHook(
+                group=spec.name,
+                name=hook.name,
+                timeout=hook.timeout,
+                longest=100 * hook.timeout,
+                ours=hook.ours,
+            )
+            for hook in dict.fromkeys(hook for m in group.alive for hook in m.held)
         ),
         renew=spec.renew,
     )
@@ -187,17 +194,19 @@ def instance_of(machine: Machine) -> Instance:
         instance_type=machine.group.instance_type,
         spot=machine.spot,
         tags=((f"kubernetes.io/cluster/{machine.cluster}", "owned"),),
+        ended_by_owner=machine.ended_by_owner,
     )
 
 
 def _interrupted_groups(machine: Machine) -> Iterator[InstanceNotice]:
     """Yield what can be asked for: spot request status, scheduled events, and the death itself."""
     told = [(kind, time) for kind, time in machine.notices if kind in _ASKABLE]
-    if machine.gone is not None:
-        told.append(("state-change", machine.gone))
+    since = machine.gone or next((t for k, t in machine.notices if k == "state-change"), None)
+    if since is not None and machine.state in GONE | LEAVING:
+        told.append(("state-change", since))
     for kind, time in told:
         goes = machine.maintenance if kind == "health-scheduled-change" else machine.terminates
-        event = event_of(kind, machine, time, goes=goes, state="terminated")
+        event = event_of(kind, machine, time, goes=goes, state=machine.state)
         for notice in parse(event, received=time, drills=True):
             if isinstance(notice, SpotInterruption | HealthScheduledChange | StateChange):
                 # Not the event's id: whoever asks EC2 never saw the event.

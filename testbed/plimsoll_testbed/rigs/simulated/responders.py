@@ -12,6 +12,8 @@ from typing import Final, override
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.reports import Report
+from plimsoll.domain.turns import MOVES
 from plimsoll.services.notices import Senders
 from plimsoll.services.ports import Telemetry
 from plimsoll.services.wiring import Ports, wire
@@ -72,6 +74,10 @@ class Responder:
 
     def hand_in(self, measurement: Measurement) -> None:
         """Give in reports, when all is over."""
+
+    def reports(self, cluster: str) -> Sequence[Report]:  # noqa: ARG002 - of none
+        """Return the newest reports of a cluster."""
+        return ()
 
 
 class CommonDrain(Responder):
@@ -147,6 +153,10 @@ class Plimsoll(Responder):
     @override
     def place(self) -> object:
         return self._services.placement.run()
+
+    @override
+    def reports(self, cluster: str) -> Sequence[Report]:
+        return self._reports.list(cluster, MOVES)
 
     @override
     def hand_in(self, measurement: Measurement) -> None:

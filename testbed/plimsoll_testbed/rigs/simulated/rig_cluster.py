@@ -102,7 +102,7 @@ class HollowRigCluster(RigCluster):
     def vanished(self, machine: Machine, now: datetime) -> None:
         self.cluster.step(now)
         self._measurement.gone(now, machine.id)
-        self.cluster.vanish(machine.node, now=now)
+        self.cluster.vanish(machine.node, now=now, stopped=machine.returns is not None)
         self._clock.touch(self.cluster)
 
     @override

@@ -142,21 +142,30 @@ class Timeline:
             return
         now = self.clock.now()
         goes = None if entry.goes_after is None else now + entry.goes_after
-        self.say(f"{entry.notice} for {machine.node} of {rig_cluster.name}")
-        self.measurement.noticed(now, machine.id, entry.notice, deadline=goes)
-        event = event_of(entry.notice, machine, now, goes=goes, state=entry.state)
-        if event is not None:
-            machine.notices.append((entry.notice, now))
-            self._send(json.dumps(event), machine)
         if goes is not None:
+            machine.returns = entry.returns
+        for hook in entry.hooks or (None,):  # Auto Scaling sends an event for each of them
+            self.say(f"{entry.notice} for {machine.node} of {rig_cluster.name}")
+            self.measurement.noticed(now, machine.id, entry.notice, deadline=goes)
+            name = "" if hook is None else hook.name
+            event = event_of(entry.notice, machine, now, goes=goes, state=entry.state, hook=name)
+            if event is not None:
+                machine.notices.append((entry.notice, now))
+                self._send(json.dumps(event), machine)
+        if goes is not None:
+            fleet = rig_cluster.fleet
             match entry.notice:
                 case "lifecycle-terminate":
-                    rig_cluster.fleet.hold(machine.id, entry.goes_after, now)
+                    for hook in entry.hooks:
+                        fleet.hold(machine, hook, now)
                 case "health-scheduled-change":
-                    rig_cluster.fleet.maintain(machine, goes)
+                    fleet.maintain(machine, goes)
+                case "state-change":
+                    machine.ending, machine.ended_by_owner = entry.state, entry.by_owner
+                    fleet.end(machine.id, goes, decrement=entry.by_owner)
                 case _:
-                    rig_cluster.fleet.end(machine.id, goes)
-            self.clock.touch(rig_cluster.fleet)
+                    fleet.end(machine.id, goes)
+            self.clock.touch(fleet)
 
     def _send(self, body: str, machine: Machine) -> None:
         """Put an event on its way, through whatever notices meet just now.

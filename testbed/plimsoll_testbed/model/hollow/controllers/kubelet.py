@@ -166,6 +166,15 @@ class Kubelets(Controller[Held]):
         for pod in self.state.indexes.on_node(node):
             self.note((pod["metadata"]["uid"], key_of(pod)))
 
+    def found_stopped(self, node: str, now: datetime) -> None:
+        """Publish that nothing runs on a node that came back: Ready once it has started anew."""
+        for pod in list(self.state.indexes.on_node(node)):
+            if look(pod, "status", "phase") == "Running":
+                stopped = with_condition(pod, "Ready", "False", now=now)
+                if pod["spec"]["restartPolicy"] != "Always":
+                    stopped = {**stopped, "status": {**stopped["status"], "phase": "Failed"}}
+                self.store.replace("pods", stopped, now=now)
+
     def _start(self, held: _Held, now: datetime) -> None:
         uid = held.pod["metadata"]["uid"]
         if not self.mounted(held.pod):

@@ -30,6 +30,7 @@ from plimsoll_testbed.model.hollow.store import Change, key_of
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _NOT_READY = "node.kubernetes.io/not-ready"
+_SHUTDOWN = "node.cloudprovider.kubernetes.io/shutdown"
 _CONDITIONS = {
     ("Ready", "False"): (_NOT_READY, ("NoSchedule", "NoExecute")),
     ("Ready", "Unknown"): (_UNREACHABLE, ("NoSchedule", "NoExecute")),
@@ -79,7 +80,9 @@ class NodeLifecycle(Controller[str]):
 
     def join(self, node: Json, now: datetime) -> None:
         """Register a Node, Ready; one that is there already is Ready again."""
-        node = admitted(BY_PLURAL["nodes"], node, self.store)
+        name = node["metadata"]["name"]
+        known = self.store.get("nodes", "", name)
+        node = admitted(BY_PLURAL["nodes"], node, self.store) if known is None else known
         for kind, holds in (
             ("MemoryPressure", "False"),
             ("DiskPressure", "False"),
@@ -87,23 +90,26 @@ class NodeLifecycle(Controller[str]):
             ("Ready", "True"),
         ):
             node = with_condition(node, kind, holds, now=now)
-        name = node["metadata"]["name"]
         self.state.vanished.discard(name)
-        if self.store.get("nodes", "", name) is None:
+        if known is None:
             self.store.create("nodes", node, now=now)
-        else:
-            self.store.replace("nodes", node, now=now)
+            return
+        taints = look(node, "spec", "taints", default=[])
+        kept = [taint for taint in taints if taint["key"] != _SHUTDOWN]
+        self.store.replace("nodes", put(node, ("spec", "taints"), kept), now=now)
 
-    def vanish(self, name: str, now: datetime) -> None:
+    def vanish(self, name: str, now: datetime, *, stopped: bool) -> None:
         """Let a node's instance be gone; the API learns of it in its own time."""
         self.state.vanished.add(name)
         node = self.store.get("nodes", "", name)
         if node is not None:
             uid = node["metadata"]["uid"]
             at = now + self.state.settings.unreachable
-            self.state.timers.write(at, lambda then: self._unreachable(name, uid, then))
+            self.state.timers.write(
+                at, lambda then: self._unreachable(name, uid, then, stopped=stopped)
+            )
 
-    def _unreachable(self, name: str, uid: str, now: datetime) -> None:
+    def _unreachable(self, name: str, uid: str, now: datetime, *, stopped: bool) -> None:
         node = self.store.get("nodes", "", name)
         if node is None or node["metadata"]["uid"] != uid or name not in self.state.vanished:
             return
@@ -125,12 +131,19 @@ class NodeLifecycle(Controller[str]):
             if is_ready(pod):
                 self.store.replace("pods", with_condition(pod, "Ready", "False", now=now), now=now)
         at = now + self.state.settings.node_deleted
-        self.state.timers.write(at, lambda then: self._delete(name, uid, then))
+        self.state.timers.write(at, lambda then: self._lost(name, uid, then, stopped=stopped))
 
-    def _delete(self, name: str, uid: str, now: datetime) -> None:
+    def _lost(self, name: str, uid: str, now: datetime, *, stopped: bool) -> None:
+        """Delete a Node whose instance is gone, or taint it while that is stopped."""
         node = self.store.get("nodes", "", name)
-        if node is not None and node["metadata"]["uid"] == uid and name in self.state.vanished:
+        if node is None or node["metadata"]["uid"] != uid or name not in self.state.vanished:
+            return
+        if not stopped:
             self.store.remove("nodes", "", name, now=now)
+            return
+        taints = look(node, "spec", "taints", default=[])
+        shut = {"key": _SHUTDOWN, "effect": "NoSchedule"}
+        self.store.replace("nodes", put(node, ("spec", "taints"), [*taints, shut]), now=now)
 
     def _quarantine(self, name: str, now: datetime) -> None:
         """Collect a missing node's pods at the first scan after they were found orphaned."""
