@@ -8,20 +8,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll_cli import main
 from plimsoll_testbed.measure.report import Report
-
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-        - {name: web, image: example/web, resources: {requests: {cpu: 500m}}}
-"""
+from tests.support.drills import WEB
 
 DRILL = """
 apiVersion: plimsoll.dev/v1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,34 +11,21 @@ import pytest
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.measure.listening import Quiet
-from plimsoll_testbed.measure.report import as_text
 from plimsoll_testbed.model.durations import Span
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
-from plimsoll_testbed.rigs.simulated.rig import run
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
-from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.faults import FAULTS
+from tests.support import drills
+from tests.support.drills import WEB
 
-WEB = """
+PLATFORM = """
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
 metadata: {name: first}
 value: 1000
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-        - {name: web, image: example/web, resources: {requests: {cpu: 500m}}}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -101,18 +87,14 @@ def log() -> Log:
 def play(tmp_path: Path, log: Log) -> Play:
     """Play a drill with these faults and return its report."""
 
-    def of(
+    def played(
         *faults: str, responder: str = "plimsoll", base: str = "1", text: str = DRILL
     ) -> dict[str, Any]:
-        written = text.replace("BASE", base) + "".join(f"    - {fault}\n" for fault in faults)
-        (tmp_path / "web.yaml").write_text(WEB)
-        (tmp_path / "drill.yaml").write_text(written)
-        drill = read_drill(tmp_path / "drill.yaml")
-        report = run(drill, responder=responder, seed=3, listener=log)
-        whole: dict[str, Any] = json.loads(as_text(report))
-        return whole
+        drill = text.replace("BASE", base) + "".join(f"    - {fault}\n" for fault in faults)
+        web = f"{PLATFORM}---{WEB}"
+        return drills.play(tmp_path, drill, responder=responder, seed=3, listener=log, web=web)
 
-    return of
+    return played
 
 
 def node(report: dict[str, Any]) -> dict[str, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plimsoll_testbed.measure.report import as_text
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import BadScenario
+from tests.support import drills
+from tests.support.drills import AGENT, WEB
 
 DRILL = """
 apiVersion: plimsoll.dev/v1
@@ -34,18 +32,8 @@ spec:
 NOTHING = "{at: 1s, notice: state-change, state: running, nodes: {group: base}}"
 NOTICE = "{at: 10s, notice: spot-interruption, nodes: {capacity: spot}}"
 
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-        - {name: web, image: example/web, resources: {requests: {cpu: 100m}}}
-"""
+UNCOUNTED = WEB.replace("  replicas: 1\n", "")
+"""Its count is left to others."""
 
 SCALER = """
 apiVersion: autoscaling/v2
@@ -96,20 +84,6 @@ spec:
     - {name: proxy, image: example/proxy}
 """
 
-AGENT = """
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: agent}
-spec:
-  selector: {matchLabels: {app: agent}}
-  template:
-    metadata: {labels: {app: agent}}
-    spec:
-      tolerations: [{operator: Exists}]
-      containers:
-        - {name: agent, image: example/agent, resources: {requests: {cpu: CPU}}}
-"""
-
 type Play = Callable[..., dict[str, Any]]
 
 
@@ -117,21 +91,17 @@ type Play = Callable[..., dict[str, Any]]
 def play(tmp_path: Path) -> Play:
     """Play a drill of these objects, with these entries, and return its report."""
 
-    def of(
+    def played(
         *objects: str,
         timeline: tuple[str, ...] = (NOTICE,),
         responder: str = "none",
         more: str = "",
     ) -> dict[str, Any]:
-        (tmp_path / "all.yaml").write_text("---".join(objects))
-        (tmp_path / "more.yaml").write_text(more)
-        text = DRILL + "".join(f"    - {entry}\n" for entry in timeline or (NOTHING,))
-        (tmp_path / "drill.yaml").write_text(text)
-        drill = read_drill(tmp_path / "drill.yaml")
-        report: dict[str, Any] = json.loads(as_text(run(drill, responder=responder, seed=1)))
-        return report
+        drill = DRILL + "".join(f"    - {entry}\n" for entry in timeline or (NOTHING,))
+        manifests = "---".join(objects)
+        return drills.play(tmp_path, drill, responder=responder, seed=1, all=manifests, more=more)
 
-    return of
+    return played
 
 
 def row(report: dict[str, Any], name: str) -> dict[str, Any]:
@@ -145,7 +115,7 @@ FELT = ("min_ready", "ready_floor", "seconds_below_floor", "seconds_below_replic
 
 @pytest.mark.parametrize("responder", ["none", "drain", "plimsoll"])
 def test_jobs_and_bare_pods_count_in_the_figures_of_pods_only(play: Play, responder: str):
-    report = play(WEB, JOB, POD, responder=responder)
+    report = play(UNCOUNTED, JOB, POD, responder=responder)
     for name, kind, replicas in (("report", "Job", 2), ("debug", "Pod", 1)):
         found = row(report, name)
         assert (found["kind"], found["replicas"]) == (kind, replicas)
@@ -172,14 +142,14 @@ def test_a_drain_evicts_the_pods_of_a_job_and_bare_pods(play: Play):
 
 
 def test_pods_of_daemon_sets_and_mirror_pods_count_nowhere(play: Play):
-    report = play(WEB, AGENT.replace("CPU", "100m"), MIRROR)
+    report = play(UNCOUNTED, AGENT, MIRROR)
     assert [r["name"] for r in report["workloads"]] == ["web"]
     (node,) = report["nodes"]
     assert node["pods_killed"] == report["totals"]["pods_killed"] <= 1
 
 
 def test_a_node_with_nothing_but_its_own_pods_is_empty(play: Play):
-    report = play(AGENT.replace("CPU", "100m"), MIRROR, responder="drain")
+    report = play(AGENT, MIRROR, responder="drain")
     (node,) = report["nodes"]
     assert node["empty"] == node["noticed"]
     assert node["pods_killed"] == 0
@@ -187,12 +157,12 @@ def test_a_node_with_nothing_but_its_own_pods_is_empty(play: Play):
 
 
 def test_a_daemon_pod_that_fits_nowhere_does_not_keep_a_drill_from_settling(play: Play):
-    report = play(WEB, AGENT.replace("CPU", "64"))
+    report = play(UNCOUNTED, AGENT.replace("100m", "64"))
     assert report["settled"]
 
 
 def test_an_autoscaler_holds_its_minimum_which_is_what_is_declared(play: Play):
-    report = play(WEB, SCALER, timeline=())
+    report = play(UNCOUNTED, SCALER, timeline=())
     assert row(report, "web")["replicas"] == 3
     assert row(report, "web")["min_ready"] == 3
     # 25 % of three pods may be missing in a rollout, rounded down: none.
@@ -204,14 +174,14 @@ def test_an_owners_scaling_stays_within_what_the_autoscaler_holds(
     play: Play, asked: int, held: int
 ):
     scale = f"{{at: 5s, scale: {{kind: Deployment, name: web, replicas: {asked}}}}}"
-    report = play(WEB, SCALER, timeline=(scale,))
+    report = play(UNCOUNTED, SCALER, timeline=(scale,))
     assert row(report, "web")["replicas"] == held
     assert report["settled"]
 
 
 def test_a_raised_minimum_binds_once_it_was_reached(play: Play):
     report = play(
-        WEB, SCALER,
+        UNCOUNTED, SCALER,
         timeline=("{at: 5s, apply: more.yaml}",),
         more=SCALER.replace("minReplicas: 3", "minReplicas: 4"),
     )  # fmt: skip
@@ -221,12 +191,12 @@ def test_a_raised_minimum_binds_once_it_was_reached(play: Play):
 
 
 def test_a_manifest_without_replicas_leaves_the_count_to_others(play: Play):
-    rollout = WEB.replace("example/web", "example/web:2")
-    report = play(WEB, SCALER, timeline=("{at: 5s, apply: more.yaml}",), more=rollout)
+    rollout = UNCOUNTED.replace("example/web", "example/web:2")
+    report = play(UNCOUNTED, SCALER, timeline=("{at: 5s, apply: more.yaml}",), more=rollout)
     found = row(report, "web")
     assert (found["replicas"], found["min_ready"], found["seconds_below_replicas"]) == (3, 3, 0)
     again = play(
-        WEB,
+        UNCOUNTED,
         timeline=(
             "{at: 5s, scale: {kind: Deployment, name: web, replicas: 4}}",
             "{at: 60s, apply: more.yaml}",
@@ -239,9 +209,9 @@ def test_a_manifest_without_replicas_leaves_the_count_to_others(play: Play):
 @pytest.mark.parametrize(
     ("objects", "words"),
     [
-        ((WEB, SCALER.replace("name: web}\n  min", "name: wob}\n  min")), "Write web"),
-        ((WEB, SCALER.replace("minReplicas: 3", "minReplicas: 6")), "6 over maxReplicas 5"),
-        ((WEB, SCALER.replace("kind: Deployment", "kind: DaemonSet")), "Deployment, StatefulSet"),
+        ((UNCOUNTED, SCALER.replace("name: web}\n  min", "name: wob}\n  min")), "Write web"),
+        ((UNCOUNTED, SCALER.replace("minReplicas: 3", "minReplicas: 6")), "6 over maxReplicas 5"),
+        ((UNCOUNTED, SCALER.replace("kind: Deployment", "kind: DaemonSet")), "Deployment, StatefulSet"),
         ((JOB.replace("Never", "Always"),), "OnFailure, Never in a Job"),
         ((JOB.replace("      restartPolicy: Never\n", ""),), "Write restartPolicy: Never"),
         ((JOB.replace("stop: 40s", "stop: soon"),), "template.metadata.annotations"),
@@ -257,16 +227,13 @@ def test_what_makes_no_sense_is_refused(play: Play, objects: tuple[str, ...], wo
     assert words in str(refused.value)
 
 
-def test_expectations_may_name_jobs_and_pods_and_ask_no_readiness_of_them(
-    play: Play, tmp_path: Path
-):
+def test_expectations_may_name_jobs_and_pods_and_ask_no_readiness_of_them(tmp_path: Path):
     expect = """
   expect:
     workloads:
       "*": {minReady: 1, podsKilled: 0}
       default/report: {podsKilled: 2}
 """
-    (tmp_path / "all.yaml").write_text(f"{WEB}---{JOB}---{POD}")
-    (tmp_path / "drill.yaml").write_text(f"{DRILL}    - {NOTICE}\n{expect}")
-    report = run(read_drill(tmp_path / "drill.yaml"), responder="plimsoll", seed=1)
+    drill = f"{DRILL}    - {NOTICE}\n{expect}"
+    report = drills.play(tmp_path, drill, seed=1, all=f"{UNCOUNTED}---{JOB}---{POD}")
     assert not [line for line in report["expect"]["failures"] if "minReady" in line]

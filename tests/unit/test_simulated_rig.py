@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,36 +11,11 @@ import pytest
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.measure.listening import Progress, Quiet
-from plimsoll_testbed.measure.report import as_text
 from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Responder
-from plimsoll_testbed.rigs.simulated.rig import run
-from plimsoll_testbed.scenario.drill import read_drill
+from tests.support import drills
+from tests.support.drills import AGENT, WEB
 
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-        - {name: web, image: example/web, resources: {requests: {cpu: 500m}}}
----
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: agent}
-spec:
-  selector: {matchLabels: {app: agent}}
-  template:
-    metadata: {labels: {app: agent}}
-    spec:
-      tolerations: [{operator: Exists}]
-      containers:
-        - {name: agent, image: example/agent, resources: {requests: {cpu: 100m}}}
-"""
+BOTH = f"{WEB}---{AGENT}"
 
 DRILL = """
 apiVersion: plimsoll.dev/v1
@@ -69,14 +43,12 @@ type Play = Callable[..., dict[str, Any]]
 def play(tmp_path: Path) -> Play:
     """Play a drill and return its report."""
 
-    def of(drill: str = DRILL, *, responder: str, web: str = WEB, seed: int = 0) -> dict[str, Any]:
-        (tmp_path / "web.yaml").write_text(web)
-        (tmp_path / "drill.yaml").write_text(drill)
-        found = read_drill(tmp_path / "drill.yaml")
-        report: dict[str, Any] = json.loads(as_text(run(found, responder=responder, seed=seed)))
-        return report
+    def played(
+        drill: str = DRILL, *, responder: str, web: str = BOTH, seed: int = 0
+    ) -> dict[str, Any]:
+        return drills.play(tmp_path, drill, responder=responder, seed=seed, web=web)
 
-    return of
+    return played
 
 
 def with_timeline(*entries: str) -> str:
@@ -250,7 +222,7 @@ def test_a_managed_node_group_grows_when_there_is_no_room(play: Play):
     drill = DRILL.replace(
         "name: base, kind: static", "name: base, kind: eks-nodegroup, max: 4, startup: 40s"
     )
-    web = WEB.replace("replicas: 1", "replicas: 4")
+    web = BOTH.replace("replicas: 1", "replicas: 4")
     report = play(drill.replace('cpu: "1"', "cpu: 1200m"), responder="plimsoll", web=web)
     base = next(row for row in report["capacity"] if row["group"] == "base")
     assert base["nodes_added"] == report["api"]["aws"]["eks:UpdateNodegroupConfig"] == 1
@@ -280,7 +252,7 @@ def test_the_autoscaler_adds_on_demand_nodes_for_pods_that_fit_nowhere(
         .replace('cpu: "1"', "cpu: 600m")  # room for one pod of web beside the agent
         .replace("      manifests", "      autoscaler: {scan: 10s}\n      manifests")
     )
-    web = WEB.replace("replicas: 1", f"replicas: {replicas}")
+    web = BOTH.replace("replicas: 1", f"replicas: {replicas}")
     report = play(drill, responder="drain", web=web)
     base = next(row for row in report["capacity"] if row["group"] == "base")
     assert base["nodes_added"] == added
@@ -293,7 +265,7 @@ def test_the_autoscaler_adds_on_demand_nodes_for_pods_that_fit_nowhere(
 
 def test_a_cluster_that_never_becomes_ready_is_refused_with_what_is_not(play: Play):
     with pytest.raises(BadInput, match=r"web of harbor has \d+ of 40 replicas Ready"):
-        play(web=WEB.replace("replicas: 1", "replicas: 40"), responder="none")
+        play(web=BOTH.replace("replicas: 1", "replicas: 40"), responder="none")
 
 
 def test_whoever_listens_hears_what_happens(tmp_path: Path):
@@ -308,10 +280,8 @@ def test_whoever_listens_hears_what_happens(tmp_path: Path):
         def say(self, seconds: float, what: str) -> None:
             self.said.append((seconds, what))
 
-    (tmp_path / "web.yaml").write_text(WEB)
-    (tmp_path / "drill.yaml").write_text(DRILL)
     listener = Listener()
-    run(read_drill(tmp_path / "drill.yaml"), responder="plimsoll", seed=0, listener=listener)
+    drills.play(tmp_path, DRILL, listener=listener, web=BOTH)
     assert (10.0, "spot-interruption for spot-1 of harbor") in listener.said
     assert any("default/web" in what for _, what in listener.said)
     assert listener.last == 130.0
@@ -331,7 +301,7 @@ def test_a_bug_in_a_responder_ends_the_drill_instead_of_hiding_in_a_retry(
 
 
 def test_the_same_file_and_seed_give_the_same_report_byte_for_byte(tmp_path: Path):
-    (tmp_path / "web.yaml").write_text(WEB.replace("replicas: 1", "replicas: 4"))
+    (tmp_path / "web.yaml").write_text(BOTH.replace("replicas: 1", "replicas: 4"))
     (tmp_path / "drill.yaml").write_text(DRILL.replace('cpu: "1"', 'cpu: "4"'))
     code = "from plimsoll_cli import main; main()"
     texts = {
@@ -373,7 +343,7 @@ spec:
 def test_a_node_that_was_added_is_taken_back_when_it_has_been_empty_for_ten_minutes(
     play: Play, renew: str, minutes: float
 ):
-    two = WEB.replace("replicas: 1", "replicas: 2").replace("cpu: 500m", "cpu: 700m")
+    two = BOTH.replace("replicas: 1", "replicas: 2").replace("cpu: 500m", "cpu: 700m")
     report = play(ADDED.replace("RENEW", renew), responder="plimsoll", web=two)
 
     added = next(group for group in report["capacity"] if group["group"] == "base")
