@@ -216,7 +216,7 @@ def hollow() -> HollowCluster:
 def rig(
     request: pytest.FixtureRequest, hollow: HollowCluster, workers: ThreadWorkers
 ) -> Iterator[ContractRig]:
-    """One small cluster, reached in process or by the official client over HTTP."""
+    """One small cluster, reached in process or by our client over HTTP."""
     clock, warnings = FakeClock(T0), list[str]()
     with ExitStack() as opened:
         if request.param == "in process":

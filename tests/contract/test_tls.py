@@ -1,4 +1,4 @@
-"""The official client over TLS: the CA is given in memory and is the only one that is trusted."""
+"""The client over TLS: the CA is given in memory and is the only one that is trusted."""
 
 from __future__ import annotations
 

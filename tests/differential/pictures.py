@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.names import DELETION_COST, RELEASED
-from plimsoll.domain.objects import parse_selector
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.conditions import condition, controller_of, is_deleting, is_ready
 from plimsoll_testbed.model.hollow.edits import Json, look

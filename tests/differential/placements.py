@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.objects import parse_node, parse_pod
 from plimsoll.domain.pods import Pod
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished
 from plimsoll_testbed.model.hollow.edits import Json, look

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.domain.groups import NodeGroup, NodeTemplate
-from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.objects import (
+from plimsoll.adapters.kubernetes.objects import (
     parse_any_replica_set,
     parse_budget,
     parse_claim,
@@ -22,6 +20,8 @@ from plimsoll.domain.objects import (
     parse_stateful_set,
     parse_volume,
 )
+from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.workloads import Budget, Claim, Workload

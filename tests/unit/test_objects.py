@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.domain.errors import BadInput
-from plimsoll.domain.fields import parse_time
-from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
-from plimsoll.domain.names import DELETION_COST, INTERRUPTION, MIRROR, RELEASED, REVISIONS
-from plimsoll.domain.objects import (
+from plimsoll.adapters.kubernetes.objects import (
     parse_any_replica_set,
     parse_budget,
     parse_claim,
@@ -23,6 +19,10 @@ from plimsoll.domain.objects import (
     parse_stateful_set,
     parse_volume,
 )
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import parse_time
+from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
+from plimsoll.domain.names import DELETION_COST, INTERRUPTION, MIRROR, RELEASED, REVISIONS
 from plimsoll.domain.pods import Ref, Requirement
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.selectors import matches
@@ -48,6 +48,7 @@ from tests.support.builders import (
 
 HIGH: Any = "high"
 NULL: Any = None
+LIST: Any = []
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -395,47 +396,55 @@ class TestBadObjects:
         ("parse", "obj", "place"),
         [
             (parse_pod, pod_json(cpu="lots"), r"spec.containers\[0\].resources.requests: 'lots'"),
-            (parse_pod, pod_json(priority=HIGH), "spec.priority: must be .+, not 'high'"),
-            (parse_pod, pod_json(containers={}), "spec.containers: must be a list, not dict"),
-            (parse_pod, pod_json(nodeSelector={"a": 1}), "spec.nodeSelector.a: must be .+, not 1"),
+            (parse_pod, pod_json(priority=HIGH), "spec.priority: Expected `int`, got `str`"),
+            (parse_pod, pod_json(containers={}), "spec.containers: Expected `array`, got `object`"),
+            (
+                parse_pod,
+                pod_json(nodeSelector={"a": 1}),
+                r"spec.nodeSelector\[...\]: Expected `str`, got `int`",
+            ),
             (parse_pod, pod_json(created="soon"), "metadata.creationTimestamp: must be a time"),
             (parse_node, node_json(memory="1 GB"), "status.allocatable: '1 GB'"),
             (
                 parse_node,
-                node_json(labels={"a": NULL}),
-                "metadata.labels.a: must be a string, and is missing",
+                node_json(labels={"a": LIST}),
+                r"metadata.labels\[...\]: Expected `str`, got `array`",
             ),
             (
                 parse_deployment,
                 {**deployment_json(), "spec": {"replicas": "3"}},
-                "spec.replicas: must be .+, not '3'",
+                "spec.replicas: Expected `int`, got `str`",
             ),
-            (parse_deployment, deployment_json(paused="no"), "spec.paused: must be .+, not 'no'"),
+            (
+                parse_deployment,
+                deployment_json(paused="no"),
+                "spec.paused: Expected `bool`, got `str`",
+            ),
             (
                 parse_deployment,
                 deployment_json(strategy={"rollingUpdate": {"maxSurge": "some"}}),
-                "spec.strategy.rollingUpdate.maxSurge: must be .+, not 'some'",
+                "spec.strategy.rollingUpdate.maxSurge: Expected .+ matching",
             ),
             (
                 parse_stateful_set,
                 stateful_set_json(template=pod_spec_json(tolerations=["all"])),
-                r"spec.tolerations\[0\]: must be an object, not 'all'",
+                r"spec.tolerations\[0\]: Expected `object`, got `str`",
             ),
             (
                 parse_pod,
                 pod_json(volumes=[*mounting(NULL), HIGH]),
-                r"spec.volumes\[1\]: must be .+",
+                r"spec.volumes\[1\]: Expected `object`, got `str`",
             ),
             (
                 parse_pod,
                 pod_json(overhead={"cpu": True}),
-                "spec.overhead.cpu: must be .+, not True",
+                r"spec.overhead\[...\]: Expected .+, got `bool`",
             ),
-            (parse_pod, pod_json(nodeName=1), "spec.nodeName: must be a string, not 1"),
+            (parse_pod, pod_json(nodeName=1), "spec.nodeName: Expected `str`, got `int`"),
             (
                 parse_budget,
                 budget_json(minAvailable=True),
-                "spec.minAvailable: must be .+, not True",
+                "spec.minAvailable: Expected .+, got `bool`",
             ),
         ],
     )
@@ -451,6 +460,13 @@ class TestBadObjects:
     def test_what_is_no_object_is_refused(self, obj):
         with pytest.raises(BadInput, match=r"Pod \(without a name\)"):
             parse_pod(obj)
+
+
+def test_a_null_is_a_field_that_is_missing():
+    obj = pod_json(nodeSelector=NULL, priority=NULL)
+    obj["status"]["conditions"] = NULL
+    pod = parse_pod(obj)
+    assert (pod.priority, pod.ready, pod.unread) == (0, False, None)
 
 
 def test_of_annotations_only_those_that_are_read_are_kept():

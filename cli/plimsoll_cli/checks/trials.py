@@ -55,7 +55,7 @@ def _of_kind(
     for obj in (answer.body.get("items") or ())[:1]:
         meta = Field(obj)["metadata"]
         try:
-            name, namespace = meta["name"].text(), meta["namespace"].text() or None
+            name, namespace = meta["name"].required(), meta["namespace"].optional()
         except BadInput:
             return  # what no API server wrote is nothing to try on
         for ours, body in ((False, _annotation(_STRANGE)), (True, _annotation(_OURS))):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from plimsoll.adapters.kubernetes.objects import parse_budget, parse_selector
 from plimsoll.domain.floors import budget_keeps
 from plimsoll.domain.names import MIRROR
-from plimsoll.domain.objects import parse_budget, parse_selector
 from plimsoll.domain.selectors import matches
 from plimsoll.domain.workloads import Budget
 from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics

@@ -14,11 +14,11 @@ from functools import partial
 from typing import Final
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, calls
+from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Conflict, NotFound, PlimsollError
 from plimsoll.domain.notices import InstanceNotice, parse
-from plimsoll.domain.objects import parse_pod
 from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_testbed.model.machines import Machine

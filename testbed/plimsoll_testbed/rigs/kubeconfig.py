@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, override
+from typing import TYPE_CHECKING, Any, override
 
 from plimsoll.adapters.kubernetes.client import CONNECTIONS, ClientTransport
 from plimsoll.domain.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from urllib3 import PoolManager
 
 
 class KubeconfigTransport(ClientTransport):
@@ -25,10 +28,12 @@ class KubeconfigTransport(ClientTransport):
 
     @override
     @cached_property
-    def _rest(self) -> Any:
+    def _pool(self) -> PoolManager:
         from kubernetes.client.rest import RESTClientObject  # noqa: PLC0415 - slow to import
 
-        return RESTClientObject(self._configuration, maxsize=CONNECTIONS)  # type: ignore[no-untyped-call] # has no types
+        rest = RESTClientObject(self._configuration, maxsize=CONNECTIONS)  # type: ignore[no-untyped-call] # has no types
+        pool: PoolManager = rest.pool_manager
+        return pool
 
 
 class _Token:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from plimsoll.adapters.kubernetes.objects import parse_deployment, parse_node, parse_stateful_set
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.actions import LabelNode
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import MIRROR, RELEASED
-from plimsoll.domain.objects import parse_deployment, parse_node, parse_stateful_set
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
 from plimsoll_testbed.measure.actions import actions

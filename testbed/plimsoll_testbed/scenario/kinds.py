@@ -20,9 +20,9 @@ from pydantic import (
     field_validator,
 )
 
+from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.floors import resolve
-from plimsoll.domain.objects import parse_selector
 from plimsoll.domain.quantities import parse_quantity
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.declared import (

@@ -1,9 +1,7 @@
 """Reads untyped JSON field by field, so that an error names the field.
 
-Kubernetes objects leave out what is at its default, so their readers (`text`, `whole`, `pairs` and
-so on) take a missing field as its default. AWS events and our own records are complete, so theirs
-(`required`, `optional`, `instance` and so on) take a missing field as an error, and bound what they
-accept. A field of the wrong type is always an error.
+AWS events and our own records are complete: a missing field is an error where it is `required`, and
+what is accepted is bounded. Kubernetes objects have types instead, in `plimsoll.adapters.kubernetes`.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Final, Self
 
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.quantities import Resources
 
 WHOLE_LIMIT: Final = 2**63 - 1
 """No field of Kubernetes holds a larger number."""
@@ -32,8 +29,6 @@ _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _REGION: Final = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}")
 _YEARS: Final = range(2000, 2101)
 _TIMES: Final = tuple(datetime(year, 1, 1, tzinfo=UTC) for year in (_YEARS[0], _YEARS[-1]))
-_SHARE: Final = re.compile(r"[0-9]{1,9}%?")
-_RESOURCES: Final = 100
 _NO_PAIRS: Final[Mapping[str, Any]] = {}
 
 
@@ -124,14 +119,6 @@ class Field:
         for index, item in enumerate(self.value):
             yield type(self)(item, f"[{index}]", self)
 
-    def text(self, default: str = "") -> str:
-        """Return a string."""
-        if self.value is None:
-            return default
-        if not isinstance(self.value, str) or not _encodes(self.value):
-            raise self.wrong("a string")
-        return self.value
-
     def required(self, *, limit: int = TEXT_LIMIT) -> str:
         """Return a string that is there, is not empty and has at most `limit` characters."""
         if not isinstance(self.value, str) or not self.value or not _encodes(self.value):
@@ -188,20 +175,6 @@ class Field:
         """Return a time, as UTC; None where it is missing or empty."""
         return None if self.value in (None, "") else self.time()
 
-    def whole(self, default: int = 0) -> int:
-        """Return a whole number."""
-        if self.value is None:
-            return default
-        if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self.wrong("a whole number")
-        if abs(self.value) > WHOLE_LIMIT:
-            raise self.wrong("a whole number of 64 bits")
-        return self.value
-
-    def count(self, default: int = 0, *, most: int) -> int:
-        """Return a number of things: at least 0, and `most` where there are more."""
-        return min(max(self.whole(default), 0), most)
-
     def flag(self, *, default: bool = False) -> bool:
         """Return true or false."""
         if self.value is None:
@@ -209,43 +182,6 @@ class Field:
         if not isinstance(self.value, bool):
             raise self.wrong("true or false")
         return self.value
-
-    def count_or_share(self) -> int | str | None:
-        """Return a number or a percentage such as "25%"; None where it is missing."""
-        match self.value:
-            case None:
-                return None
-            case int() if not isinstance(self.value, bool) and 0 <= self.value <= WHOLE_LIMIT:
-                return self.value
-            case str() if _SHARE.fullmatch(self.value):
-                return self.value if self.value.endswith("%") else int(self.value)
-            case _:
-                raise self.wrong("a whole number or a percentage")
-
-    def texts(self, limit: int = LIST_LIMIT) -> tuple[str, ...]:
-        """Return a list of strings."""
-        return tuple(item.text() for item in self.each(limit))
-
-    def pairs(self) -> Mapping[str, str]:
-        """Return a copy of a mapping of strings to strings, as labels and annotations are."""
-        pairs = dict(self._mapping())
-        for key, value in pairs.items():
-            if not isinstance(value, str) or not _encodes(key) or not _encodes(value):
-                raise self[key].wrong("a string")
-        return pairs
-
-    def resources(self, *, pods: int = 0) -> Resources:
-        """Return a resource list; `pods` is used where it names none."""
-        amounts = self._mapping()
-        if len(amounts) > _RESOURCES:
-            raise BadInput(f"{self.path}: names {len(amounts)} resources, more than {_RESOURCES}")
-        for key, value in amounts.items():
-            if not isinstance(value, str | int | float) or isinstance(value, bool):
-                raise self[key].wrong("a quantity")
-        try:
-            return Resources.parse(amounts, pods=pods)
-        except BadInput as error:
-            raise BadInput(f"{self.path}: {error}") from error
 
     def present(self) -> Self:
         """Return the field itself, which must hold an object."""

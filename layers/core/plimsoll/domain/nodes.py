@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from plimsoll.domain import names
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.quantities import Resources
 
@@ -61,3 +62,12 @@ def refuse_twins(nodes: Sequence[Node]) -> Sequence[Node]:
         replace(node, instance=None) if node.instance and claims[node.instance] > 1 else node
         for node in nodes
     ]
+
+
+def capacity_of(labels: Mapping[str, str]) -> str | None:
+    """Return `on-demand` or `spot` as the first capacity label says, or None."""
+    for name in names.CAPACITY_LABELS:
+        if name in labels:
+            said = labels[name].lower().replace("_", "-")
+            return said if said in {"on-demand", "spot"} else None
+    return None

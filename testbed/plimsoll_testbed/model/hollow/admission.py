@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from plimsoll.domain.objects import parse_selector
+from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.injection import injected

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from plimsoll.domain.objects import parse_selector
+from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready, with_condition
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, override
 
-from plimsoll.domain.objects import parse_selector
+from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.pods import OwnerKind
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.conditions import (

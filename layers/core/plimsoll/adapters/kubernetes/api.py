@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import calls, lease
+from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.kubernetes.reading import Reader
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
@@ -28,7 +29,6 @@ from plimsoll.domain.names import (
     REVISION_HASH,
 )
 from plimsoll.domain.nodes import Node, Taint
-from plimsoll.domain.objects import parse_node, parse_pod
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling
 from plimsoll.domain.workloads import ReplicaSet

@@ -1,20 +1,26 @@
-"""Requests over the official client: its REST layer and connection pool, none of its models.
+"""Requests over HTTPS, by the connection pools that boto3 uses too.
 
-Importing it costs a fifth of a second or more, so it is imported at the first request. The token is
-asked for at each request, because it outlives neither Lambda's freezes nor a drain.
+They are imported at the first request. The token is asked for at each request, because it outlives
+neither Lambda's freezes nor a drain.
 """
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Mapping
 from functools import cached_property
 from threading import Lock
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import msgspec
 
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
+
+if TYPE_CHECKING:
+    from urllib3 import PoolManager
 
 CONNECT_SECONDS: Final = 2.0
 READ_SECONDS: Final = 5.0
@@ -31,8 +37,8 @@ https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
 
 
 def load() -> None:
-    """Import the official client now instead of at the first request."""
-    import kubernetes.client.rest  # noqa: F401, PLC0415 - see above
+    """Import the connection pools now instead of at the first request."""
+    import urllib3  # noqa: F401, PLC0415 - see above
 
 
 class Token(Protocol):
@@ -109,8 +115,8 @@ class ClientTransport:
         body: object,
         content_type: str | None,
     ) -> Response:
-        from kubernetes.client.exceptions import ApiException  # noqa: PLC0415 - see above
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - comes with it
+        from urllib3 import Timeout  # noqa: PLC0415 - see above
+        from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415 - see above
 
         headers = {
             "Accept": "application/json",
@@ -126,21 +132,20 @@ class ClientTransport:
         try:
             response = self._connected().request(
                 method,
-                self._endpoint + path,
-                query_params=dict(query or {}),
+                f"{self._endpoint}{path}?{urlencode(query)}" if query else self._endpoint + path,
                 headers=headers,
-                body=body,
-                _request_timeout=(CONNECT_SECONDS, READ_SECONDS),
+                body=None if body is None else msgspec.json.encode(body),
+                timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
             )
-        except ApiException as error:
-            if error.status:
-                return _answer(error.status, error.body, error.headers or {})
-            raise self._untrusted(error.reason) from error
         except HTTPError as error:
-            if isinstance(getattr(error, "reason", error), _ssl_errors()):
+            if isinstance(getattr(error, "reason", error), SSLError | ssl.SSLError):
                 raise self._untrusted(error) from error
             raise Temporary(f"{self._endpoint} does not answer {method}: {error}") from error
-        return _answer(response.status, response.data, response.getheaders())
+        return Response(
+            status=response.status,
+            content=response.data,
+            headers={name.lower(): value for name, value in response.headers.items()},
+        )
 
     def _untrusted(self, why: object) -> Refused:
         return Refused(
@@ -148,37 +153,35 @@ class ClientTransport:
             "server's"
         )
 
-    def _connected(self) -> Any:
+    def _connected(self) -> PoolManager:
         with self._lock:
-            return self._rest
+            return self._pool
 
     @cached_property
-    def _rest(self) -> Any:
-        from kubernetes.client.configuration import Configuration  # noqa: PLC0415 - see above
-        from kubernetes.client.rest import RESTClientObject  # noqa: PLC0415 - see above
-        from urllib3 import Retry  # noqa: PLC0415 - comes with it
+    def _pool(self) -> PoolManager:
+        from urllib3 import PoolManager, ProxyManager, Retry  # noqa: PLC0415 - see above
 
-        configuration = Configuration(host=self._endpoint)  # type: ignore[no-untyped-call] # has no types
-        configuration.retries = Retry(
-            total=1,
-            connect=1,
-            read=1,
-            status=0,
-            redirect=0,
-            other=0,
-            allowed_methods={"GET"},
-            raise_on_status=False,
-            respect_retry_after_header=False,
-        )
-        if self._endpoint.startswith("http:"):
-            configuration.proxy = None  # a rig on loopback
-        rest = RESTClientObject(configuration, maxsize=self._connections)  # type: ignore[no-untyped-call] # has no types
+        settings: dict[str, Any] = {
+            "maxsize": self._connections,
+            "retries": Retry(
+                total=1,
+                connect=1,
+                read=1,
+                status=0,
+                redirect=0,
+                other=0,
+                allowed_methods={"GET"},
+                raise_on_status=False,
+                respect_retry_after_header=False,
+            ),
+        }
         if self._ca is not None:
-            # The client takes a CA only as a file; its pool takes a context made in memory.
-            pool = rest.pool_manager.connection_pool_kw
-            pool["ca_certs"] = None
-            pool["ssl_context"] = _context(self._ca)
-        return rest
+            settings["ssl_context"] = _context(self._ca)
+        host = urlsplit(self._endpoint)
+        proxy = None if proxy_bypass(host.netloc) else getproxies().get("https")
+        if proxy and host.scheme == "https":  # without TLS it is a rig on loopback
+            return ProxyManager(proxy, **settings)
+        return PoolManager(**settings)
 
 
 def _context(ca: str) -> ssl.SSLContext:
@@ -191,21 +194,3 @@ def _context(ca: str) -> ssl.SSLContext:
     # https://github.com/kubernetes-client/python/issues/2394
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
-
-
-def _ssl_errors() -> tuple[type[Exception], ...]:
-    from urllib3.exceptions import SSLError  # noqa: PLC0415 - comes with the client
-
-    return (SSLError, ssl.SSLError)
-
-
-def _answer(status: int, data: str | None, headers: Mapping[str, str]) -> Response:
-    body: Any = data
-    if data:
-        try:
-            body = json.loads(data)
-        except (ValueError, RecursionError):
-            body = data  # a proxy's page, for example: the error says its first words
-    return Response(
-        status=status, body=body, headers={name.lower(): value for name, value in headers.items()}
-    )

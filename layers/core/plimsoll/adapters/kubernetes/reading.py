@@ -1,4 +1,4 @@
-"""Reads what a plan needs: thirteen lists side by side, and objects parsed once for each version.
+"""Reads what a plan needs: thirteen lists side by side, page by page, each version of an object once.
 
 A reconcile looks at the cluster every second or so and most objects have not changed; what was parsed
 under the same UID and resourceVersion is used again.
@@ -14,12 +14,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
-from plimsoll.adapters.kubernetes import calls
+from msgspec import Raw
+
+from plimsoll.adapters.kubernetes import calls, objects
 from plimsoll.adapters.kubernetes.calls import Call
-from plimsoll.adapters.kubernetes.requests import Json, Requests
-from plimsoll.domain import objects
+from plimsoll.adapters.kubernetes.decoding import version_of
+from plimsoll.adapters.kubernetes.requests import Json, Requests, again_if_expired
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound
 from plimsoll.domain.names import FLOORS
 from plimsoll.domain.nodes import Node, refuse_twins
@@ -36,7 +38,7 @@ class Parsed[T]:
     """The objects of one kind; what the last list had is not parsed again."""
 
     def __init__(
-        self, call: Call, parse: Callable[[Json], T], *, fields: str | None = None
+        self, call: Call, parse: Callable[[Json | Raw], T], *, fields: str | None = None
     ) -> None:
         """Begin with none.
 
@@ -45,27 +47,41 @@ class Parsed[T]:
             parse: Reads one; raises BadInput, and nothing else, where that cannot be done.
             fields: The field selector of the list.
         """
-        self.call = call
-        self.fields = fields
+        self._call = call
+        self._fields = fields
         self._parse = parse
         self._known: Mapping[Hashable, T | BadInput] = {}
 
-    def read(self, objs: Sequence[Json], warn: Callable[[str], None]) -> Sequence[T]:
-        """Parse a whole list, and forget what is no longer in it."""
+    def list(self, requests: Requests, warn: Callable[[str], None]) -> Sequence[T]:
+        """Read a whole list, and forget what is no longer in it.
+
+        Raises:
+            PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
+        """
         known = self._known
-        now: dict[Hashable, T | BadInput] = {}
-        for obj in objs:
-            version = _version_of(obj) or object()
-            now[version] = known[version] if version in known else self._read(obj, warn)
-        self._known = now
-        return [parsed for parsed in now.values() if not isinstance(parsed, BadInput)]
+
+        def read() -> Mapping[Hashable, T | BadInput]:
+            now: dict[Hashable, T | BadInput] = {}
+            for page in requests.pages(self._call, fields=self._fields):
+                for obj in page:
+                    version = version_of(obj) or object()
+                    now[version] = known[version] if version in known else self._read(obj, warn)
+            return now
+
+        self._known = again_if_expired(read)
+        return [parsed for parsed in self._known.values() if not isinstance(parsed, BadInput)]
+
+    def forget(self) -> Sequence[T]:
+        """Know none, and return none."""
+        self._known = {}
+        return ()
 
     @property
     def left_out(self) -> Sequence[str]:
         """Why objects of the last list were left out."""
         return [str(parsed) for parsed in self._known.values() if isinstance(parsed, BadInput)]
 
-    def _read(self, obj: Json, warn: Callable[[str], None]) -> T | BadInput:
+    def _read(self, obj: Json | Raw, warn: Callable[[str], None]) -> T | BadInput:
         try:
             return self._parse(obj)
         except BadInput as error:
@@ -126,10 +142,10 @@ class Reader:
 
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
-        lists = dict(zip((kind.call for kind in self._always), self._lists(), strict=True))
+        lists = dict(zip(self._always, self._lists(), strict=True))
 
         def read[T](kind: Parsed[T]) -> Sequence[T]:
-            return kind.read(lists[kind.call], self._warn)
+            return cast("Sequence[T]", lists[kind])
 
         pods = read(self._pods)
         sets = read(self._replica_sets)
@@ -172,30 +188,19 @@ class Reader:
         )
 
     def _listed[T](self, kind: Parsed[T]) -> Sequence[T]:
-        return kind.read(self._requests.list(kind.call, fields=kind.fields), self._warn)
+        return kind.list(self._requests, self._warn)
 
     def _listed_if_allowed[T](self, kind: Parsed[T], *, wanted: bool = True) -> Sequence[T]:
         """Return none where the kind is not installed, or its owner gives no right to it."""
         if wanted:
             with suppress(NotFound, MissingRights):
                 return self._listed(kind)
-        return kind.read((), self._warn)
+        return kind.forget()
 
-    def _lists(self) -> Sequence[Sequence[Json]]:
-        found: list[Sequence[Json]] = []
-        for result in self._workers.run(
-            [partial(self._requests.list, kind.call, fields=kind.fields) for kind in self._always]
-        ):
+    def _lists(self) -> Sequence[Sequence[object]]:
+        found: list[Sequence[object]] = []
+        for result in self._workers.run([partial(self._listed, kind) for kind in self._always]):
             if isinstance(result, Exception):
                 raise result
             found.append(result)
         return found
-
-
-def _version_of(obj: Json) -> tuple[str, str] | None:
-    """Return what changes with every change of an object; None for what is no object of an API."""
-    try:
-        uid, version = obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
-    except (KeyError, TypeError):
-        return None
-    return (uid, version) if isinstance(uid, str) and isinstance(version, str) else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+from msgspec import Raw
+
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.errors import refusal
-from plimsoll.adapters.kubernetes.transport import Transport
-from plimsoll.domain.errors import Temporary
+from plimsoll.adapters.kubernetes.transport import Response, Transport
+from plimsoll.domain.errors import BadInput, Temporary
 
 PAGE: Final = 500
 """Objects in a page of a list: the API server answers larger ones with more delay and memory.
@@ -62,38 +65,77 @@ class Requests:
             raise Temporary(f"cluster {self.cluster}: {call}: the answer is not JSON")
         return answer.body
 
-    def list(self, call: Call, *, fields: str | None = None) -> list[Json]:
-        """Return all objects, of all namespaces.
-
-        A list whose later pages have expired is read once more from the start.
+    def pages(self, call: Call, *, fields: str | None = None) -> Iterator[Sequence[Json | Raw]]:
+        """Yield all objects, of all namespaces, page by page: the JSON of a whole list never exists.
 
         Raises:
+            ExpiredError: the later pages have expired; read again from the start.
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
         """
-        try:
-            return list(self._pages(call, fields))
-        except _ExpiredError:
-            try:
-                return list(self._pages(call, fields))
-            except _ExpiredError as error:
-                raise Temporary(f"cluster {self.cluster}: {call}: expired twice") from error
-
-    def _pages(self, call: Call, fields: str | None) -> Iterator[Json]:
         query = {"limit": str(PAGE)} | ({"fieldSelector": fields} if fields else {})
         while True:
             answer = self.transport.call(call.method, call.path(), query=query)
             if answer.status == _EXPIRED:
-                raise _ExpiredError
+                raise ExpiredError(f"cluster {self.cluster}: {call}: expired")
             if answer.status >= _REFUSED:
                 raise refusal(self.cluster, call, "", answer)
-            if not isinstance(answer.body, Mapping):
-                raise Temporary(f"cluster {self.cluster}: {call}: the answer is not JSON")
-            yield from answer.body.get("items") or []
-            more = (answer.body.get("metadata") or {}).get("continue")
-            if not more:
+            try:
+                page = page_of(answer)
+            except BadInput as error:
+                raise Temporary(f"cluster {self.cluster}: {call}: {error}") from error
+            yield page.items or ()
+            if not page.metadata.more:
                 return
-            query["continue"] = more
+            query["continue"] = page.metadata.more
+
+    def list(self, call: Call, *, fields: str | None = None) -> list[Json]:
+        """Return all objects whole: for kinds of which there are few.
+
+        Raises:
+            PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
+        """
+        return again_if_expired(
+            lambda: [
+                msgspec.json.decode(item) if isinstance(item, Raw) else item
+                for page in self.pages(call, fields=fields)
+                for item in page
+            ]
+        )
 
 
-class _ExpiredError(Exception):
+class ExpiredError(Temporary):
     """410: the continue token is older than what the API server keeps, about five minutes."""
+
+
+def again_if_expired[T](read: Callable[[], T]) -> T:
+    """Read a list, and once more from the start if its later pages have expired meanwhile."""
+    try:
+        return read()
+    except ExpiredError:
+        return read()
+
+
+class _ListMeta(msgspec.Struct):
+    more: str = msgspec.field(default="", name="continue")
+
+
+class _Page[T](msgspec.Struct):
+    items: list[T] | None = None
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+_PAGE: Final = msgspec.json.Decoder(_Page[Raw])
+
+
+def page_of(answer: Response) -> _Page[Any]:
+    """Return the objects of a page, none of them decoded, and where the list goes on.
+
+    Raises:
+        BadInput: it is no page of a list.
+    """
+    try:
+        if answer.content is None:
+            return msgspec.convert(answer.body, _Page[Any])
+        return _PAGE.decode(answer.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"the answer is no list: {error}") from None

@@ -1,25 +1,51 @@
 """What carries a request to an API server and brings the answer: HTTPS, or a model in process.
 
-Plain JSON on both sides. Building the official client's typed models takes longer than the request
-itself, and a plan reads a dozen fields of each object.
+Building the official client's typed models takes longer than the request itself, and a plan reads a
+dozen fields of each object: see `plimsoll.adapters.kubernetes.schema`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
 class Response:
-    """An answer of any status; a refusal is an answer too."""
+    """An answer of any status; a refusal is an answer too.
 
-    status: int
-    body: Any = None
-    """JSON; where the other side sent something else, its text."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Names in lower case."""
+    Args:
+        status: The HTTP status.
+        body: What it says, where that is at hand as it is; else it is read from `content`.
+        content: The bytes that came; None in a model in process.
+        headers: Names in lower case.
+    """
+
+    __slots__ = ("_body", "content", "headers", "status")
+
+    def __init__(
+        self,
+        *,
+        status: int,
+        body: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.status = status
+        self.headers: Mapping[str, str] = headers or {}
+        self._body = body
+        self.content = content
+
+    @property
+    def body(self) -> Any:
+        """JSON; where the other side sent something else, its text."""
+        if self._body is None and self.content:
+            try:
+                self._body = msgspec.json.decode(self.content)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._body = self.content.decode(errors="replace")  # a proxy's page, for example
+        return self._body
 
 
 class Transport(Protocol):

@@ -11,7 +11,7 @@ from plimsoll.domain.actions import LabelNode, SetDeletionCost, Wave
 from plimsoll.domain.cluster_events import ClusterEvent, about_workload
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import CAPACITY_LABELS
-from plimsoll.domain.objects import capacity_of
+from plimsoll.domain.nodes import capacity_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.deletion_cost import deletion_costs
 from plimsoll.domain.placement.injection import (

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import ClassVar, override
 
-from plimsoll.domain.objects import parse_selector
+from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.pods import Selector
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.conditions import (

@@ -12,9 +12,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import ClassVar, override
 
+from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.domain.node_rules import selected, untolerated
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.objects import parse_node, parse_pod
 from plimsoll.domain.pods import Scheduling
 from plimsoll_testbed.model.hollow.conditions import (
     controller_of,

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.objects import parse_selector
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.edits import Json, look

@@ -1,0 +1,421 @@
+"""Kubernetes objects read into the domain's types.
+
+What an object may leave out may be left out here too, with the API server's default in its place.
+What is there and has the wrong shape, or is larger than anybody means, raises BadInput, which names
+the object and the field, and nothing else is raised: tenants write these objects, and the reader of
+a cluster leaves a bad one out. Numbers are held to what can be counted with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec import Raw
+
+from plimsoll.adapters.kubernetes import schema
+from plimsoll.adapters.kubernetes.decoding import SAID, Json, decoded, naming, raw
+from plimsoll.adapters.kubernetes.scheduling import read_resources, read_scheduling, read_selector
+from plimsoll.domain import names
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import Field
+from plimsoll.domain.interruptions import Interruption, NewerRecord, from_record
+from plimsoll.domain.nodes import Node, capacity_of
+from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling, Selector
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.selectors import NOTHING
+from plimsoll.domain.stop_time import stop_seconds
+from plimsoll.domain.workloads import (
+    Budget,
+    Claim,
+    LabelSelection,
+    Namespace,
+    NodeRequirements,
+    Quota,
+    ReplicaSet,
+    Volume,
+    Workload,
+)
+
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The age of an object that does not say when it was made."""
+_INSTANCE: Final = re.compile(r"aws:///[^/]*/(i-[0-9a-f]+)")
+_ONE_NODE: Final = {"ReadWriteOnce", "ReadWriteOncePod"}
+_OF_PODS: Final = {
+    "pods": "pods",
+    "count/pods": "pods",
+    "cpu": "cpu",
+    "requests.cpu": "cpu",
+    "memory": "memory",
+    "requests.memory": "memory",
+}
+"""What a ResourceQuota may limit of pods -> the name of a pod's own request."""
+_UNLIMITED: Final = 2**62
+_MOST_PODS: Final = 200_000
+"""Kubernetes is built for clusters of 150,000: https://kubernetes.io/docs/setup/best-practices/cluster-large/"""
+_LONGEST_GRACE: Final = 366 * 24 * 3600
+_READ: Final = {names.MIRROR, names.DELETION_COST, *names.REVISIONS}
+"""The annotations that are kept, beside those of ours: an object may carry 256 KiB of others."""
+_REVISION: Final = re.compile(r"[0-9]{1,9}")
+
+
+@naming("Node")
+def parse_node(obj: Raw) -> Node:
+    """Read a Node, with the interruption recorded on it.
+
+    A record that cannot be read, or is about another instance, is no error of the node: it is said
+    in `unreadable`.
+    """
+    node = decoded(obj, schema.Node)
+    meta, annotations = node.metadata, _annotations(node.metadata)
+    provider = _INSTANCE.fullmatch(node.spec.provider_id)
+    instance = provider.group(1) if provider else None
+    interruption, unreadable, newer = _record(annotations.get(names.INTERRUPTION), instance)
+    amounts = node.status.allocatable or node.status.capacity
+    return Node(
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=meta.labels,
+        annotations=annotations,
+        taints=node.spec.taints,
+        unschedulable=node.spec.unschedulable,
+        ready=_holds(_condition(node.status.conditions, "Ready")),
+        allocatable=read_resources(amounts, "status.allocatable"),
+        instance=instance,
+        zone=meta.labels.get(names.ZONE),
+        capacity=capacity_of(meta.labels),
+        created=_created(meta),
+        interruption=interruption,
+        unreadable=unreadable,
+        newer_record=newer,
+    )
+
+
+@naming("Pod")
+def parse_pod(obj: Raw) -> Pod:
+    """Read a Pod. One of which nobody can tell where it may run stands on its node all the same."""
+    pod: schema.Object[Any, schema.PodStatus]
+    try:
+        pod = decoded(obj, schema.Pod)
+        scheduling = read_scheduling(pod.spec, pod.metadata.labels, pod.metadata.name)
+        unread = None
+    except BadInput as error:
+        pod = decoded(obj, schema.BarePod)
+        scheduling, unread = Scheduling(requests=Resources(pods=1)), str(error)
+    meta, spec, annotations = pod.metadata, pod.spec, _annotations(pod.metadata)
+    controller = meta.controller
+    ready = _condition(pod.status.conditions, "Ready")
+    since = ready.last_transition_time if ready else ""
+    grace = _count(spec.termination_grace_period_seconds, _LONGEST_GRACE)
+    return Pod(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=meta.labels,
+        annotations=annotations,
+        owner=Ref(controller.kind, meta.namespace, controller.name) if controller else None,
+        node=spec.node_name or None,
+        phase=pod.status.phase,
+        ready=_holds(ready),
+        ready_since=Field(since, "status.conditions.lastTransitionTime").time_or_bound(),
+        deleting=Field(meta.deletion_timestamp, "metadata.deletionTimestamp").time_or_bound(),
+        created=_created(meta),
+        grace_seconds=grace,
+        stop_seconds=stop_seconds(grace, annotations, volumes=bool(scheduling.claims or unread)),
+        generate_name=meta.generate_name,
+        priority=spec.priority,
+        mirror=names.MIRROR in annotations
+        or (controller is not None and controller.kind == OwnerKind.NODE),
+        restarts=spec.restart_policy != "Never",
+        scheduling=scheduling,
+        unread=unread,
+    )
+
+
+@naming("Deployment")
+def parse_deployment(obj: Raw) -> Workload:
+    """Read a Deployment. Scaling alone is no rollout: that is one while old pods remain."""
+    read = decoded(obj, schema.Workload)
+    spec, status, rolling = read.spec, read.status, read.spec.strategy.rolling_update
+    failure = _condition(status.conditions, "ReplicaFailure")
+    return _workload(
+        OwnerKind.DEPLOYMENT,
+        read,
+        max_unavailable="25%" if rolling.max_unavailable is None else rolling.max_unavailable,
+        max_surge="25%" if rolling.max_surge is None else rolling.max_surge,
+        strategy=spec.strategy.type,
+        rolling_out=_lags(read) or status.replicas > status.updated_replicas,
+        paused=spec.paused,
+        min_ready_seconds=_count(spec.min_ready_seconds, _LONGEST_GRACE),
+        replica_failure=(failure.message or failure.reason or failure.type)[:SAID]
+        if failure and _holds(failure)
+        else None,
+    )
+
+
+@naming("Rollout")
+def parse_rollout(obj: Raw) -> Workload:
+    """Read a Rollout of Argo Rollouts.
+
+    https://argo-rollouts.readthedocs.io/en/stable/features/specification/
+    """
+    read = decoded(obj, schema.Rollout)
+    spec, canary = read.spec, read.spec.strategy.canary
+    return _workload(
+        OwnerKind.ROLLOUT,
+        read,
+        max_unavailable="25%" if canary.max_unavailable is None else canary.max_unavailable,
+        max_surge="25%" if canary.max_surge is None else canary.max_surge,
+        strategy="BlueGreen" if spec.strategy.blue_green is not None else "RollingUpdate",
+        rolling_out=read.status.stable != read.status.current_pod_hash,
+        paused=spec.paused,
+        min_ready_seconds=_count(spec.min_ready_seconds, _LONGEST_GRACE),
+    )
+
+
+@naming("StatefulSet")
+def parse_stateful_set(obj: Raw) -> Workload:
+    """Read a StatefulSet. Revisions that differ below its partition are meant to, and no rollout.
+
+    https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies
+    """
+    read = decoded(obj, schema.Workload)
+    status, update = read.status, read.spec.update_strategy
+    unavailable = update.rolling_update.max_unavailable
+    differ = status.current_revision != status.update_revision and update.type != "OnDelete"
+    behind = status.updated_replicas < read.spec.replicas - update.rolling_update.partition
+    return _workload(
+        OwnerKind.STATEFUL_SET,
+        read,
+        max_unavailable=1 if unavailable is None else unavailable,
+        max_surge=0,
+        strategy=update.type,
+        rolling_out=_lags(read) or (differ and behind),
+        claim_templates=bool(read.spec.volume_claim_templates),
+    )
+
+
+@naming("ReplicaSet")
+def parse_any_replica_set(obj: Raw) -> ReplicaSet | Workload:
+    """Read what a release needs to know of a ReplicaSet; as a workload where nobody controls it."""
+    meta = decoded(obj, schema.Namespace).metadata
+    controller = meta.controller
+    if controller is None:
+        return _workload(OwnerKind.REPLICA_SET, decoded(obj, schema.Workload), rolling_out=False)
+    revision = next((meta.annotations[r] for r in names.REVISIONS if r in meta.annotations), "0")
+    label = next((key for key in names.HASHES if key in meta.labels), names.POD_TEMPLATE_HASH)
+    return ReplicaSet(
+        ref=_ref("ReplicaSet", meta),
+        uid=meta.uid,
+        label=label,
+        hash=meta.labels.get(label, ""),
+        controller=Ref(controller.kind, meta.namespace, controller.name),
+        controller_uid=controller.uid,
+        revision=int(revision) if _REVISION.fullmatch(revision) else 0,
+    )
+
+
+@naming("HorizontalPodAutoscaler")
+def parse_scaler(obj: Raw) -> tuple[Ref, tuple[str, int, datetime | None]]:
+    """Read which workload an autoscaler scales, its own name, its least, and when it last did."""
+    read = decoded(obj, schema.Scaler)
+    meta, target = read.metadata, read.spec.scale_target_ref
+    scaled = Field(read.status.last_scale_time, "status.lastScaleTime").optional_time()
+    least = _count(read.spec.min_replicas, _MOST_PODS)
+    return Ref(target.kind, meta.namespace, target.name), (meta.name, least, scaled)
+
+
+@naming("Namespace")
+def parse_namespace(obj: Raw) -> Namespace:
+    """Read what a namespace says of the on-demand floors of its workloads."""
+    meta = decoded(obj, schema.Namespace).metadata
+    return Namespace(
+        name=meta.name,
+        floor=meta.annotations.get(names.MIN_ON_DEMAND),
+        injects=meta.labels.get(names.INJECT_FLOORS) == "true" and meta.name != names.KUBE_SYSTEM,
+    )
+
+
+@naming("ConfigMap")
+def parse_floors(obj: Raw) -> tuple[str, Mapping[str, str]]:
+    """Read what the admission policy is told of a namespace."""
+    read = decoded(obj, schema.ConfigMap)
+    return read.metadata.namespace, read.data
+
+
+@naming("VolumeAttachment")
+def parse_attachment(obj: Raw) -> tuple[str, str] | None:
+    """Read the node and the volume that is attached to it, or may be: a detach may hang half-way."""
+    read = decoded(obj, schema.Attachment)
+    volume = read.spec.source.persistent_volume_name
+    return (read.spec.node_name, volume) if volume and read.status.attached else None
+
+
+@naming("Service")
+def parse_service(obj: Raw) -> LabelSelection:
+    """Read a Service. One without a selector selects no pod."""
+    read = decoded(obj, schema.Service)
+    selector = Selector(labels=read.spec.selector) if read.spec.selector else NOTHING
+    return LabelSelection(ref=_ref("Service", read.metadata), selector=selector)
+
+
+@naming("NetworkPolicy")
+def parse_network_policy(obj: Raw) -> LabelSelection:
+    """Read a NetworkPolicy, as far as it selects the pods that it is for."""
+    read = decoded(obj, schema.NetworkPolicy)
+    selector = read_selector(read.spec.pod_selector, "spec.podSelector")
+    return LabelSelection(ref=_ref("NetworkPolicy", read.metadata), selector=selector)
+
+
+@naming("ResourceQuota")
+def parse_quota(obj: Raw) -> Quota:
+    """Read what pods may still request under a ResourceQuota.
+
+    https://kubernetes.io/docs/concepts/policy/resource-quotas/
+    """
+    read = decoded(obj, schema.Quota)
+    hard, used = _limited(read.status.hard), _limited(read.status.used)
+    left = Resources.parse(hard) - Resources.parse({name: used.get(name, "0") for name in hard})
+    return Quota(
+        ref=_ref("ResourceQuota", read.metadata),
+        left=Resources(
+            cpu=left.cpu if "cpu" in hard else _UNLIMITED,
+            memory=left.memory if "memory" in hard else _UNLIMITED,
+            pods=left.pods if "pods" in hard else _UNLIMITED,
+        ),
+    )
+
+
+def _limited(amounts: Mapping[str, str]) -> dict[str, str]:
+    """Return what a quota says of pods, under the names that a pod's own requests have."""
+    return {_OF_PODS[name]: amount for name, amount in amounts.items() if name in _OF_PODS}
+
+
+@naming("PodDisruptionBudget")
+def parse_budget(obj: Raw) -> Budget:
+    """Read a PodDisruptionBudget. One without a selector guards no pod, one with `{}` every pod."""
+    read = decoded(obj, schema.Budget)
+    return Budget(
+        ref=_ref("PodDisruptionBudget", read.metadata),
+        selector=read_selector(read.spec.selector, "spec.selector"),
+        min_available=read.spec.min_available,
+        max_unavailable=read.spec.max_unavailable,
+        disruptions_allowed=read.status.disruptions_allowed,
+        missing=max(0, read.status.desired_healthy - read.status.current_healthy),
+    )
+
+
+@naming("PersistentVolumeClaim")
+def parse_claim(obj: Raw) -> Claim:
+    """Read a PersistentVolumeClaim. What its volume demands of a node is joined by `Claim.on`."""
+    read = decoded(obj, schema.Claim)
+    return Claim(
+        namespace=read.metadata.namespace,
+        name=read.metadata.name,
+        volume=read.spec.volume_name,
+        single_node=set(read.spec.access_modes) <= _ONE_NODE,
+    )
+
+
+@naming("PersistentVolume")
+def parse_volume(obj: Raw) -> Volume:
+    """Read a PersistentVolume, as far as it binds its pods to nodes."""
+    read = decoded(obj, schema.Volume)
+    return Volume(name=read.metadata.name, node_requirements=_volume_requirements(read))
+
+
+def parse_selector(obj: Json | None) -> Selector:
+    """Read a label selector; an absent one selects nothing, an empty one everything."""
+    return read_selector(None if obj is None else decoded(raw(obj), schema.LabelSelector))
+
+
+def _workload(
+    kind: OwnerKind,
+    read: schema.Object[schema.WorkloadSpec, Any],
+    **more: Any,
+) -> Workload:
+    meta, template = read.metadata, read.spec.template
+    return Workload(
+        ref=_ref(kind.value, meta),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=meta.labels,
+        annotations=_annotations(meta),
+        selector=read_selector(read.spec.selector, "spec.selector"),
+        replicas=_count(read.spec.replicas, _MOST_PODS),
+        scheduling=read_scheduling(template.spec, template.metadata.labels),
+        **more,
+    )
+
+
+def _volume_requirements(read: schema.Object[schema.VolumeSpec, Any]) -> NodeRequirements:
+    """Return label keys and allowed values. Of several terms, what all of them name is kept.
+
+    A volume without node affinity may carry its zone as a label, several joined by `__`.
+    https://kubernetes.io/docs/reference/labels-annotations-taints/#topologykubernetesiozone
+    """
+    terms = [
+        {line.key: line.values for line in term.match_expressions if line.operator == "In"}
+        for term in read.spec.node_affinity.required.node_selector_terms
+    ]
+    if not terms:
+        zone = read.metadata.labels.get(names.ZONE)
+        return ((names.ZONE, tuple(zone.split("__"))),) if zone else ()
+    shared = set.intersection(*(set(term) for term in terms))
+    return tuple(
+        (key, tuple(sorted({value for term in terms for value in term[key]})))
+        for key in sorted(shared)
+    )
+
+
+def _record(text: str | None, instance: str | None) -> tuple[Interruption | None, str | None, bool]:
+    """Return what is recorded, why that is not believed, and whether a newer Plimsoll wrote it."""
+    if text is None:
+        return None, None, False
+    try:
+        record = from_record(text)
+    except NewerRecord as error:
+        return None, str(error), True
+    except BadInput as error:
+        return None, str(error), False
+    if record.instance != instance:
+        return None, f"the record is about {record.instance}, and the Node is {instance}", False
+    return record, None, False
+
+
+def _condition(conditions: tuple[schema.Condition, ...], kind: str) -> schema.Condition | None:
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def _holds(condition: schema.Condition | None) -> bool:
+    return condition is not None and condition.status == "True"
+
+
+def _lags(read: schema.Object[Any, schema.WorkloadStatus]) -> bool:
+    return read.status.observed_generation < read.metadata.generation
+
+
+def _ref(kind: str, meta: schema.Metadata) -> Ref:
+    return Ref(kind, meta.namespace, meta.name)
+
+
+def _created(meta: schema.Metadata) -> datetime:
+    created = Field(meta.creation_timestamp, "metadata.creationTimestamp").optional_time()
+    return created or _LONG_AGO
+
+
+def _count(said: int, most: int) -> int:
+    """Return a number of things: at least 0, and `most` where there are more."""
+    return min(max(said, 0), most)
+
+
+def _annotations(meta: schema.Metadata) -> Mapping[str, str]:
+    return {
+        key: value
+        for key, value in meta.annotations.items()
+        if key in _READ or key.startswith(names.PREFIX)
+    }

@@ -1,0 +1,374 @@
+"""The fields of Kubernetes objects that are read, in the words of the API reference.
+
+The decoder steps over every other field without making anything of it. What an object may leave out
+has the API server's default here. Tenants write these objects: lists are held to more than anybody
+means, and numbers to what can be counted with.
+
+https://kubernetes.io/docs/reference/kubernetes-api/
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct, field
+
+from plimsoll.domain.fields import LIST_LIMIT, WHOLE_LIMIT
+from plimsoll.domain.nodes import Taint
+from plimsoll.domain.pods import Requirement, Toleration
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_MANY: Final = Meta(max_length=LIST_LIMIT)
+_TERMS: Final = Meta(max_length=20)
+_HUNDRED: Final = Meta(max_length=100)
+
+type Pairs = dict[str, str]
+type Texts = Annotated[tuple[str, ...], _MANY]
+type Whole = Annotated[int, Meta(ge=-WHOLE_LIMIT, le=WHOLE_LIMIT)]
+type CountOrShare = (
+    Annotated[int, Meta(ge=0, le=WHOLE_LIMIT)] | Annotated[str, Meta(pattern=r"^[0-9]{1,9}%\Z")]
+)
+type Amounts = Annotated[dict[str, str | int | float], _HUNDRED]
+"""A resource list."""
+
+
+class _Read(Struct, rename="camel", omit_defaults=True, gc=False):
+    """Part of an object."""
+
+
+class Reference(_Read):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(_Read):
+    name: str = ""
+    namespace: str = "default"
+    uid: str = ""
+    resource_version: str = ""
+    generation: Whole = 0
+    generate_name: str = ""
+    labels: Pairs = field(default_factory=dict)
+    annotations: Pairs = field(default_factory=dict)
+    owner_references: Annotated[tuple[Reference, ...], _MANY] = ()
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+
+    @property
+    def controller(self) -> Reference | None:
+        """The one owner that makes the object anew."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Object[S, T](_Read):
+    """An object of the API: its parts are read by the types of its kind, below."""
+
+    metadata: Metadata
+    spec: S
+    status: T
+
+
+class Nothing(_Read):
+    """A part of which nothing is read."""
+
+
+class Condition(_Read):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+type Conditions = Annotated[tuple[Condition, ...], _MANY]
+
+
+class LabelSelector(_Read):
+    match_labels: Pairs = field(default_factory=dict)
+    match_expressions: Annotated[tuple[Requirement, ...], _HUNDRED] = ()
+
+
+# Nodes
+
+
+class NodeSpec(_Read):
+    provider_id: str = field(default="", name="providerID")
+    taints: Annotated[tuple[Taint, ...], _MANY] = ()
+    unschedulable: bool = False
+
+
+class NodeStatus(_Read):
+    allocatable: Amounts = field(default_factory=dict)
+    capacity: Amounts = field(default_factory=dict)
+    conditions: Conditions = ()
+
+
+Node = Object[NodeSpec, NodeStatus]
+
+
+# Pods
+
+
+class NodeSelectorTerm(_Read):
+    match_expressions: Annotated[tuple[Requirement, ...], _HUNDRED] = ()
+    match_fields: Annotated[tuple[Requirement, ...], _HUNDRED] = ()
+
+
+class NodeSelector(_Read):
+    node_selector_terms: Annotated[tuple[NodeSelectorTerm, ...], _MANY] = ()
+
+
+class NodeAffinity(_Read):
+    required: NodeSelector | None = field(default=None, name=_REQUIRED)
+
+
+class PodAffinityTerm(_Read):
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: Texts = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: Texts = ()
+    mismatch_label_keys: Texts = ()
+
+
+class PodAffinity(_Read):
+    required: Annotated[tuple[PodAffinityTerm, ...], _TERMS] = field(default=(), name=_REQUIRED)
+
+
+class Affinity(_Read):
+    node_affinity: NodeAffinity = field(default_factory=NodeAffinity)
+    pod_affinity: PodAffinity = field(default_factory=PodAffinity)
+    pod_anti_affinity: PodAffinity = field(default_factory=PodAffinity)
+
+
+class TopologySpreadConstraint(_Read):
+    max_skew: Whole = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: Whole | None = None
+    match_label_keys: Texts = ()
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+
+
+class ResourceRequirements(_Read):
+    limits: Amounts = field(default_factory=dict)
+    requests: Amounts = field(default_factory=dict)
+
+
+class ContainerPort(_Read):
+    container_port: Whole = 0
+    host_port: Whole = 0
+    protocol: str = "TCP"
+
+
+class Container(_Read):
+    ports: Annotated[tuple[ContainerPort, ...], _MANY] = ()
+    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    restart_policy: str = ""
+
+
+class Placing(_Read):
+    """The part of a pod's spec that decides where it may run, but for its volumes."""
+
+    affinity: Affinity | None = None
+    containers: Annotated[tuple[Container, ...], _MANY] = ()
+    init_containers: Annotated[tuple[Container, ...], _MANY] = ()
+    host_network: bool = False
+    node_selector: Pairs = field(default_factory=dict)
+    overhead: Amounts = field(default_factory=dict)
+    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    tolerations: Annotated[tuple[Toleration, ...], _HUNDRED] = ()
+    topology_spread_constraints: Annotated[tuple[TopologySpreadConstraint, ...], _TERMS] = ()
+
+
+class ClaimSource(_Read):
+    claim_name: str = ""
+
+
+class PodVolume(_Read):
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Nothing | None = None
+
+
+class BarePodSpec(_Read):
+    """What is read of a pod of which nobody can tell where it may run."""
+
+    node_name: str = ""
+    termination_grace_period_seconds: Whole = 30
+    priority: Whole = 0
+    restart_policy: str = "Always"
+
+
+class PodSpec(Placing):
+    node_name: str = ""
+    termination_grace_period_seconds: Whole = 30
+    priority: Whole = 0
+    restart_policy: str = "Always"
+    volumes: Annotated[tuple[PodVolume, ...], _MANY] = ()
+
+
+class PodStatus(_Read):
+    phase: str = "Pending"
+    conditions: Conditions = ()
+
+
+BarePod = Object[BarePodSpec, PodStatus]
+
+
+Pod = Object[PodSpec, PodStatus]
+
+
+class PodTemplate(_Read):
+    metadata: Metadata = field(default_factory=Metadata)
+    spec: PodSpec = field(default_factory=PodSpec)
+
+
+# Workloads
+
+
+class RollingUpdate(_Read):
+    max_unavailable: CountOrShare | None = None
+    max_surge: CountOrShare | None = None
+    partition: Whole = 0
+
+
+class Strategy(_Read):
+    """Of a Deployment or StatefulSet: `type` and `rollingUpdate`; of a Rollout the others."""
+
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate = field(default_factory=RollingUpdate)
+    canary: RollingUpdate = field(default_factory=RollingUpdate)
+    blue_green: RollingUpdate | None = None
+
+
+class WorkloadSpec(_Read):
+    """Of a Deployment, Rollout, StatefulSet or ReplicaSet; none has all of it."""
+
+    replicas: Whole = 1
+    selector: LabelSelector | None = None
+    template: PodTemplate = field(default_factory=PodTemplate)
+    strategy: Strategy = field(default_factory=Strategy)
+    update_strategy: Strategy = field(default_factory=Strategy)
+    paused: bool = False
+    min_ready_seconds: Whole = 0
+    volume_claim_templates: Annotated[tuple[Nothing, ...], _MANY] = ()
+
+
+class WorkloadStatus(_Read):
+    observed_generation: Whole = 0
+    replicas: Whole = 0
+    updated_replicas: Whole = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    conditions: Conditions = ()
+
+
+Workload = Object[WorkloadSpec, WorkloadStatus]
+
+
+class RolloutStatus(_Read):
+    stable: str = field(default="", name="stableRS")
+    current_pod_hash: str = ""
+
+
+Rollout = Object[WorkloadSpec, RolloutStatus]
+
+
+class ScalerSpec(_Read):
+    scale_target_ref: Reference = field(default_factory=Reference)
+    min_replicas: Whole = 1
+
+
+class ScalerStatus(_Read):
+    last_scale_time: str = ""
+
+
+Scaler = Object[ScalerSpec, ScalerStatus]
+
+
+# What limits and binds pods
+
+
+class BudgetSpec(_Read):
+    selector: LabelSelector | None = None
+    min_available: CountOrShare | None = None
+    max_unavailable: CountOrShare | None = None
+
+
+class BudgetStatus(_Read):
+    disruptions_allowed: Whole = 0
+    desired_healthy: Whole = 0
+    current_healthy: Whole = 0
+
+
+Budget = Object[BudgetSpec, BudgetStatus]
+
+
+class ServiceSpec(_Read):
+    selector: Pairs = field(default_factory=dict)
+
+
+Service = Object[ServiceSpec, Nothing]
+
+
+class NetworkPolicySpec(_Read):
+    pod_selector: LabelSelector | None = None
+
+
+NetworkPolicy = Object[NetworkPolicySpec, Nothing]
+
+
+class QuotaStatus(_Read):
+    hard: Pairs = field(default_factory=dict)
+    used: Pairs = field(default_factory=dict)
+
+
+Quota = Object[Nothing, QuotaStatus]
+
+
+Namespace = Object[Nothing, Nothing]
+
+
+class ConfigMap(_Read):
+    metadata: Metadata = field(default_factory=Metadata)
+    data: Pairs = field(default_factory=dict)
+
+
+class ClaimSpec(_Read):
+    volume_name: str = ""
+    access_modes: Texts = ()
+
+
+Claim = Object[ClaimSpec, Nothing]
+
+
+class VolumeNodeAffinity(_Read):
+    required: NodeSelector = field(default_factory=NodeSelector)
+
+
+class VolumeSpec(_Read):
+    node_affinity: VolumeNodeAffinity = field(default_factory=VolumeNodeAffinity)
+
+
+Volume = Object[VolumeSpec, Nothing]
+
+
+class AttachmentSource(_Read):
+    persistent_volume_name: str = ""
+
+
+class AttachmentSpec(_Read):
+    node_name: str = ""
+    source: AttachmentSource = field(default_factory=AttachmentSource)
+
+
+class AttachmentStatus(_Read):
+    attached: bool = False
+
+
+Attachment = Object[AttachmentSpec, AttachmentStatus]
