@@ -126,6 +126,8 @@ $(LOCALSTACK): infra/local/localstack/install.sh infra/local/localstack/localsta
 $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
 	$(FOR_LAMBDA) .tools/sam/bin/sam build
 	@rm -rf .aws-sam/build/*Layer/python/requirements.* .aws-sam/build/*Layer/python/*.data
+	@echo "==> beside Lambda's decoder that of this machine, on which rigs run what is built"
+	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/build/CoreLayer/python/msgspec/
 	@echo "==> compiling the modules, because Lambda cannot store what it compiles"
 	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/build .aws-sam/build
 	@echo "==> layers, unpacked (Lambda allows 250 MB for a function and its layers)"

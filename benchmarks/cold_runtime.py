@@ -63,15 +63,12 @@ def timed[**P, R](part: str, call: Callable[P, R]) -> Callable[P, R]:
 def time_the_parts() -> None:
     """Wrap what the product calls. Nothing is imported here that it would not import."""
     from plimsoll.adapters.aws import Aws
-    from plimsoll.adapters.kubernetes import client
     from plimsoll.adapters.kubernetes.client import ClientTransport
 
-    client.load = timed("kubernetes", client.load)
     Aws._client = timed("clients", with_calls_timed(Aws._client))  # type: ignore[method-assign, arg-type] # noqa: SLF001 - a stopwatch
     plain = ClientTransport.call
 
     def call(self: ClientTransport, method: str, path: str, **more: Any) -> Any:
-        timed("kubernetes", client.load)()
         if method == "PATCH" and not PARTS:
             PARTS.update(SPENT)  # what comes later is no part of the way to the first patch
         MOMENTS.setdefault(method, time.monotonic())

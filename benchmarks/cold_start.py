@@ -1,7 +1,7 @@
 """How long the function `notices` takes from nothing to its first patch, as it was built.
 
 Each run is a fresh process: interpreter, imports from the built artefact, boto3 and its clients,
-the Kubernetes client, a GET and a PATCH of one node over HTTP to a hollow cluster, DynamoDB and
+a GET and a PATCH of one node over HTTP to a hollow cluster, DynamoDB and
 Secrets Manager on the emulator. The clock stops when the hollow cluster has the PATCH. As a bound, a
 process that imports urllib3 and sends such a PATCH. Run it from the repository, after `make build`:
 
@@ -107,7 +107,7 @@ def environment(ground: Ground) -> dict[str, str]:
     name = ground.stack.outputs["NoticesFunction"]
     variables = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
     built = Checkout.find().template.parent
-    path = ("NoticesFunction", "CoreLayer/python", "KubernetesLayer/python")
+    path = ("NoticesFunction", "CoreLayer/python")
     return {
         **variables,
         **{f"AWS_ENDPOINT_URL_{key}": url for key, url in ground.stack.endpoints.items()},
@@ -155,7 +155,6 @@ def cold(ground: Ground, machine: Machine, variables: Mapping[str, str]) -> dict
         - sum(told["ready"].values()),
         "boto3 and its clients": spent["clients"],
         "calls to AWS": aws,
-        "Kubernetes client": spent["kubernetes"],
         "GET of the node": spent["GET cluster"],
         "PATCH, until the cluster has it": ground.patches[0] - moments["PATCH"],
     }

@@ -20,7 +20,6 @@ from typing import Any, Final
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
-from plimsoll.adapters.kubernetes import client
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.services.wiring import Ports, Services, wire
@@ -48,7 +47,6 @@ def wired(order: dict[str, Any]) -> tuple[Services, workload_sets.Telemetry]:
         added=now,
     )
     aws.make_ready("dynamodb", "sqs", "sts")
-    client.load()
     index = stores.MemoryNodeIndex()
     index.put(
         [

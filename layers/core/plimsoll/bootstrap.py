@@ -1,8 +1,8 @@
 """Wires the services to AWS and to Kubernetes: of the layer the only module that names adapters.
 
 Each factory runs on first use, and what it makes is kept for the life of the process. All functions
-import the same modules; heavy clients (boto3, kubernetes) are imported at their first call, or by
-`make_ready` before the first event.
+import the same modules; boto3 is heavy and imported at its first call, or by `make_ready` before the
+first event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
-from plimsoll.adapters.kubernetes import client
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.adapters.sns import SnsAnnouncer
@@ -55,7 +54,6 @@ def make_ready() -> None:
         return
     try:
         aws().make_ready("dynamodb", "sqs", "sts")
-        client.load()
     except Exception as error:  # noqa: BLE001 - an event meets it again, and its handler hands it back
         _warn(f"not made ready: {error}")
 

@@ -1,7 +1,6 @@
 """Requests over HTTPS, by the connection pools that boto3 uses too.
 
-They are imported at the first request. The token is asked for at each request, because it outlives
-neither Lambda's freezes nor a drain.
+The token is asked for at each request, because it outlives neither Lambda's freezes nor a drain.
 """
 
 from __future__ import annotations
@@ -10,17 +9,16 @@ import ssl
 from collections.abc import Mapping
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import msgspec
+from urllib3 import PoolManager, ProxyManager, Retry, Timeout
+from urllib3.exceptions import HTTPError, SSLError
 
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
-
-if TYPE_CHECKING:
-    from urllib3 import PoolManager
 
 CONNECT_SECONDS: Final = 2.0
 READ_SECONDS: Final = 5.0
@@ -34,11 +32,6 @@ PLAYED: Final = "plimsoll-doctor"
 
 https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
 """
-
-
-def load() -> None:
-    """Import the connection pools now instead of at the first request."""
-    import urllib3  # noqa: F401, PLC0415 - see above
 
 
 class Token(Protocol):
@@ -115,9 +108,6 @@ class ClientTransport:
         body: object,
         content_type: str | None,
     ) -> Response:
-        from urllib3 import Timeout  # noqa: PLC0415 - see above
-        from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415 - see above
-
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip",  # lists shrink to a sixth: docs/performance.md
@@ -159,8 +149,6 @@ class ClientTransport:
 
     @cached_property
     def _pool(self) -> PoolManager:
-        from urllib3 import PoolManager, ProxyManager, Retry  # noqa: PLC0415 - see above
-
         settings: dict[str, Any] = {
             "maxsize": self._connections,
             "retries": Retry(
