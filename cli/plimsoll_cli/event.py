@@ -65,10 +65,7 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
     file: str,
     instance: str | None,
     now: bool,  # noqa: FBT001 - click hands it over by name
-    stack: str,
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: Choice,
     as_json: bool,  # noqa: FBT001 - click hands it over by name
 ) -> None:
     """Show what the event in FILE (- is standard input) would lead to now, writing nothing.
@@ -78,7 +75,6 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
     node groups are not known: the plan then uses the headroom that there is.
     """
     environment = environment_of(ctx)
-    choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
     if instance is not None and _INSTANCE.fullmatch(instance) is None:
         raise BadInput(
             f"--instance {instance}: that is no instance id, such as i-0123456789abcdef0"

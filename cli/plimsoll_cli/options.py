@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +60,21 @@ class Choice:
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose a cluster; `Choice` takes them."""
+    """Add the options that choose a cluster; the command takes them as its `choice`."""
+
+    @wraps(command)
+    def chosen(
+        *given: Any,
+        stack: str,
+        cluster: str | None,
+        kubeconfig: Path | None,
+        context: str | None,
+        **options: Any,
+    ) -> Any:
+        choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
+        return command(*given, choice=choice, **options)
+
+    wrapped: Callable[..., Any] = chosen
     for option in (
         stack_option,
         click.option(
@@ -73,8 +88,8 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--cluster", metavar="NAME", help="A registered cluster."),
     ):
-        command = option(command)
-    return command
+        wrapped = option(wrapped)
+    return wrapped
 
 
 def registered(deployed: Deployed, name: str) -> Cluster:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -54,14 +53,11 @@ Exit status:
 @cluster_options
 @json_option
 @click.pass_context
-def plan(  # noqa: PLR0913, PLR0917 - the options of the command
+def plan(
     ctx: click.Context,
     explain: str | None,
     html: str | None,
-    stack: str,
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: Choice,
     as_json: bool,  # noqa: FBT001 - click hands it over by name
 ) -> None:
     """Show where each workload with an on-demand floor stands, and what the next run would change.
@@ -73,7 +69,6 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
     if html is not None:
         check_target("--html", html)
     environment = environment_of(ctx)
-    choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
     (api, seen), now = observed(environment, choice), environment.clock.now()
     found = plan_placement(
         seen, now, namespaces=api.namespace_floors(), injection=injection_of(api)[0]
@@ -87,7 +82,7 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of the command
     else:
         _show(found, savings)
     if html is not None:
-        name = cluster or seen.cluster
+        name = choice.cluster or seen.cluster
         write_target("--html", html, plan_page(name, seen, found, savings, now=now))
     if found.problems or not all(standing.met for standing in found.workloads):
         ctx.exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -41,14 +40,11 @@ Exit status:
 )
 @cluster_options
 @click.pass_context
-def snippet(  # noqa: PLR0913, PLR0917 - the options of the command
+def snippet(
     ctx: click.Context,
     workload: str,
     form: str,
-    stack: str,
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: Choice,
 ) -> None:
     """Print the spread constraint or the affinity that keeps a workload's on-demand floor.
 
@@ -56,7 +52,6 @@ def snippet(  # noqa: PLR0913, PLR0917 - the options of the command
     them only where placement runs: a pod with the constraint needs a node with the label.
     """
     environment = environment_of(ctx)
-    choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
     api, seen = observed(environment, choice)
     found = plan_placement(seen, environment.clock.now(), namespaces=api.namespace_floors())
     floor = standing_of(found, workload).floor

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import click
@@ -43,12 +42,9 @@ Exit status:
 @cluster_options
 @json_option
 @click.pass_context
-def status(  # noqa: PLR0913, PLR0917 - the options of the command
+def status(
     ctx: click.Context,
-    stack: str,
-    cluster: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: Choice,
     as_json: bool,  # noqa: FBT001 - click hands it over by name
 ) -> None:
     """Show open interruptions, released pods and zones that traffic leaves.
@@ -57,7 +53,6 @@ def status(  # noqa: PLR0913, PLR0917 - the options of the command
     releases from the pods; only notices about zones come from the stack's reports.
     """
     environment = environment_of(ctx)
-    choice = Choice(stack=stack, cluster=cluster, kubeconfig=kubeconfig, context=context)
     found, zones, failed = _read(environment, choice)
     now = environment.clock.now()
     if as_json:
