@@ -54,8 +54,6 @@ EXEMPT = frozenset(
     {
         "sweep: sweep",  # the Lambda function's name
         "scales: ticks",  # the ticks of a page's axis
-        "stages: stages",  # KWOK's kind Stage
-        "stages: _stage",
     }
 )
 """Module and name: words of somebody else's contract."""

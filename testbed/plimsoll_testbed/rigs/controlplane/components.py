@@ -105,11 +105,11 @@ def scheduler(kubeconfig: Path, *, hurried: bool) -> list[str]:
     ]
 
 
-def kwok(kubeconfig: Path, stages: Path) -> list[str]:
+def kwok(kubeconfig: Path) -> list[str]:
     """Return kwok's flags; it plays nodes only, because no stage is for pods."""
     return [
         f"--kubeconfig={kubeconfig}",
-        f"--config={stages}",
+        f"--config={Path(__file__).with_name('stages.yaml')}",
         "--manage-all-nodes=true",
         f"--node-lease-duration-seconds={LEASE_SECONDS}",
         "--node-port=0",

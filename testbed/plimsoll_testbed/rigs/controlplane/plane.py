@@ -24,7 +24,7 @@ from plimsoll.domain.errors import Refused, Temporary
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.controlplane import binaries, components, stages
+from plimsoll_testbed.rigs.controlplane import binaries, components
 from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import FakeKubelets
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST
@@ -227,10 +227,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         admin = self.transport()
         prepare(admin)
         self._run_controllers(hurried=True)
-        self._run(
-            "kwok",
-            components.kwok(self.kubeconfig(KWOK), stages.write(folder / "stages.yaml")),
-        )
+        self._run("kwok", components.kwok(self.kubeconfig(KWOK)))
         self._fake_kubelets = FakeKubelets(
             self.kubeconfig(FAKE_KUBELETS),
             log=self.log / "fake-kubelets.log",

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.domain.errors import Refused
+from plimsoll_testbed.model.hollow.controllers.volumes import DRIVER
 from plimsoll_testbed.rigs.controlplane.users import TRUSTED
 
-DRIVER: Final = "ebs.csi.aws.com"
 _CREATED: Final = 201
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -38,7 +38,10 @@ def prepare(api: Transport) -> None:
     """
     for collection, body in (
         (f"/apis/{_RBAC}/v1/clusterrolebindings", _binding()),
-        ("/apis/storage.k8s.io/v1/csidrivers", _driver()),
+        (
+            "/apis/storage.k8s.io/v1/csidrivers",
+            {"metadata": {"name": DRIVER}, "spec": {"attachRequired": True}},
+        ),
         ("/apis/storage.k8s.io/v1/storageclasses", _storage_class()),
     ):
         answer = api.call("POST", collection, body=body, content_type="application/json")
@@ -52,10 +55,6 @@ def _binding() -> dict[str, Any]:
         "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "User", "apiGroup": _RBAC, "name": name} for name in TRUSTED],
     }
-
-
-def _driver() -> dict[str, Any]:
-    return {"metadata": {"name": DRIVER}, "spec": {"attachRequired": True}}
 
 
 def _storage_class() -> dict[str, Any]:

@@ -27,7 +27,7 @@ from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key, Store
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-_DRIVER = "ebs.csi.aws.com"
+DRIVER = "ebs.csi.aws.com"
 
 
 def attachment_name(volume: str, node: str) -> str:
@@ -49,6 +49,29 @@ def attached(store: Store, pod: Json) -> bool:
     return True
 
 
+def provisioned(claim: Json, zone: str | None) -> Json:
+    """Return the volume that the storage driver's provisioner makes for a claim."""
+    meta = claim["metadata"]
+    handle = f"vol-{sha256(meta['uid'].encode()).hexdigest()[:17]}"
+    spec: Json = {
+        "accessModes": claim["spec"]["accessModes"],
+        "capacity": look(claim, "spec", "resources", "requests", default={}),
+        "claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            **{k: meta[k] for k in ("namespace", "name", "uid", "resourceVersion")},
+        },
+        "csi": {"driver": DRIVER, "volumeHandle": handle},
+        "persistentVolumeReclaimPolicy": "Delete",
+        "storageClassName": look(claim, "spec", "storageClassName", default=""),
+        "volumeMode": claim["spec"].get("volumeMode", "Filesystem"),
+    }
+    if zone is not None:
+        here = {"key": ZONE, "operator": "In", "values": [zone]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
+    return {"metadata": {"name": f"pvc-{meta['uid']}"}, "spec": spec}
+
+
 def bind_claims(store: Store, pod: Json, node: Json, *, now: datetime) -> None:
     """Make and bind a volume in the node's zone for each of a pod's claims that has none."""
     namespace = pod["metadata"]["namespace"]
@@ -56,26 +79,9 @@ def bind_claims(store: Store, pod: Json, node: Json, *, now: datetime) -> None:
         claim = store.get("persistentvolumeclaims", namespace, name)
         if claim is None or look(claim, "spec", "volumeName"):
             continue
-        volume = f"pvc-{claim['metadata']['uid']}"
-        spec: Json = {
-            "accessModes": claim["spec"]["accessModes"],
-            "capacity": look(claim, "spec", "resources", "requests", default={}),
-            "claimRef": {
-                "kind": "PersistentVolumeClaim",
-                "namespace": namespace,
-                "name": name,
-                "uid": claim["metadata"]["uid"],
-            },
-            "csi": {"driver": _DRIVER, "volumeHandle": f"vol-{claim['metadata']['uid'][-17:]}"},
-            "persistentVolumeReclaimPolicy": "Delete",
-        }
-        if zone := look(node, "metadata", "labels", ZONE):
-            here = {"key": ZONE, "operator": "In", "values": [zone]}
-            spec["nodeAffinity"] = {
-                "required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
-            }
-        made = {"metadata": {"name": volume}, "spec": spec, "status": {"phase": "Bound"}}
-        store.create("persistentvolumes", made, now=now)
+        made = provisioned(claim, look(node, "metadata", "labels", ZONE))
+        store.create("persistentvolumes", {**made, "status": {"phase": "Bound"}}, now=now)
+        volume = made["metadata"]["name"]
         bound = put(put(claim, ("spec", "volumeName"), volume), ("status", "phase"), "Bound")
         store.replace("persistentvolumeclaims", bound, now=now)
 
@@ -130,7 +136,7 @@ class Volumes(Controller[Key]):
         self._attached[volume][node] = claim
         name = attachment_name(volume, node)
         source = {"persistentVolumeName": volume}
-        spec = {"attacher": _DRIVER, "nodeName": node, "source": source}
+        spec = {"attacher": DRIVER, "nodeName": node, "source": source}
         made = {"metadata": {"name": name}, "spec": spec, "status": {"attached": False}}
         self.store.create("volumeattachments", made, now=now)
 

@@ -15,22 +15,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from plimsoll.domain.names import ZONE
 from plimsoll_testbed.model.hollow.conditions import is_deleting
-from plimsoll_testbed.model.hollow.edits import Json, look
+from plimsoll_testbed.model.hollow.controllers.volumes import DRIVER, provisioned
+from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.indexes import claims_of
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.store import Change, Store
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import MERGE, Loop, Write
 from plimsoll_testbed.rigs.controlplane.nodes import ATTACHED_BY_CONTROLLER
-from plimsoll_testbed.rigs.controlplane.prepared import DRIVER
 
 _STORAGE: Final = "/apis/storage.k8s.io/v1"
 _ATTACHER: Final = f"external-attacher/{DRIVER.replace('.', '-')}"
-_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+_PROVISIONED_BY: Final = ("metadata", "annotations", "pv.kubernetes.io/provisioned-by")
 _PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
 _NODE_CHOSEN: Final = "volume.kubernetes.io/selected-node"
 
@@ -94,13 +93,13 @@ class Volumes:
         if wanted and not look(claim, "spec", "volumeName") and (chosen or at_once):
             node = self._store.get("nodes", "", chosen) if chosen else None
             zone = look(node or {}, "metadata", "labels", ZONE)
-            body = _provisioned(claim, zone)
+            body = put(provisioned(claim, zone), _PROVISIONED_BY, DRIVER)
             self._loop.write(Write(method="POST", path="/api/v1/persistentvolumes", body=body))
 
     def _volume(self, volume: Json) -> None:
         """Delete a volume that nobody claims any more."""
         name = volume["metadata"]["name"]
-        ours = look(volume, "metadata", "annotations", default={}).get(_PROVISIONED_BY) == DRIVER
+        ours = look(volume, *_PROVISIONED_BY) == DRIVER
         delete = look(volume, "spec", "persistentVolumeReclaimPolicy") == "Delete"
         released = look(volume, "status", "phase") == "Released"
         if ours and delete and released and not is_deleting(volume):
@@ -205,32 +204,3 @@ def _unique(volume: Json) -> str:
     """Return a volume's name in `volumesInUse` and `volumesAttached`."""
     csi = look(volume, "spec", "csi", default={})
     return f"kubernetes.io/csi/{csi.get('driver')}^{csi.get('volumeHandle')}"
-
-
-def _provisioned(claim: Json, zone: str | None) -> dict[str, Any]:
-    """Return the volume that the provisioner makes for a claim."""
-    meta = claim["metadata"]
-    handle = f"vol-{sha256(meta['uid'].encode()).hexdigest()[:17]}"
-    spec: dict[str, Any] = {
-        "accessModes": claim["spec"]["accessModes"],
-        "capacity": look(claim, "spec", "resources", "requests", default={}),
-        "claimRef": {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "namespace": meta["namespace"],
-            "name": meta["name"],
-            "uid": meta["uid"],
-            "resourceVersion": meta["resourceVersion"],
-        },
-        "csi": {"driver": DRIVER, "volumeHandle": handle},
-        "persistentVolumeReclaimPolicy": "Delete",
-        "storageClassName": claim["spec"]["storageClassName"],
-        "volumeMode": claim["spec"].get("volumeMode", "Filesystem"),
-    }
-    if zone is not None:
-        here = {"key": ZONE, "operator": "In", "values": [zone]}
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
-    return {
-        "metadata": {"name": f"pvc-{meta['uid']}", "annotations": {_PROVISIONED_BY: DRIVER}},
-        "spec": spec,
-    }
