@@ -30,7 +30,7 @@ from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.endpoints import ReadyEndpoints, Service
 from plimsoll_testbed.rigs.threads import Threads
-from plimsoll_testbed.scenario.drill import Drill, read_drill
+from plimsoll_testbed.scenario.drill import read_drill
 
 pytestmark = pytest.mark.cluster
 
@@ -178,17 +178,16 @@ def everything(api: Transport) -> Iterator[tuple[str, Json]]:
                     yield resource["name"], item
 
 
+@dataclass(kw_only=True)
 class WatchedPlanes(ControlPlanes):
     """Real control planes that a client, an operator and a watch are at work on."""
 
-    def __init__(self, drill: Drill, *, watch: Watch, exits: ExitStack, **parts: Any) -> None:
-        super().__init__(drill, exits=exits, **parts)
-        self._watch, self._ends = watch, exits
+    watch: Watch
 
     @override
     def begin(self) -> None:
         super().begin()
-        self._watch.open(self.rig_clusters["harbor"].plane, self._ends)
+        self.watch.open(self.rig_clusters["harbor"].plane, self.exits)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,12 +23,12 @@ from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.rigs.cluster.installation import install
 from plimsoll_testbed.rigs.cluster.outage import Outages
-from plimsoll_testbed.rigs.cluster.retry_queue import RetryQueue
 from plimsoll_testbed.rigs.controlplane.audit import Audit
 from plimsoll_testbed.rigs.emulated.emulator import is_complaint
 from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.rigs.threads import RetryQueue
 from plimsoll_testbed.rigs.watched_store import WatchedStore
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import Place

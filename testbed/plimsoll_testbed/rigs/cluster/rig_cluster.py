@@ -20,12 +20,11 @@ from plimsoll_testbed.model.hollow.indexes import Indexes
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.cluster.outage import Outages
-from plimsoll_testbed.rigs.cluster.retry_queue import RetryQueue
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.follower import Follower
 from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, RigCluster
-from plimsoll_testbed.rigs.threads import Threads
+from plimsoll_testbed.rigs.threads import RetryQueue, Threads
 from plimsoll_testbed.rigs.watched_store import WatchedStore
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.scenario import ClusterSpec

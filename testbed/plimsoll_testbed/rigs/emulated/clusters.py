@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import override
 
@@ -20,37 +21,25 @@ from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.scenario import ClusterSpec
 
 
+@dataclass(slots=True, kw_only=True)
 class Clusters[C: RigCluster](ABC):
-    """The clusters of one drill, wherever they stand.
+    """The clusters of one drill, wherever they stand."""
 
-    Args:
-        drill: whose clusters they are.
-        seed: of all that is drawn.
-        time: of the drill.
-        measurement: what watches them.
-        exits: stops what they start.
-        say: told what a person may want to know.
-    """
+    drill: Drill
+    seed: int
+    """Of all that is drawn."""
+    time: WallTime
+    """Of the drill."""
+    measurement: Measurement
+    """What watches them."""
+    exits: ExitStack
+    """Stops what they start."""
+    say: Callable[[str], None]
+    """Told what a person may want to know."""
+    rig_clusters: Mapping[str, C] = field(init=False)
 
-    def __init__(  # noqa: PLR0913 - what clusters are made of
-        self,
-        drill: Drill,
-        *,
-        seed: int,
-        time: WallTime,
-        measurement: Measurement,
-        exits: ExitStack,
-        say: Callable[[str], None],
-    ) -> None:
-        self._drill = drill
-        self._seed = seed
-        self._time = time
-        self._measurement = measurement
-        self._exits = exits
-        self._say = say
-        self.rig_clusters: Mapping[str, C] = {
-            spec.name: self._made(spec) for spec in drill.scenario.clusters
-        }
+    def __post_init__(self) -> None:
+        self.rig_clusters = {spec.name: self._made(spec) for spec in self.drill.scenario.clusters}
 
     @abstractmethod
     def _made(self, spec: ClusterSpec) -> C:
@@ -90,31 +79,31 @@ class HollowClusters(Clusters[HollowRigCluster]):
     def _made(self, spec: ClusterSpec) -> HollowRigCluster:
         return HollowRigCluster(
             spec,
-            seed=self._seed,
-            clock=self._time.clock,
-            measurement=self._measurement,
-            say=self._say,
+            seed=self.seed,
+            clock=self.time.clock,
+            measurement=self.measurement,
+            say=self.say,
         )
 
     @override
     def make_ready(self) -> None:
         """Let the clusters become Ready faster than the clock: nobody looks yet."""
         for name, rig_cluster in self.rig_clusters.items():
-            rig_cluster.set_up(self._drill.objects[name])
-        warm_up(self._time.clock, self._measurement.not_ready)
-        self._exits.enter_context(self._time)
+            rig_cluster.set_up(self.drill.objects[name])
+        warm_up(self.time.clock, self.measurement.not_ready)
+        self.exits.enter_context(self.time)
 
     @override
     def open(self, name: str, responder: str) -> Access:
         """Serve a cluster: here all may do all."""
         rig_cluster = self.rig_clusters[name]
-        server = self._exits.enter_context(
+        server = self.exits.enter_context(
             HollowServer(
                 rig_cluster.cluster,
-                lock=self._time.lock,
-                now=self._time.catch_up,
-                changed=lambda: self._time.clock.touch(rig_cluster.cluster),
-                called=self._measurement.kubernetes_call,
+                lock=self.time.lock,
+                now=self.time.catch_up,
+                changed=lambda: self.time.clock.touch(rig_cluster.cluster),
+                called=self.measurement.kubernetes_call,
             )
         )
         return Access(url=server.url, token=server.token)
@@ -124,7 +113,7 @@ class HollowClusters(Clusters[HollowRigCluster]):
         """Let the autoscalers scan, in the drill's time."""
         for rig_cluster in self.rig_clusters.values():
             if rig_cluster.spec.autoscaler is not None:
-                clock = self._time.clock
+                clock = self.time.clock
                 scaler = in_process(rig_cluster, clock, 0.0)
                 clock.every(rig_cluster.spec.autoscaler.scan, scaler.scan, "autoscaler")
 

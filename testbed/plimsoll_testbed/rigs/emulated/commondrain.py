@@ -47,9 +47,9 @@ class CommonDrain(Threads):
         super().__init__()
         self._emulator = emulator
         self._drain = commondrain.CommonDrain(
-            rig_clusters,
-            {name: way.transport(CONNECTIONS) for name, way in ways.items()},
-            _Interruptible(clock, self.ended),
+            rig_clusters=rig_clusters,
+            transports={name: way.transport(CONNECTIONS) for name, way in ways.items()},
+            clock=_Interruptible(clock, self.ended),
             workers=_ThreadForEach(),
             spawn=self.spawn,
             ended=self.ended.is_set,

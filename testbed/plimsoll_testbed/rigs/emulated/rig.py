@@ -62,7 +62,7 @@ class Emulation(Run):
         self._started = time.monotonic()
         self._drain: CommonDrain | None = None
         self._clusters = clusters(
-            drill,
+            drill=drill,
             seed=self.seed,
             time=self._time,
             measurement=self.measurement,

@@ -9,8 +9,10 @@ Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.capacity import plan_growth
@@ -30,44 +32,38 @@ BACKOFF: Final = timedelta(minutes=5)
 """--initial-node-group-backoff-duration."""
 
 
+@dataclass(slots=True)
 class ClusterAutoscaler:
-    """Scans one cluster.
+    """Scans one cluster."""
 
-    Args:
-        rig_cluster: the cluster, with its fleet.
-        clock: of the fleet.
-        api: the cluster as the autoscaler sees it.
-    """
-
-    def __init__(
-        self, rig_cluster: RigCluster, clock: VirtualClock, api: KubernetesCluster
-    ) -> None:
-        self.api = api
-        self._rig_cluster = rig_cluster
-        self._clock = clock
-        self._backing_off: dict[str, datetime] = {}
-
-    @property
-    def needed(self) -> bool:
-        """Whether a pod has no node: only then is it worth while to look."""
-        return any(not pod["spec"].get("nodeName") for pod in self._rig_cluster.all("pods"))
+    rig_cluster: RigCluster
+    clock: VirtualClock
+    """Of the fleet."""
+    api: KubernetesCluster
+    """The cluster as the autoscaler sees it."""
+    still: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    """Held while the cluster and its fleet are to be kept from changing."""
+    _backing_off: dict[str, datetime] = field(init=False, default_factory=dict)
 
     def scan(self) -> None:
         """Look once, and ask for what is missing. An API server that is down is for the next."""
-        if not self.needed:
-            return
+        with self.still:
+            pods = self.rig_cluster.all("pods")
+            if all(pod["spec"].get("nodeName") for pod in pods):
+                return
         try:
-            self.grow(self.api.observe())
+            seen = self.api.observe()
         except Temporary:
             return
+        with self.still:
+            self._grow(seen)
 
-    def grow(self, seen: Observation) -> None:
-        """Ask for what is missing."""
+    def _grow(self, seen: Observation) -> None:
         unschedulable = [pod for pod in seen.pods if pod.pending]
         if not unschedulable:
             return
-        now = self._clock.now()
-        fleet = self._rig_cluster.fleet
+        now = self.clock.now()
+        fleet = self.rig_cluster.fleet
         plan = plan_growth(
             ClusterSnapshot(seen.nodes, seen.pods, seen.claims),
             unschedulable,
@@ -85,7 +81,7 @@ class ClusterAutoscaler:
                 fleet.launch(growth.group, growth.add, growth.zone, now)
             except Refused:
                 self._backing_off[growth.group] = now + BACKOFF
-        self._clock.touch(fleet)
+        self.clock.touch(fleet)
 
 
 def in_process(

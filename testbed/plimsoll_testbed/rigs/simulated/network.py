@@ -6,6 +6,7 @@ What a call does happens at its end, at one instant. A run that is killed dies b
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from plimsoll.adapters.aws import ATTEMPTS
@@ -31,30 +32,20 @@ class Counter(Protocol):
         """Count one call to AWS."""
 
 
+@dataclass(frozen=True, slots=True)
 class SimulatedNetwork:
-    """Gives calls their latency and has them counted.
+    """Gives calls their latency and has them counted."""
 
-    Args:
-        clock: the time that calls take place in.
-        latency_seconds: of one call.
-        counter: None for whoever is no responder, such as the cluster's autoscaler.
-        fault_injector: what goes wrong with AWS; None for nothing.
-        on_answer: told of each call, what it did, and its answer.
-    """
-
-    def __init__(
-        self,
-        clock: VirtualClock,
-        latency_seconds: float,
-        counter: Counter | None = None,
-        fault_injector: FaultInjector | None = None,
-        on_answer: Callable[[str, Callable[[], object], object], None] | None = None,
-    ) -> None:
-        self._clock = clock
-        self._latency_seconds = latency_seconds
-        self._counter = counter
-        self._fault_injector = fault_injector
-        self._on_answer = on_answer
+    clock: VirtualClock
+    """The time that calls take place in."""
+    latency_seconds: float
+    """Of one call."""
+    counter: Counter | None = None
+    """None for whoever is no responder, such as the cluster's autoscaler."""
+    fault_injector: FaultInjector | None = None
+    """What goes wrong with AWS; None for nothing."""
+    on_answer: Callable[[str, Callable[[], object], object], None] | None = None
+    """Told of each call, what it did, and its answer."""
 
     def to_kubernetes[T](
         self, verb: str, path: str, act: Callable[[], T], *, lag_seconds: float = 0.0
@@ -64,17 +55,17 @@ class SimulatedNetwork:
         Raises:
             Temporary: no answer within the real client's time; what was asked is done all the same.
         """
-        if self._counter is not None:
-            self._counter.kubernetes_call(verb)
+        if self.counter is not None:
+            self.counter.kubernetes_call(verb)
         call = f"{verb} {path}"
-        if self._latency_seconds + lag_seconds < READ_SECONDS:
+        if self.latency_seconds + lag_seconds < READ_SECONDS:
             return self._carry(call, act, lag_seconds)
 
         def unheard() -> T:
             act()
             raise Temporary(f"{call}: no answer within {READ_SECONDS} s")
 
-        return self._carry(call, unheard, READ_SECONDS - self._latency_seconds)
+        return self._carry(call, unheard, READ_SECONDS - self.latency_seconds)
 
     def to_aws[T](self, operation: str, act: Callable[[], T]) -> T:
         """Make a call to AWS; `operation` as in `ec2:DescribeInstances`.
@@ -84,24 +75,24 @@ class SimulatedNetwork:
         """
         for attempt in range(ATTEMPTS):
             if attempt:
-                self._clock.sleep(BACKOFF * 2 ** (attempt - 1))
-            if self._counter is not None:
-                self._counter.aws_call(operation)
-            if self._fault_injector is None or not self._fault_injector.throttles(
-                operation, self._clock.now()
+                self.clock.sleep(BACKOFF * 2 ** (attempt - 1))
+            if self.counter is not None:
+                self.counter.aws_call(operation)
+            if self.fault_injector is None or not self.fault_injector.throttles(
+                operation, self.clock.now()
             ):
                 return self._carry(operation, act)
-            self._clock.sleep(self._latency_seconds)
+            self.clock.sleep(self.latency_seconds)
         raise Throttled(f"{operation}: Throttling: Rate exceeded")
 
     def _carry[T](self, call: str, act: Callable[[], T], lag_seconds: float = 0.0) -> T:
-        self._clock.sleep(self._latency_seconds + lag_seconds)
+        self.clock.sleep(self.latency_seconds + lag_seconds)
         try:
             answer = act()
         except Exception:
-            self._clock.called(call)
+            self.clock.called(call)
             raise
-        if self._on_answer is not None:
-            self._on_answer(call, act, answer)
-        self._clock.called(call)
+        if self.on_answer is not None:
+            self.on_answer(call, act, answer)
+        self.clock.called(call)
         return answer

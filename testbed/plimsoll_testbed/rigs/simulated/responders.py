@@ -87,12 +87,12 @@ class CommonDrain(Responder):
         super().__init__(context)
         clock = context.clock
         self._drain = commondrain.CommonDrain(
-            context.rig_clusters,
-            {
+            rig_clusters=context.rig_clusters,
+            transports={
                 name: SimulatedTransport(rig_cluster, clock, context.wire, "drain")
                 for name, rig_cluster in context.rig_clusters.items()
             },
-            clock,
+            clock=clock,
             workers=GreenletWorkers(clock, parallel=10_000),
             spawn=lambda drain, name: clock.spawn(clock.now(), drain, name),
         )
