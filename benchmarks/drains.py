@@ -28,7 +28,7 @@ from rich.table import Table
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.client import ClientTransport
-from plimsoll_testbed.model.hollow.manifests import path_of
+from plimsoll_testbed.model.hollow.resources import path_of
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST, Module

@@ -12,8 +12,7 @@ from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
-from plimsoll_testbed.model.hollow.manifests import path_of
-from plimsoll_testbed.model.hollow.resources import BY_KIND
+from plimsoll_testbed.model.hollow.resources import BY_KIND, path_of
 from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.support.hollows import MERGE, a_node

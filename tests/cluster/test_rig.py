@@ -13,7 +13,7 @@ import pytest
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import Report, exit_status
 from plimsoll_testbed.measure.snapshot import Snapshot
-from plimsoll_testbed.rigs.cluster import rig
+from plimsoll_testbed.rigs.cluster import clusters
 from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.examples import FOLDER, unexpected
 from tests.support.processes import alive
@@ -52,7 +52,9 @@ def play(file: Path, folder: Path) -> Played:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(folder))
         drill = read_drill(file)
-        report = rig.run(drill, responder="plimsoll", seed=drill.scenario.seed, listener=audience)
+        report = clusters.run(
+            drill, responder="plimsoll", seed=drill.scenario.seed, listener=audience
+        )
     return Played(report=report, audience=audience, folder=folder)
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll_testbed.model.hollow.manifests import path_of
-from plimsoll_testbed.model.hollow.resources import BY_KIND
+from plimsoll_testbed.model.hollow.resources import BY_KIND, path_of
 from tests.differential.scenario import (
     JSON,
     JSON_PATCH,

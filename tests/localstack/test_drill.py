@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.report import exit_status
-from plimsoll_testbed.rigs.localstack import rig
+from plimsoll_testbed.rigs.localstack import localstack
 from plimsoll_testbed.scenario.drill import read_drill
 from tests.support.processes import alive
 
@@ -45,7 +45,7 @@ def audience(tmp_path_factory):
 def report(audience):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(audience.folder))
-        return rig.run(read_drill(DRILL), responder="plimsoll", seed=0, listener=audience)
+        return localstack.run(read_drill(DRILL), responder="plimsoll", seed=0, listener=audience)
 
 
 def test_no_pod_is_killed_and_what_is_expected_holds(report):

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.domain.errors import Refused
-from plimsoll_testbed.rigs.background import Running
-from plimsoll_testbed.rigs.localstack import background
+from plimsoll_testbed.rigs.background import Background, Running
 from plimsoll_testbed.rigs.localstack.__main__ import main
 from plimsoll_testbed.rigs.localstack.java import java
 from plimsoll_testbed.rigs.workbench import Workbench
@@ -55,7 +54,7 @@ class TestInTheBackground:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ):
         there = Running(pid=1, url="http://127.0.0.1:1", log="/nowhere")
-        monkeypatch.setattr(background, "start", lambda _: there)
+        monkeypatch.setattr(Background, "start", lambda *_: there)
         assert main(["up"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert "export AWS_ENDPOINT_URL=http://127.0.0.1:1" in lines

@@ -47,8 +47,8 @@ class Rig(Protocol):
 RIGS: Final[Mapping[str, str]] = {
     "simulated": "plimsoll_testbed.rigs.simulated.rig:run",
     "emulated": "plimsoll_testbed.rigs.emulated.rig:run",
-    "cluster": "plimsoll_testbed.rigs.cluster.rig:run",
-    "localstack": "plimsoll_testbed.rigs.localstack.rig:run",
+    "cluster": "plimsoll_testbed.rigs.cluster.clusters:run",
+    "localstack": "plimsoll_testbed.rigs.localstack.localstack:run",
 }
 """Name -> module and function."""
 

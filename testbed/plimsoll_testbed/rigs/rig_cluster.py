@@ -22,8 +22,7 @@ from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.hollow.indexes import Indexes
-from plimsoll_testbed.model.hollow.manifests import path_of
-from plimsoll_testbed.model.hollow.resources import BY_KIND
+from plimsoll_testbed.model.hollow.resources import BY_KIND, path_of
 from plimsoll_testbed.model.hollow.store import Change, Store
 from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.simulated.time import VirtualClock

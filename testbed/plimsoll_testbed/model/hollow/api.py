@@ -15,7 +15,7 @@ from typing import Any
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll_testbed.model.hollow.admission import admitted, readmitted
 from plimsoll_testbed.model.hollow.deletion import DeleteOptions, delete
-from plimsoll_testbed.model.hollow.discovery import discovered
+from plimsoll_testbed.model.hollow.discovery import discovered, reviewed
 from plimsoll_testbed.model.hollow.edits import Json
 from plimsoll_testbed.model.hollow.patches import patched
 from plimsoll_testbed.model.hollow.queries import continue_after, parse_continue, test_of
@@ -26,7 +26,6 @@ from plimsoll_testbed.model.hollow.refusals import (
     method_not_allowed,
     no_such_page,
 )
-from plimsoll_testbed.model.hollow.reviews import reviewed
 from plimsoll_testbed.model.hollow.routes import Target, target_of
 from plimsoll_testbed.model.hollow.store import Store, key_of
 from plimsoll_testbed.model.hollow.subresources import Request, serve_of

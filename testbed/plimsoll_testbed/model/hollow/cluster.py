@@ -21,8 +21,8 @@ from plimsoll_testbed.model.hollow.controllers.table import CONTROLLERS
 from plimsoll_testbed.model.hollow.edits import Json
 from plimsoll_testbed.model.hollow.identities import Identities
 from plimsoll_testbed.model.hollow.indexes import Indexes
-from plimsoll_testbed.model.hollow.manifests import path_of
 from plimsoll_testbed.model.hollow.refusals import RefusedError
+from plimsoll_testbed.model.hollow.resources import path_of
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.state import ClusterState, PodStopped
 from plimsoll_testbed.model.hollow.store import Change, Store

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from plimsoll_testbed.model.hollow.edits import Json, look, put
-from plimsoll_testbed.model.hollow.stamps import stamp
+from plimsoll_testbed.model.hollow.stamps import moment, stamp
 
 
 def condition(obj: Json, kind: str) -> Json | None:
@@ -53,6 +54,28 @@ def with_condition(  # noqa: PLR0913 - the fields of a condition
 def is_ready(obj: Json) -> bool:
     """Whether the Ready condition of a pod or a node is True."""
     return is_true(obj, "Ready")
+
+
+def available_at(pod: Json, min_ready_seconds: int) -> datetime | None:
+    """Return from when on a pod counts as available; None while it is not Ready.
+
+    Source: k8s.io/kubernetes/pkg/api/v1/pod, IsPodAvailable.
+    """
+    ready = condition(pod, "Ready")
+    if ready is None or ready["status"] != "True":
+        return None
+    return moment(ready["lastTransitionTime"]) + timedelta(seconds=min_ready_seconds)
+
+
+def availability(
+    pods: Iterable[Json], min_ready_seconds: int, now: datetime
+) -> tuple[int, datetime | None]:
+    """Return how many pods are available, and when the next one will be by waiting alone."""
+    if not min_ready_seconds:
+        return sum(1 for pod in pods if is_ready(pod)), None
+    times = [at for pod in pods if (at := available_at(pod, min_ready_seconds)) is not None]
+    later = [at for at in times if at > now]
+    return len(times) - len(later), min(later, default=None)
 
 
 def is_finished(pod: Json) -> bool:

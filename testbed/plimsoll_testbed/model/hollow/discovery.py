@@ -1,11 +1,13 @@
-"""What a client asks to learn what is served: versions, groups and resources, and health.
+"""What a client asks before it works: versions, groups, resources, health, and what it may do.
 
-Source: https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
+Sources: https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api,
+https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, Final
 
 from plimsoll_testbed.model.hollow.edits import Json
 from plimsoll_testbed.model.hollow.resources import TABLE, Resource
@@ -22,6 +24,7 @@ _VERSION: Json = {
     "platform": "linux/amd64",
 }
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_REVIEWS: Final = frozenset({"selfsubjectaccessreviews", "subjectaccessreviews"})
 
 
 @cache
@@ -48,6 +51,17 @@ def discovered(path: str) -> Json | None:
         case _:
             page = None
     return page
+
+
+def reviewed(path: str, body: Any) -> Json | None:
+    """Return an access review with its answer; None when what is posted is no review."""
+    if (
+        path.removeprefix("/apis/authorization.k8s.io/v1/") not in _REVIEWS
+        or type(body) is not dict
+    ):
+        return None
+    reason = "a hollow cluster knows no rights"
+    return {**body, "metadata": {}, "status": {"allowed": True, "reason": reason}}
 
 
 def _group(group: str, version: str) -> Json:

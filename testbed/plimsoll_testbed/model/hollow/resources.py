@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from plimsoll.domain.errors import BadInput
+from plimsoll_testbed.model.hollow.edits import Json
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
@@ -108,3 +111,20 @@ BY_PATH: Mapping[tuple[str, str, str], Resource] = {
     (r.group, r.version, r.plural): r for r in TABLE
 }
 """By (group, version, plural), as a request names it."""
+
+
+def path_of(manifest: Json) -> tuple[str, str]:
+    """Return the path of a manifest's collection and its name; no namespace means `default`.
+
+    Raises:
+        BadInput: its kind is not one that a hollow cluster keeps, or it has no name.
+    """
+    kind, meta = manifest.get("kind", ""), manifest.get("metadata") or {}
+    line = BY_KIND.get(kind)
+    if line is None:
+        raise BadInput(f"kind {kind!r} is not known here; known are {', '.join(sorted(BY_KIND))}")
+    if not meta.get("name"):
+        raise BadInput(f"a {kind} without metadata.name")
+    root = f"/apis/{line.api_version}" if line.group else f"/api/{line.version}"
+    middle = f"/namespaces/{meta.get('namespace') or 'default'}" if line.namespaced else ""
+    return f"{root}{middle}/{line.plural}", str(meta["name"])

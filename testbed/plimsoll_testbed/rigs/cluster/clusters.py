@@ -1,4 +1,8 @@
-"""The clusters of a drill as real control planes."""
+"""The cluster rig: the emulated rig's AWS, and real control planes for its clusters.
+
+etcd, API server, scheduler and controllers are the real ones; nodes and kubelets are played, and
+join and vanish with the fleet. Time is the wall's: what takes two minutes takes two minutes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,9 @@ from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.cluster.installation import install
 from plimsoll_testbed.rigs.cluster.rig_cluster import ControlPlaneRigCluster
 from plimsoll_testbed.rigs.emulated.clusters import Clusters
-from plimsoll_testbed.rigs.run import told
+from plimsoll_testbed.rigs.emulated.rig import Emulation
+from plimsoll_testbed.rigs.registry import Rig
+from plimsoll_testbed.rigs.run import rig_of_runs, told
 from plimsoll_testbed.rigs.simulated.autoscaler import ClusterAutoscaler
 from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.rigs.warmup import warm_up
@@ -123,3 +129,6 @@ class ControlPlanes(Clusters[ControlPlaneRigCluster]):
             self._told = now
             self.say(f"waiting until all is Ready: {'; '.join(words)}")
         return words
+
+
+run: Rig = rig_of_runs(partial(Emulation, clusters=ControlPlanes, rig="cluster"))

@@ -1,4 +1,7 @@
-"""LocalStack 4.14 without a container engine, the AWS side of the rig `localstack`.
+"""The rig `localstack`: the emulated rig with LocalStack 4.14 in the place of its emulator.
+
+The clusters are hollow, as on the emulated rig. What LocalStack has not (Auto Scaling, EKS) and
+what it has thinly (EC2) the drill's own fleet answers. There is no container engine.
 
 It runs in an environment of its own with a plugin of ours (`infra/local/localstack/plugin`), which
 runs functions as processes and DynamoDB from the files that make fetched. Nothing is fetched and
@@ -12,11 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import override
 
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
+from plimsoll_testbed.rigs.emulated.rig import Emulation
 from plimsoll_testbed.rigs.localstack.java import java
+from plimsoll_testbed.rigs.registry import Rig
+from plimsoll_testbed.rigs.run import rig_of_runs
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,3 +74,6 @@ class LocalStack(Emulator):
     @override
     def _place_of_workers(self, function: str) -> str:
         return f" {self._folder}/{function}"  # the last word of each, by the plugin's `Worker`
+
+
+run: Rig = rig_of_runs(partial(Emulation, emulators=LocalStack, rig="localstack"))

@@ -26,8 +26,7 @@ from plimsoll_testbed.model.hollow.conditions import (
 )
 from plimsoll_testbed.model.hollow.controllers.kubelet import USAGE
 from plimsoll_testbed.model.hollow.edits import look
-from plimsoll_testbed.model.hollow.manifests import path_of
-from plimsoll_testbed.model.hollow.resources import BY_KIND
+from plimsoll_testbed.model.hollow.resources import BY_KIND, path_of
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 

@@ -14,9 +14,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import ClassVar, override
 
-from plimsoll_testbed.model.hollow.conditions import controller_of, is_active, is_ready
+from plimsoll_testbed.model.hollow.conditions import (
+    availability,
+    controller_of,
+    is_active,
+    is_ready,
+)
 from plimsoll_testbed.model.hollow.controllers.base import Controller
-from plimsoll_testbed.model.hollow.controllers.readiness import availability
 from plimsoll_testbed.model.hollow.controllers.scalein import first_to_go
 from plimsoll_testbed.model.hollow.controllers.templates import pod_of
 from plimsoll_testbed.model.hollow.edits import Json, look, put

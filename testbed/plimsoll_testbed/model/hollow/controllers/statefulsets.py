@@ -18,13 +18,14 @@ from datetime import datetime
 from typing import ClassVar, override
 
 from plimsoll_testbed.model.hollow.conditions import (
+    availability,
+    available_at,
     controller_of,
     is_deleting,
     is_finished,
     is_ready,
 )
 from plimsoll_testbed.model.hollow.controllers.base import Controller
-from plimsoll_testbed.model.hollow.controllers.readiness import availability, available_at
 from plimsoll_testbed.model.hollow.controllers.templates import pod_of, template_hash
 from plimsoll_testbed.model.hollow.edits import Json, look, put
 from plimsoll_testbed.model.hollow.state import ClusterState
