@@ -1,32 +1,28 @@
-"""The fake kubelets as a process of their own: `plimsoll_testbed.rigs.controlplane.fake_kubelets` by a pipe.
+"""The fake kubelets as a process of their own, so that they take no time from whoever measures.
 
-Of their own, so that they take no time from whoever measures. Their standard input is the supervisor
-and carries commands; when it ends they end. Their standard output tells of pods that stopped.
+A pipe is the leash: when the starter's end of it closes, however that comes about, the process ends.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
-
-from pydantic import TypeAdapter
+from typing import Final
 
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.playing import play
 from plimsoll_testbed.rigs.supervised import tail_of
 
-SETTINGS: Final = TypeAdapter(Settings)
-STOPPED: Final = TypeAdapter(PodStopped)
 ANSWER_SECONDS: Final = 60.0
 """They may still be starting, on a busy machine."""
 _POLL_SECONDS: Final = 0.5
+_FRESH: Final = get_context("spawn")
+"""A new interpreter: a fork of one with threads may hang."""
 
 
 class FakeKubelets:
@@ -50,26 +46,17 @@ class FakeKubelets:
         self.name: Final = "fake kubelets"
         self._log = log
         self._heard = heard
-        self._kubeconfig = kubeconfig
-        self._settings = settings
-        self._process: subprocess.Popen[str] | None = None
-        self._thread = threading.Thread(target=self._listen, name="fake kubelets", daemon=True)
-        self._lock = threading.Lock()
-        self._answered = threading.Condition(self._lock)
+        self._pipe, self._theirs = _FRESH.Pipe()
+        given = (self._theirs, kubeconfig, settings, log)
+        self._process = _FRESH.Process(target=play, args=given, daemon=True)
+        self._thread = threading.Thread(target=self._listen, name=self.name, daemon=True)
+        self._answered = threading.Condition()
         self._vanished: set[str] = set()
 
     def start(self) -> None:
         """Start the process."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-m", str(__package__), self._kubeconfig],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,  # Ctrl-C is for the starter
-            )
-        self._say(SETTINGS.dump_python(self._settings, mode="json"))
+        self._process.start()
+        self._theirs.close()  # else its end would be no end of the pipe
         self._thread.start()
 
     def vanish(self, node: str) -> None:
@@ -78,9 +65,12 @@ class FakeKubelets:
         Raises:
             Refused: the process has ended.
         """
-        self._say({"vanish": node})
         end = time.monotonic() + ANSWER_SECONDS
         with self._answered:
+            try:
+                self._pipe.send(node)
+            except OSError as error:
+                raise Refused(f"the fake kubelets have ended: {self.tail()}") from error
             while node not in self._vanished:
                 if self.ended or time.monotonic() > end:
                     raise Refused(f"the fake kubelets do not answer:\n{self.tail()}")
@@ -90,43 +80,29 @@ class FakeKubelets:
     @property
     def ended(self) -> bool:
         """Whether the process ended by itself."""
-        return self._process is not None and self._process.poll() is not None
+        return self._process.exitcode is not None
 
     def stop(self) -> None:
-        """Kill the process. Twice is once."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        if self._thread.is_alive():
+        """Kill the process."""
+        if self._process.pid is not None:
+            self._process.kill()
+            self._process.join()
             self._thread.join()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None  # noqa: S101 - it was opened as a pipe
-            pipe.close()
+        self._pipe.close()
 
     def tail(self) -> str:
         """Return the end of the log, under its name."""
         return tail_of(self.name, self._log)
 
-    def _say(self, words: dict[str, Any]) -> None:
-        assert self._process is not None  # noqa: S101 - it was started
-        assert self._process.stdin is not None  # noqa: S101 - it was opened as a pipe
-        try:
-            with self._lock:
-                self._process.stdin.write(json.dumps(words) + "\n")
-                self._process.stdin.flush()
-        except BrokenPipeError as error:
-            raise Refused(f"the fake kubelets have ended: {self.tail()}") from error
-
     def _listen(self) -> None:
-        assert self._process is not None  # noqa: S101 - it was started
-        assert self._process.stdout is not None  # noqa: S101 - it was opened as a pipe
-        for line in self._process.stdout:
-            said = json.loads(line)
-            if "vanished" in said:
-                with self._answered:
-                    self._vanished.add(said["vanished"])
-                    self._answered.notify_all()
-            else:
-                self._heard(STOPPED.validate_python(said))
+        try:
+            while True:
+                match self._pipe.recv():
+                    case PodStopped() as stopped:
+                        self._heard(stopped)
+                    case node:
+                        with self._answered:
+                            self._vanished.add(node)
+                            self._answered.notify_all()
+        except (EOFError, OSError):  # the process has ended
+            return

@@ -1,35 +1,36 @@
-"""The fake kubelets' own process. `process.FakeKubelets` starts it and talks with it: JSON, a line each."""
+"""What the fake kubelets' own process does. `process.FakeKubelets` starts it."""
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 from plimsoll_testbed.model.hollow.edits import Json
-from plimsoll_testbed.model.hollow.state import PodStopped
+from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.metrics import Metrics
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.process import SETTINGS, STOPPED
 from plimsoll_testbed.rigs.follower import Follower, Hears
 from plimsoll_testbed.rigs.kubeconfig import load
 
 
-def main() -> None:
-    """Play until standard input ends."""
-    threading.excepthook = _give_up
-    kubeconfig = Path(sys.argv[1])
-    settings = SETTINGS.validate_json(sys.stdin.readline())
+def play(starter: Connection, kubeconfig: Path, settings: Settings, log: Path) -> None:
+    """Play until the starter is gone, whom every pod that stopped is told."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the starter
+    with log.open("ab") as out:
+        os.dup2(out.fileno(), sys.stderr.fileno())
+    threading.excepthook = lambda failed: _give_up(failed.exc_value)
     transport, _ = load(kubeconfig)
     loop = Loop(transport)
-    kubelets = WatchedKubelets(loop, settings, stopped=_tell)
+    kubelets = WatchedKubelets(loop, settings, stopped=starter.send)
     metrics = Metrics(loop, kubeconfig.parent.parent / "certificates")
     metrics.start()
 
@@ -47,8 +48,11 @@ def main() -> None:
         ("pods", "/api/v1/pods"),
     ):
         Follower(kubeconfig, path, _posted(loop, partial(show, resource))).start()
-    threading.Thread(target=_obey, args=(loop, kubelets), daemon=True).start()
-    loop.run()
+    threading.Thread(target=_obey, args=(starter, loop, kubelets), daemon=True).start()
+    try:
+        loop.run()
+    except Exception as error:  # noqa: BLE001 - as in every other thread
+        _give_up(error)
 
 
 def _posted(loop: Loop, hears: Hears) -> Hears:
@@ -58,31 +62,19 @@ def _posted(loop: Loop, hears: Hears) -> Hears:
     return hear
 
 
-def _obey(loop: Loop, kubelets: WatchedKubelets) -> None:
-    for line in sys.stdin:
-        node = json.loads(line)["vanish"]
+def _obey(starter: Connection, loop: Loop, kubelets: WatchedKubelets) -> None:
+    def vanish(node: str) -> None:
+        kubelets.instance_gone(node)
+        starter.send(node)
 
-        def vanish(node: str = node) -> None:
-            kubelets.instance_gone(node)
-            _say({"vanished": node})
-
-        loop.post(vanish)
+    with suppress(EOFError, OSError):
+        while True:
+            loop.post(partial(vanish, starter.recv()))
     os._exit(0)  # the starter is gone, and whatever is under way concerns nobody any more
 
 
-def _give_up(failed: threading.ExceptHookArgs) -> None:
+def _give_up(error: BaseException | None) -> NoReturn:
     """End with the first thread that fails: half of the kubelets would play a cluster wrong."""
-    traceback.print_exception(failed.exc_value)
+    traceback.print_exception(error)
+    sys.stderr.flush()
     os._exit(1)
-
-
-def _tell(stopped: PodStopped) -> None:
-    _say(STOPPED.dump_python(stopped, mode="json"))
-
-
-def _say(words: Mapping[str, Any]) -> None:
-    print(json.dumps(words), flush=True)  # noqa: T201 - standard output is the way to the starter
-
-
-if __name__ == "__main__":
-    main()
