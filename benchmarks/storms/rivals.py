@@ -83,7 +83,7 @@ class _Play:
         self._time = WallTime(SystemClock())
         self._measurement = Measurement()
         self._clusters = ControlPlanes(
-            drill,
+            drill=drill,
             seed=0,
             time=self._time,
             measurement=self._measurement,
