@@ -15,7 +15,8 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused
 from plimsoll.domain.names import FLOORS, INJECT_FLOORS, KUBE_SYSTEM, NAMESPACE
-from plimsoll.domain.placement.injection import CANARIES, key_of
+from plimsoll.domain.placement.injection import CANARIES, key_of, with_new_canary
+from plimsoll.domain.pods import Ref
 from plimsoll.services.injection import Proof, Proven, prove
 from plimsoll.services.ports import Clock, ClusterApi
 from plimsoll_cli.environment import environment_of
@@ -91,20 +92,26 @@ def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
     for said in installer.install():
         click.echo(said)
     if not dry_run:
-        found = _proven(environment.clock, api)
+        found = _proven(environment.clock, api, installer, CANARIES)
+        if found.proof is Proof.IN_FORCE:  # does the API server see it when they change?
+            found = _proven(environment.clock, api, installer, with_new_canary(CANARIES))
         if found.proof is not Proof.IN_FORCE:
             installer.unbind()
             click.echo(f"the binding is removed again: {found.why}", err=True)
             ctx.exit(1)
         click.echo(f"proven: {found.why}")
     for namespace in namespaces:
-        click.echo(installer.opt_in(namespace, {}))
+        click.echo(installer.opt_in(namespace))
 
 
-def _proven(clock: Clock, api: ClusterApi) -> Proven:
-    """Try the canaries until they do not pass unchanged any more."""
+def _proven(
+    clock: Clock, api: ClusterApi, installer: _Installer, canaries: Mapping[Ref, str]
+) -> Proven:
+    """Tell the policy of the canaries, and try them until they get what it is told."""
+    installer.tell(NAMESPACE, {key_of(ref): entry for ref, entry in canaries.items()})
     until = clock.now() + timedelta(seconds=PATIENCE_SECONDS)
-    while (found := prove(api)).proof is Proof.ABSENT and clock.now() < until:
+    late = {Proof.ABSENT, Proof.STALE}
+    while (found := prove(api, api.injected_floors())).proof in late and clock.now() < until:
         clock.sleep(PAUSE_SECONDS)
     return found
 
@@ -128,8 +135,9 @@ class _Installer:
             self._requests.list(Call(verb="list", group=group, resource=plural))
         except NotFound as error:
             raise Refused(
-                f"cluster {self._requests.cluster} serves no MutatingAdmissionPolicy, which comes "
-                "with Kubernetes 1.36: commit what `plimsoll snippet` prints instead"
+                f"cluster {self._requests.cluster} serves no MutatingAdmissionPolicy in "
+                f"{GROUP}/v1, which comes with Kubernetes 1.36; the beta of 1.34 and 1.35 does not "
+                "do: commit what `plimsoll snippet` prints instead"
             ) from error
         there = {n["metadata"]["name"] for n in self._requests.list(_call("list", "namespaces"))}
         for namespace in (NAMESPACE, *namespaces):
@@ -138,31 +146,35 @@ class _Installer:
                 raise BadInput(f"there is no namespace {namespace}: {cure} first")
 
     def install(self) -> Iterator[str]:
-        """Write policy and binding, and what the canaries need."""
-        yield self.opt_in(NAMESPACE, {key_of(ref): entry for ref, entry in CANARIES.items()})
+        """Write policy and bindings, and let them concern the canaries."""
+        yield self.opt_in(NAMESPACE)
         for manifest in manifests():
             yield self._write(manifest)
 
-    def opt_in(self, namespace: str, entries: Mapping[str, str]) -> str:
+    def opt_in(self, namespace: str) -> str:
         """Let the policy constrain the new pods of a namespace."""
-        metadata = {"name": FLOORS, "namespace": namespace}
-        said = self._write(
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": entries}
-        )
+        said = self.tell(namespace, {})
         self._label(namespace, "true")
         return f"{said}; label {INJECT_FLOORS}=true on Namespace {namespace}"
 
+    def tell(self, namespace: str, entries: Mapping[str, str]) -> str:
+        """Change what the policy is told of a namespace."""
+        metadata = {"name": FLOORS, "namespace": namespace}
+        return self._write(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": entries}
+        )
+
     def unbind(self) -> None:
         """Take the policy out of force."""
-        self._delete("MutatingAdmissionPolicyBinding")
+        self._delete("MutatingAdmissionPolicyBinding", FLOORS)
 
     def remove(self) -> Iterator[str]:
-        """Remove everything, the binding first."""
-        for kind in ("MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"):
-            yield self._delete(kind)
+        """Remove everything, the bindings first."""
+        for manifest in reversed([*manifests()]):
+            yield self._delete(manifest["kind"], manifest["metadata"]["name"])
         floors = self._requests.list(_call("list", "configmaps"), fields=f"metadata.name={FLOORS}")
         for found in floors:
-            yield self._delete("ConfigMap", found["metadata"]["namespace"])
+            yield self._delete("ConfigMap", FLOORS, found["metadata"]["namespace"])
         for found in self._requests.list(_call("list", "namespaces")):
             if INJECT_FLOORS in (found["metadata"].get("labels") or {}):
                 self._label(found["metadata"]["name"], None)
@@ -183,11 +195,11 @@ class _Installer:
             self._send(_call("patch", plural, group), namespace=namespace, name=name, body=manifest)
         return self._said(f"write {manifest['kind']} {namespace + '/' if namespace else ''}{name}")
 
-    def _delete(self, kind: str, namespace: str | None = None) -> str:
+    def _delete(self, kind: str, name: str, namespace: str | None = None) -> str:
         group, plural = _KINDS[kind]
-        about = f"{kind} {namespace + '/' if namespace else ''}{FLOORS}"
+        about = f"{kind} {namespace + '/' if namespace else ''}{name}"
         try:
-            self._send(_call("delete", plural, group), namespace=namespace, name=FLOORS)
+            self._send(_call("delete", plural, group), namespace=namespace, name=name)
         except NotFound:
             return f"there is no {about}"
         return self._said(f"delete {about}")
@@ -205,6 +217,6 @@ def _call(verb: str, plural: str, group: str = "") -> Call:
 
 
 def manifests() -> Iterator[dict[str, Any]]:
-    """Yield the policy and its binding."""
+    """Yield the policy and its bindings."""
     text = files("plimsoll_cli").joinpath("manifests/injection.yaml").read_text(encoding="utf-8")
     yield from yaml.safe_load_all(text)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from plimsoll.domain.names import CAPACITY_LABELS, FLOORS, MIN_ON_DEMAND, SPREAD_PREFIX
 from plimsoll.services.injection import Proof, prove
+from plimsoll_cli import main
 from tests.cluster.placing import Cast
 from tests.support.hollows import MERGE, a_deployment, a_stateful_set, a_template
 
@@ -117,6 +119,10 @@ def test_a_stateful_set_keeps_its_floor_once_its_pods_were_recreated(cast: Cast)
     cast.until(2, od=2)
 
 
+def proof_of(cast: Cast) -> Proof:
+    return prove(cast.api, cast.api.injected_floors()).proof
+
+
 def test_a_policy_that_crashes_requests_is_unbound_by_the_next_run(lone_cast: Cast) -> None:
     """A list of objects as the value of a JSONPatch crashes each request, whatever `failurePolicy` says."""
     lone_cast.opt_in()
@@ -125,10 +131,26 @@ def test_a_policy_that_crashes_requests_is_unbound_by_the_next_run(lone_cast: Ca
     expression = f"[JSONPatch{{op: 'add', path: '{path}', value: [{made}]}}]"
     spec = {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]}
     assert lone_cast.ground.call("PATCH", POLICY, {"spec": spec}, MERGE).status == 200
-    lone_cast.ground.until(lambda: prove(lone_cast.api).proof is Proof.BROKEN)
+    lone_cast.ground.until(lambda: proof_of(lone_cast) is Proof.BROKEN)
     lone_cast.services.placement.run()
     assert lone_cast.ground.call("GET", BINDING).status == 404
-    lone_cast.ground.until(lambda: prove(lone_cast.api).proof is Proof.ABSENT)
+    lone_cast.ground.until(lambda: proof_of(lone_cast) is Proof.ABSENT)
     assert len(pods_of(lone_cast, a_deployment("web", 2))) == 2
     lone_cast.opt_in()
-    assert prove(lone_cast.api).proof is Proof.IN_FORCE
+    assert proof_of(lone_cast) is Proof.IN_FORCE
+    tell(lone_cast, deployment_late="2")
+    [pod] = pods_of(lone_cast, a_deployment("late", 1))
+    assert "topologySpreadConstraints" in pod["spec"], "it still sees what ConfigMaps say"
+
+
+def test_an_api_server_that_forgot_the_parameters_is_found_out(lone_cast: Cast) -> None:
+    """kube-apiserver 1.36.3 stops to watch them with the last binding, and does not begin again."""
+    lone_cast.opt_in()
+    for binding in (BINDING, f"{BINDING}-parameters"):
+        assert lone_cast.ground.call("DELETE", binding).status == 200
+    lone_cast.ground.until(lambda: proof_of(lone_cast) is Proof.ABSENT)
+    words = ["install-policy", "--kubeconfig", str(lone_cast.ground.plane.kubeconfig())]
+    failed = CliRunner().invoke(main, words)
+    assert failed.exit_code == 1, failed.output
+    assert "Restart all API servers" in failed.output
+    assert lone_cast.ground.call("GET", BINDING).status == 404

@@ -12,6 +12,7 @@ from click.testing import Result
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import NotFound, Temporary
+from plimsoll.domain.metrics import Metric
 from plimsoll.domain.names import (
     CAPACITY_LABELS,
     FLOORS,
@@ -67,7 +68,7 @@ def told(wired: WiredServices) -> dict[str, str]:
 
 
 def is_bound(wired: WiredServices) -> bool:
-    return bool(wired.get(BINDINGS)["items"])
+    return FLOORS in [found["metadata"]["name"] for found in wired.get(BINDINGS)["items"]]
 
 
 def test_the_policy_is_proven_as_it_is_installed_and_leaves_nothing_when_it_is_removed():
@@ -80,7 +81,7 @@ def test_the_policy_is_proven_as_it_is_installed_and_leaves_nothing_when_it_is_r
     assert is_bound(wired)
     assert install(wired, "--namespace", "default").exit_code == 0  # twice is once
     assert install(wired, "--remove").exit_code == 0
-    assert not is_bound(wired)
+    assert not wired.get(BINDINGS)["items"]
     assert not wired.api.injected_floors()
     labels = wired.get("/api/v1/namespaces/default")["metadata"].get("labels") or {}
     assert INJECT_FLOORS not in labels
@@ -92,7 +93,8 @@ def test_an_api_server_without_such_policies_is_named_with_the_other_way():
     environment.transports["harbor"] = Refusing(wired, lambda _: None, without="mutatingadmission")
     refused = run(environment, "install-policy", "--context", "harbor")
     assert refused.exit_code == 2
-    assert "comes with Kubernetes 1.36: commit what `plimsoll snippet` prints" in refused.output
+    assert "comes with Kubernetes 1.36; the beta of 1.34 and 1.35 does not do" in refused.output
+    assert "commit what `plimsoll snippet` prints" in refused.output
 
 
 @pytest.mark.parametrize(
@@ -277,11 +279,58 @@ def test_a_policy_that_refuses_pods_is_unbound_by_the_next_run(wired, answer):
     wired.placement.run()
     assert not is_bound(wired)
     assert wired.telemetry.warned == ["injection broken", "injection removed"]
+    assert wired.telemetry.metrics[Metric.INJECTIONS_REMOVED] == 1
+    [event] = wired.get("/api/v1/namespaces/default/events")["items"]
+    assert (event["involvedObject"]["name"], event["reason"]) == (NAMESPACE, "InjectionRemoved")
+
+
+def frozen(wired: WiredServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the API server go by the ConfigMaps of this moment, as one that stopped to watch them."""
+    old = {
+        namespace: wired.get(f"/api/v1/namespaces/{namespace}/configmaps/{FLOORS}")
+        for namespace in wired.api.injected_floors()
+    }
+
+    class Frozen(Store):
+        def __init__(self, now: Store) -> None:
+            self.now = now
+
+        def get(self, resource: str, namespace: str, name: str) -> dict[str, Any] | None:
+            if resource == "configmaps":
+                return old.get(namespace)
+            return self.now.get(resource, namespace, name)
+
+    monkeypatch.setattr(
+        "plimsoll_testbed.model.hollow.admission.injected",
+        lambda pod, store: injected(pod, Frozen(store)),
+    )
+
+
+def test_a_policy_that_goes_by_old_entries_is_unbound_after_the_next_change(wired, monkeypatch):
+    frozen(wired, monkeypatch)
+    wired.apply(web())
+    rounds(wired, 2)  # the labels, then the entries
+    assert is_bound(wired), "nothing had changed"
+    assert told(wired) == {"deployment.web": "2"}
+    wired.placement.run()
+    assert not is_bound(wired)
+    assert wired.telemetry.warned == ["injection stale", "floor cannot stand", "injection removed"]
+    assert not any(pod.released for pod in wired.api.observe().pods)
+
+
+def test_the_installation_proves_that_changes_of_entries_are_seen(wired, monkeypatch):
+    assert install(wired, "--remove").exit_code == 0
+    install(wired)
+    frozen(wired, monkeypatch)
+    failed = install(wired, "--namespace", "default")
+    assert failed.exit_code == 1
+    assert "Restart all API servers, then run `plimsoll install-policy`" in failed.output
+    assert not is_bound(wired)
 
 
 def test_a_policy_stays_bound_where_no_pod_at_all_is_let_through(wired):
     api = through(wired, lambda _: 403)
-    assert prove(api).proof is Proof.UNPROVEN
+    assert prove(api, api.injected_floors()).proof is Proof.UNPROVEN
     wired.placement.run()
     assert is_bound(wired)
 
@@ -294,7 +343,8 @@ def test_one_lost_answer_takes_no_binding_away(wired):
             lost.pop()
             raise Temporary("connection dropped")
 
-    assert prove(through(wired, once)).proof is Proof.IN_FORCE
+    api = through(wired, once)
+    assert prove(api, api.injected_floors()).proof is Proof.IN_FORCE
 
 
 def test_nothing_is_unbound_in_the_mode_observe():

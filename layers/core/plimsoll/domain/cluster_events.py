@@ -55,6 +55,18 @@ def about_workload(workload: Workload, reason: str, message: str) -> ClusterEven
     )
 
 
+def about_namespace(name: str, reason: str, message: str) -> ClusterEvent:
+    """Return the Event that warns of what concerns more than one workload."""
+    return ClusterEvent(
+        about=Ref("Namespace", "", name),
+        uid=name,
+        reason=reason,
+        message=message[:LONGEST],
+        warning=True,
+        cause=message[:LONGEST],
+    )
+
+
 def about_node(
     node: str, interruption: str, reason: str, message: str, *, warning: bool = False
 ) -> ClusterEvent:

@@ -19,6 +19,8 @@ class Metric(StrEnum):
     """Canaries of the schedule that went the whole way of a notice."""
     CLUSTERS_NOT_RESYNCED = "ClustersNotResynced"
     """Clusters that a resync or a placement run could not wholly read or write."""
+    INJECTIONS_REMOVED = "InjectionsRemoved"
+    """Admission policies that were unbound, because pods of a dry run were refused or got old entries."""
     NOTICES_DEAD_LETTERED = "NoticesDeadLettered"
     """Notices set aside because no further attempt could help."""
     NOTICES_IGNORED = "NoticesIgnored"

@@ -12,10 +12,21 @@ from enum import StrEnum
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.placement.injection import CANARIES, NO_INJECTION, Injection, is_as_injected
+from plimsoll.domain.placement.injection import (
+    ENTRIES,
+    NO_INJECTION,
+    Injected,
+    Injection,
+    canaries_told,
+    is_as_injected,
+)
 from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll.services.ports import ClusterApi
 
+RESTART: Final = (
+    "the API server does not see what ConfigMaps say now. Restart all API servers, then run "
+    "`plimsoll install-policy`"
+)
 ATTEMPTS: Final = 3
 """A single answer may be lost on its way, and that is no reason to take the binding away."""
 
@@ -26,6 +37,8 @@ class Proof(StrEnum):
     IN_FORCE = "injection in force"
     ABSENT = "injection not in force"
     """They passed unchanged: the policy is not bound, or not compiled yet. Pods are not harmed."""
+    STALE = "injection stale"
+    """They got what an earlier entry says: the API server does not see what is written now."""
     BROKEN = "injection broken"
     """They were refused or changed otherwise, and a pod that the policy does not concern was not."""
     UNPROVEN = "injection not proven"
@@ -45,14 +58,19 @@ def injection_of(api: ClusterApi) -> tuple[Injection, Proven | None]:
     told = api.injected_floors()
     if not told:
         return NO_INJECTION, None
-    found = prove(api)
-    broken = found.why if found.proof in {Proof.ABSENT, Proof.BROKEN} else None
+    found = prove(api, told)
+    broken = None if found.proof in {Proof.IN_FORCE, Proof.UNPROVEN} else found.why
     return Injection(told=told, broken=broken), found
 
 
-def prove(api: ClusterApi) -> Proven:
-    """Try a canary of every kind, beside a pod that the policy does not concern."""
-    for owner, entry in CANARIES.items():
+def prove(api: ClusterApi, told: Injected) -> Proven:
+    """Try a canary of every kind, beside a pod that the policy does not concern.
+
+    Args:
+        api: the cluster.
+        told: what the namespaces that opted in say now, the canaries' among them.
+    """
+    for owner, entry in canaries_told(told).items():
         plain, canary = _tried(api, None), _tried(api, owner)
         if isinstance(canary, PlimsollError):
             plain = _tried(api, None)  # the API server may have gone away in between
@@ -62,8 +80,11 @@ def prove(api: ClusterApi) -> Proven:
             return Proven(Proof.BROKEN, f"a pod of {owner} is refused: {canary}")
         if canary == plain:
             return Proven(Proof.ABSENT, f"a pod of {owner} passes as it is")
-        if not is_as_injected(canary, entry):
-            return Proven(Proof.BROKEN, f"a pod of {owner} is changed otherwise than by {entry}")
+        if is_as_injected(canary, entry):
+            continue
+        if any(is_as_injected(canary, earlier) for earlier in ENTRIES):
+            return Proven(Proof.STALE, f"a pod of {owner} gets what {entry} replaced: {RESTART}")
+        return Proven(Proof.BROKEN, f"a pod of {owner} is changed otherwise than by {entry}")
     return Proven(Proof.IN_FORCE, "every canary was constrained as it is meant to be")
 
 

@@ -8,12 +8,13 @@ from datetime import datetime
 from zlib import crc32
 
 from plimsoll.domain.actions import Release
+from plimsoll.domain.cluster_events import ClusterEvent, about_namespace
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError
 from plimsoll.domain.metrics import Metric
+from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
-from plimsoll.domain.placement.injection import Injection
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.placement.reserve import ALL_SPOT
 from plimsoll.domain.plan import Plan
@@ -21,7 +22,7 @@ from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.executor import Executor
-from plimsoll.services.injection import Proof, injection_of
+from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.ports import (
     Clock,
     ClusterApi,
@@ -75,12 +76,15 @@ class PlacementService:
         pods that it releases are evicted by the drain, which a wake-up starts.
         """
         now = self.clock.now()
+        injection, found = injection_of(api)
         plan = plan_placement(
             replace(seen, policy=cluster.policy),
             now,
             namespaces=api.namespace_floors(),
-            injection=self._injection(cluster, api),
+            injection=injection,
         )
+        if found is not None and found.proof is not Proof.IN_FORCE:
+            self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
         for problem in plan.problems:
             self.telemetry.warn("floor cannot stand", cluster=cluster.name, because=problem)
         if not self._writes(cluster):
@@ -93,6 +97,8 @@ class PlacementService:
             workers=self.workers,
             telemetry=self.telemetry,
         )
+        if found is not None and found.proof in {Proof.BROKEN, Proof.STALE}:
+            executor.note(self._remove_injection(cluster, api, found))
         outcomes = executor.carry_out(Plan(steps=plan.steps))
         if any(o.done and isinstance(o.action, Release) for o in outcomes):
             self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
@@ -115,21 +121,17 @@ class PlacementService:
     def _writes(self, cluster: Cluster) -> bool:
         return cluster.mode is Mode.ACT and not self.kill_switch
 
-    def _injection(self, cluster: Cluster, api: ClusterApi) -> Injection:
-        """Return what the admission policy is told, and unbind it where it does harm."""
-        injection, found = injection_of(api)
-        if found is not None and found.proof is not Proof.IN_FORCE:
-            self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
-            if found.proof is Proof.BROKEN and self._writes(cluster):
-                self._remove_injection(cluster, api)
-        return injection
-
-    def _remove_injection(self, cluster: Cluster, api: ClusterApi) -> None:
+    def _remove_injection(
+        self, cluster: Cluster, api: ClusterApi, found: Proven
+    ) -> ClusterEvent | None:
+        """Unbind the admission policy where it does harm, and return the Event that tells it."""
         try:
             api.remove_injection()
         except NotFound:
-            return
+            return None
         except PlimsollError as error:
             self.telemetry.warn("injection not removed", cluster=cluster.name, because=str(error))
-        else:
-            self.telemetry.warn("injection removed", cluster=cluster.name)
+            return None
+        self.telemetry.warn("injection removed", cluster=cluster.name)
+        self.telemetry.count(Metric.INJECTIONS_REMOVED)
+        return about_namespace(NAMESPACE, "InjectionRemoved", f"{found.proof}: {found.why}")

@@ -46,10 +46,31 @@ CANARIES: Final[Mapping[Ref, str]] = {
     Ref(OwnerKind.DEPLOYMENT, NAMESPACE, "plimsoll-canary"): "0",
     Ref(OwnerKind.STATEFUL_SET, NAMESPACE, "plimsoll-canary"): ON_DEMAND,
 }
-"""Workloads that do not exist -> what their pods are given in a dry run, which proves the policy."""
+"""Workloads that do not exist -> what their pods are given first in a dry run, which proves the policy.
+
+The entry of the first changes with those of others, so that the next proof tells whether the API
+server sees what is written.
+"""
+_SPREAD_ENTRIES: Final = tuple(str(number) for number in range(MOST_GROUPS + 1))
+ENTRIES: Final = (*_SPREAD_ENTRIES, ON_DEMAND)
+"""All that the policy understands."""
 AT_ONCE: Final = 100
 """Changes in one namespace and run: anybody who may write its ConfigMap can put much into it."""
 _SPREADS: Final = {label_key(number): number for number in range(MOST_GROUPS + 1)}
+
+
+def with_new_canary(canaries: Mapping[Ref, str]) -> Mapping[Ref, str]:
+    """Return what the canaries are told after a change."""
+    [first, *_] = CANARIES
+    following = _SPREAD_ENTRIES.index(canaries[first]) + 1
+    return {**canaries, first: _SPREAD_ENTRIES[following % len(_SPREAD_ENTRIES)]}
+
+
+def canaries_told(told: Injected) -> Mapping[Ref, str]:
+    """Return what the canaries are told now; what makes no sense is mended."""
+    [first, *_] = CANARIES
+    now = told.get(NAMESPACE, {}).get(key_of(first), "")
+    return {**CANARIES, first: now} if now in _SPREAD_ENTRIES else CANARIES
 
 
 def key_of(workload: Ref) -> str:
@@ -126,18 +147,23 @@ def injections(
     """
     said: dict[str, dict[str, str]] = defaultdict(dict)
     kept: dict[str, set[str]] = defaultdict(set)
-    for ref, entry in CANARIES.items():
-        said[ref.namespace][key_of(ref)] = entry
     here = [(w, now) for w, f in lacking if w.ref.namespace in injected and (now := entry_of(f))]
     for workload, now in here:
         said[workload.ref.namespace][key_of(workload.ref)] = now
     for ref in (*unread, *_not_yet(seen, injected, here, labelled=labelled)):
         kept[ref.namespace].add(key_of(ref))
-    for namespace, told in sorted(injected.items()):
+    changes = False
+    canaries = canaries_told(injected)
+    # Our own namespace is the last: a change in any other changes its canary.
+    for namespace, told in sorted(injected.items(), key=lambda item: (item[0] == NAMESPACE, item)):
         new = said[namespace]
+        if namespace == NAMESPACE:
+            canaries = with_new_canary(canaries) if changes else canaries
+            new |= {key_of(ref): entry for ref, entry in canaries.items()}
         changed = sorted(key for key in told.keys() | new.keys() if told.get(key) != new.get(key))
         entries = {key: new.get(key) for key in changed if key not in kept[namespace]}
         if entries:
+            changes = True
             yield InjectFloors(
                 namespace=namespace,
                 entries=dict(islice(entries.items(), AT_ONCE)),
