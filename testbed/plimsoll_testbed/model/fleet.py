@@ -202,9 +202,13 @@ class Fleet:
     def hold(self, machine: Machine, hook: Hook, now: datetime) -> None:
         """Let a machine wait for a lifecycle hook before it ends, or wait for it once more.
 
-        The first hook that gives up ends it, since that is what a hook does by default: ABANDON.
-        Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html
+        The first hook that gives up ends it, since that is what a hook does by default: ABANDON. Its
+        group replaces it at once, unless it wants one less. Sources:
+        https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks-overview.html,
+        https://repost.aws/questions/QUKC2EtnyGSPS_RWk7AD6BKQ/asg-terminate-before-launch
         """
+        if not machine.held:
+            self._push(now, self.groups[machine.group.name])
         machine.held[hook] = now + hook.timeout
         self._push(now + hook.timeout, machine)
 
@@ -289,7 +293,7 @@ class Fleet:
                 side.joined(machine, when)
 
     def _keep(self, group: Group, when: datetime) -> None:
-        missing = group.desired - len(group.alive)
+        missing = group.desired - sum(not machine.waits for machine in group.alive)
         if missing <= 0 or group.spec.kind == "static":
             return
         try:
