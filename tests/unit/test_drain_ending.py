@@ -238,8 +238,7 @@ def test_only_our_own_hooks_are_completed_when_the_node_is_empty(hooks, complete
 @pytest.mark.parametrize(
     ("hooks", "beaten", "now", "beats", "deadline"),
     [
-        ((OURS,), None, 1, False, 300),  # read, and no longer a guess
-        ((OURS,), None, 151, True, 8 * 3600),
+        ((OURS,), None, 1, True, 8 * 3600),  # its timeout is known to end nothing
         ((OURS,), noon(151), 250, False, None),
         ((OURS,), noon(151), 302, True, 8 * 3600),
         ((THEIRS,), None, 151, False, 300),
@@ -271,9 +270,12 @@ def test_a_guessed_deadline_overrules_no_budget_and_cuts_nobody_short(guessed):
     assert (last.overrule, last.grace_seconds) == ((False, None) if guessed else (True, 18))
 
 
-def test_a_pod_of_an_instance_that_its_owner_ends_is_not_cut_short():
+@pytest.mark.parametrize("by_owner", [True, False])
+def test_a_pod_of_an_instance_that_has_begun_to_end_is_not_cut_short(by_owner):
     node = interrupted("spot", kind="state-change", ends=0)
-    said = {i: replace(s, ended_by_owner=True) for i, s in ec2(node, state="shutting-down").items()}
+    said = {
+        i: replace(s, ended_by_owner=by_owner) for i, s in ec2(node, state="shutting-down").items()
+    }
     seen = looked([node], pods_of("web", 1, node="spot"), [a_deployment()], instances=said)
 
     (last,) = actions(plan_drain(seen, noon(1)), Evict)

@@ -49,6 +49,8 @@ class Loss:
     """Without a pod that is Ready and whose instance is there."""
     pods: int
     """Cut short, or killed by an instance whose end was told in time."""
+    killed: int = 0
+    """Those of them that were killed."""
     ends: tuple[timedelta, ...] = ()
     """When the instances of these pods go, and of those whose end was not told, since time 0."""
     surprised: int = 0
@@ -79,6 +81,7 @@ def losses(measurement: Measurement) -> Mapping[str, Loss]:
         f"{kind} {namespace}/{name}": Loss(
             seconds_at_zero=metrics.unserved.total_seconds(),
             pods=metrics.killed - metrics.unforeseen + metrics.cut_short,
+            killed=metrics.killed - metrics.unforeseen,
             ends=tuple(since(measurement.started, end) for end in metrics.ends),
             surprised=metrics.surprised + metrics.unforeseen,
         )
@@ -190,7 +193,7 @@ def worse_of(
     for workload in sorted(plays[0][0].keys() & plays[0][1].keys()):
         pairs = [(ours[workload], theirs[workload]) for ours, theirs in plays]
         stop = stops.get(workload, _Stop())
-        killed = median(theirs.pods - ours.pods for ours, theirs in pairs) > 0
+        killed = median(theirs.killed - ours.killed for ours, theirs in pairs) > 0
         longer = LONGER_AT_ZERO if than == "drain" and not killed else stop.known + MARGIN
         early = None
         if stop.sooner and longer is LONGER_AT_ZERO:

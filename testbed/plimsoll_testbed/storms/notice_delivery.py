@@ -32,6 +32,8 @@ CALLS: Final = 10
 _UNREPORTED: Final = frozenset(
     {"api-server-down", "api-server-slow", "function-killed", "aws-throttled"}
 )
+_ASKED_BY_PLANS: Final = frozenset({"autoscaling", "ec2", "eks"})
+"""Services of AWS on which an observation waits, with their clients' attempts where they throttle."""
 _LATE: Final = frozenset({"notices-delayed", "function-killed", "aws-throttled", "api-server-slow"})
 
 
@@ -87,14 +89,15 @@ class NoticeDelivery:
         return stood > FIRST_RECONCILE + self.slack and not throttled
 
     def observations_are_old(self, elapsed: timedelta) -> bool:
-        """Whether plans act on observations that are seconds old, since the API server is slow.
+        """Whether plans act on observations that are seconds old, since the API server or AWS is slow.
 
-        Then the plan could not know the state of the cluster at the time of its write.
+        Then the plan could not know the state of the cluster at the time of its write, and tells those
+        whose latest safe start comes before the next plan could.
         """
         return any(
             fault.at <= elapsed < fault.at + fault.lasts + CALLS * fault.latency
             for fault in self.faults
-            if fault.fault == "api-server-slow"
+            if fault.fault == "api-server-slow" or fault.service in _ASKED_BY_PLANS
         )
 
 

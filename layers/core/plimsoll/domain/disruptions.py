@@ -246,7 +246,7 @@ def disruptions_of(
                         cordoned=interruption.cordoned,
                         deadline=interruption.deadline,
                         overrules=not interruption.guessed,
-                        clamps=not (interruption.guessed or ended_by_owner(seen, node)),
+                        clamps=not (interruption.guessed or interruption.ending),
                     )
                 )
     for pod in seen.pods:

@@ -46,13 +46,14 @@ def with_ends(
 
 
 def needs_heartbeat(interruption: Interruption, hook: LifecycleHook, now: datetime) -> bool:
-    """Whether a hook was not told for a third of its timeout, and can still be told.
+    """Whether a hook was never told, or not for a third of its timeout, and can still be told.
 
-    A cluster in which nothing can be done is observed once a minute, which must not come too late.
+    The first is sent at once: only then is it known that the hook's timeout ends nothing. A cluster in
+    which nothing can be done is observed once a minute, which must not come too late.
     """
     return any(
         notice.about == hook.name
         and now < notice.time + hook.longest
-        and now >= (notice.heartbeat or notice.time) + hook.timeout / 3
+        and (notice.heartbeat is None or now >= notice.heartbeat + hook.timeout / 3)
         for notice in interruption.standing
     )

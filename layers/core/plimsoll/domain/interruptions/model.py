@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 
 from plimsoll.domain.notices.registry import InstanceNotice
-from plimsoll.domain.notices.state_change import GONE
+from plimsoll.domain.notices.state_change import GONE, StateChange
 
 MARGIN: Final = timedelta(seconds=2)
 """Taken off the deadline once, for clocks that differ and calls on their way."""
@@ -163,6 +163,11 @@ class Interruption:
         return deadline is not None and all(
             n.guessed for n in self.standing if n.ends and n.ends - MARGIN == deadline
         )
+
+    @property
+    def ending(self) -> bool:
+        """Whether a state change told that its end has begun: how long that takes, nothing says."""
+        return any(notice.kind == StateChange.kind for notice in self.standing)
 
     @property
     def phase(self) -> Phase:
