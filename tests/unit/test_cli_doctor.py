@@ -14,7 +14,6 @@ from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
-from plimsoll.domain.groups import NodeGroup
 from plimsoll_cli.checks.cluster import STALE
 from plimsoll_cli.checks.facts import Direct, GroupSettings, Quota, Target
 from plimsoll_cli.checks.policies import Request, decide
@@ -197,35 +196,50 @@ def test_observing_is_right_for_some_and_said_in_words():
     assert "--mode act" in found["mode"]["cure"]
 
 
+ROLE = "arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"
+FULL = a_group("base", desired=10)
+UNKNOWN = replace(a_group("base"), template=None)
+CLOSED = replace(a_group("base"), may_grow=False)
+SUSPENDED = {"base": replace(NORMAL, suspended=frozenset({"Launch"}))}
+
+
 @pytest.mark.parametrize(
-    ("stack_status", "state", "exit_status"),
+    ("changed", "check", "state", "exit_status", "words"),
     [
-        ("UPDATE_ROLLBACK_FAILED", "fail", 1),
-        ("UPDATE_ROLLBACK_COMPLETE", "info", 0),
-        ("UPDATE_IN_PROGRESS", "info", 0),
-        ("CREATE_COMPLETE", "ok", 0),
+        ({"stack_status": "UPDATE_ROLLBACK_FAILED"}, "stack", "fail", 1, "describe-stack-events"),
+        ({"stack_status": "UPDATE_ROLLBACK_COMPLETE"}, "stack", "info", 0, "deploy again"),
+        ({"stack_status": "UPDATE_IN_PROGRESS"}, "stack", "info", 0, "when it is done"),
+        ({"stack_status": "CREATE_COMPLETE"}, "stack", "ok", 0, "plimsoll in us-east-1"),
+        ({"stack_version": "0.0.1"}, "stack", "info", 0, "version 0.0.1"),
+        ({"stack_version": None}, "stack", "info", 0, "version not known"),
+        ({"parameters": {"AcceptDrills": "true"}}, "drills", "info", 0, "AcceptDrills=false"),
+        ({"canary_seconds": 21.0}, "notices", "info", 0, "21.0 s"),
+        ({"unknown_roles": [ROLE]}, "access entries", "fail", 1, "SweepRole"),
+        ({"unknown_roles": [ROLE]}, "access entries", "fail", 1, "--cluster-name harbor"),
+        ({"groups": []}, "node groups", "fail", 1, "kubernetes.io/cluster/harbor"),
+        ({"groups": [a_group("base", capacity="spot")]}, "node groups", "fail", 1, "on-demand"),
+        ({"groups": [FULL]}, "node group base", "fail", 1, "at its maximum of 10"),
+        ({"groups": [UNKNOWN]}, "node group base", "fail", 1, "what a new node of it would be"),
+        ({"groups": [CLOSED]}, "node group base", "fail", 1, "lacks the tag plimsoll.dev/grow"),
+        ({"group_settings": SUSPENDED}, "node group base", "fail", 1, "Launch is suspended"),
+        (
+            {"groups": [a_group("managed", kind="eks-nodegroup")], "group_settings": {}},
+            *("node groups", "ok", 0, "managed"),
+        ),
+        ({"quota": Quota(limit=10, used=9)}, "quota", "fail", 1, "request-service-quota-increase"),
+        ({"quota": Refused("read the quota: AccessDenied")}, "quota", "info", 0, "AccessDenied"),
     ],
 )
-def test_a_stack_is_judged_by_its_last_deployment(stack_status, state, exit_status):
+def test_each_thing_that_is_otherwise_is_found_and_said_with_its_cure(
+    changed: dict[str, Any], check: str, state: str, exit_status: int, words: str
+):
     environment = healthy()
-    environment.stack_status = stack_status
+    for name, value in changed.items():
+        setattr(environment, name, value)
     status, found = findings_by_check(environment)
-    assert (status, found["stack"]["state"]) == (exit_status, state)
-
-
-@pytest.mark.parametrize("version", ["0.0.1", None])
-def test_a_stack_of_another_version_is_noted(version):
-    environment = healthy()
-    environment.stack_version = version
-    _, found = findings_by_check(environment)
-    assert found["stack"]["state"] == "info"
-
-
-def test_accepted_drills_are_noted():
-    environment = healthy()
-    environment.parameters["AcceptDrills"] = "true"
-    status, found = findings_by_check(environment)
-    assert (status, found["drills"]["state"]) == (0, "info")
+    whole = "node groups" if check == "node group base" else check
+    assert (status, found[whole]["state"]) == (exit_status, state)
+    assert words in found[check]["says"] + (found[check]["cure"] or "")
 
 
 def test_a_canary_that_does_not_arrive_is_waited_for_and_then_said():
@@ -236,14 +250,6 @@ def test_a_canary_that_does_not_arrive_is_waited_for_and_then_said():
     assert (status, found["notices"]["state"]) == (1, "fail")
     assert "CanaryMissing" in found["notices"]["cure"]
     assert environment.clock.now() - before == timedelta(seconds=5)
-
-
-def test_a_slow_canary_is_noted():
-    environment = healthy()
-    environment.canary_seconds = 21.0
-    _, found = findings_by_check(environment)
-    assert found["notices"]["state"] == "info"
-    assert "21.0 s" in found["notices"]["says"]
 
 
 def test_each_run_has_a_canary_of_its_own():
@@ -472,15 +478,6 @@ def test_the_queue_that_our_requests_go_through_is_named_by_the_answers(answer, 
     assert said in found["queue"]["says"]
 
 
-def test_roles_without_an_access_entry_are_named():
-    environment = healthy()
-    environment.unknown_roles = ["arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"]
-    status, found = findings_by_check(environment)
-    assert status == 1
-    assert "SweepRole" in found["access entries"]["says"]
-    assert "create-access-entry --cluster-name harbor" in found["access entries"]["cure"]
-
-
 def test_an_index_that_no_sweep_renews_is_stale():
     environment = healthy()
     environment.clock.time += STALE + timedelta(minutes=1)
@@ -545,32 +542,6 @@ def test_nodes_that_eks_drains_itself_are_noted():
     assert "1 nodes are of managed node groups" in found["other drainers: EKS"]["says"]
 
 
-def test_without_node_groups_there_is_nothing_to_ask_for_room():
-    environment = healthy()
-    environment.groups = []
-    status, found = findings_by_check(environment)
-    assert (status, found["node groups"]["state"]) == (1, "fail")
-    assert "kubernetes.io/cluster/harbor" in found["node groups"]["cure"]
-
-
-@pytest.mark.parametrize(
-    ("group", "mark", "said"),
-    [
-        (a_group("base", desired=10), NORMAL, "at its maximum of 10"),
-        (replace(a_group("base"), template=None), NORMAL, "what a new node of it would be"),
-        (replace(a_group("base"), may_grow=False), NORMAL, "lacks the tag plimsoll.dev/grow"),
-        (a_group("base"), replace(NORMAL, suspended=frozenset({"Launch"})), "Launch is suspended"),
-    ],
-)
-def test_what_keeps_a_group_from_growing_is_said(group: NodeGroup, mark: GroupSettings, said: str):
-    environment = healthy()
-    environment.groups, environment.group_settings = [group], {"base": mark}
-    status, found = findings_by_check(environment)
-    assert (status, found["node groups"]["state"]) == (1, "fail")
-    assert said in found["node group base"]["says"]
-    assert found["node group base"]["cure"]
-
-
 def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
     environment = healthy()
     environment.groups = [a_group("base"), a_group("full", desired=10)]
@@ -579,34 +550,6 @@ def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():
     assert (status, found["node groups"]["state"]) == (0, "ok")
     assert "base (on-demand) by 10" in found["node groups"]["says"]
     assert found["node group full"]["state"] == "info"
-
-
-def test_a_group_of_eks_needs_no_tag():
-    environment = healthy()
-    environment.groups, environment.group_settings = [a_group("managed", kind="eks-nodegroup")], {}
-    assert findings_by_check(environment)[0] == 0
-
-
-def test_spot_alone_is_no_place_to_go():
-    environment = healthy()
-    environment.groups = [a_group("base", capacity="spot")]
-    assert findings_by_check(environment)[1]["node groups"]["state"] == "fail"
-
-
-def test_a_quota_below_what_runs_on_spot_must_be_raised():
-    environment = healthy()
-    environment.quota = Quota(limit=10, used=9)
-    status, found = findings_by_check(environment)
-    assert (status, found["quota"]["state"]) == (1, "fail")
-    assert "request-service-quota-increase" in found["quota"]["cure"]
-
-
-def test_a_quota_that_cannot_be_read_is_said_and_no_more():
-    environment = healthy()
-    environment.quota = Refused("read the quota: AccessDenied")
-    status, found = findings_by_check(environment)
-    assert (status, found["quota"]["state"]) == (0, "info")
-    assert "AccessDenied" in found["quota"]["says"]
 
 
 def test_a_cluster_that_is_not_registered_and_a_stack_that_is_not_there_cannot_be_asked():
