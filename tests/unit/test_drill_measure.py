@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from plimsoll_testbed.measure.figures import Figures, NodeFigures, WorkloadFigures, percentile
 from plimsoll_testbed.measure.measure import Measurement
-from plimsoll_testbed.measure.settling import settled, to_come
 from plimsoll_testbed.scenario.problems import Place
 from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, Scale, ScaleEntry, Selector
 
@@ -552,18 +551,17 @@ def test_a_drill_is_restless_while_pods_move_or_an_interruption_has_its_end_befo
     assert rig_cluster.m.restless() == []
 
 
-def test_a_drill_is_not_settled_while_something_of_its_timeline_is_to_come():
-    timeline = (
+def test_an_entry_is_over_when_it_was_played_and_has_lasted():
+    notice, fault = (
         NoticeEntry(at=timedelta(seconds=20), notice="spot-interruption", nodes=Selector(),
                     spread=timedelta(seconds=30), place=PLACE),
         FaultEntry(at=timedelta(seconds=10), fault="api-server-down", lasts=timedelta(seconds=90),
                    place=PLACE),
     )  # fmt: skip
-    assert len(to_come(timeline, timedelta(seconds=40))) == 2
-    assert len(to_come(timeline, timedelta(seconds=60))) == 1
-    assert not settled(timeline, timedelta(seconds=99), [])
-    assert settled(timeline, timedelta(seconds=101), [])
-    assert not settled(timeline, timedelta(seconds=101), ["a pod is Pending"])
+    over = [
+        (notice.over(t), fault.over(t)) for t in (timedelta(seconds=s) for s in (40, 60, 99, 100))
+    ]
+    assert over == [(False, False), (True, False), (True, False), (True, True)]
 
 
 def test_percentiles_are_values_that_were_measured():

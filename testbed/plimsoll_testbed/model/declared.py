@@ -6,7 +6,7 @@ source of the JSON Schema and of the reference: its docstrings are the descripti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -76,6 +76,27 @@ class Contradiction:
         """Return it as a model says it that holds the one asked."""
         first = None if self.first is None else (*outer, *self.first)
         return replace(self, path=(*outer, *self.path), first=first)
+
+
+def repeated(field: str, names: Sequence[str], what: str, *inner: str) -> Iterator[Contradiction]:
+    """Yield the names that stand twice among the items of a list.
+
+    Args:
+        field: the list.
+        names: of its items.
+        what: they are, in words.
+        inner: the way from an item to what holds its name.
+    """
+    first: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if first.setdefault(name, i) != i:
+            yield Contradiction(
+                path=(field, i, *inner, "name"),
+                found=f"the {what} {name} again",
+                allowed="each name once",
+                cure="Rename one of the two",
+                first=(field, first[name], *inner, "name"),
+            )
 
 
 class Declared(BaseModel):

@@ -15,7 +15,6 @@ from plimsoll_testbed.measure.history import History
 from plimsoll_testbed.measure.listening import Listener, Progress, Quiet
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.report import Report, build_report
-from plimsoll_testbed.measure.settling import settled
 from plimsoll_testbed.measure.snapshot import Snapshot, snapshot_of
 from plimsoll_testbed.rigs.registry import Rig
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
@@ -185,8 +184,8 @@ class Run(ABC):
 
     def _settled(self) -> bool:
         # Cheap first: while the timeline runs nothing else needs to be looked at.
-        entries = self.drill.scenario.timeline
-        return settled(entries, self._elapsed(), ()) and not self.restless()
+        timeline, elapsed = self.drill.scenario.timeline, self._elapsed()
+        return all(entry.over(elapsed) for entry in timeline) and not self.restless()
 
     def _timeline(
         self, queue: TakesEvents, faults: InjectsFaults, *, doubled: bool = False

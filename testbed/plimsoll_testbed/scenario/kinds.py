@@ -31,6 +31,7 @@ from plimsoll_testbed.model.declared import (
     Declared,
     Label,
     Name,
+    repeated,
 )
 from plimsoll_testbed.model.durations import EXAMPLES, parse_duration
 from plimsoll_testbed.model.hollow.controllers.kubelet import (
@@ -217,7 +218,7 @@ class PodSpec(Declared, extra="allow"):
 
     @override
     def contradictions(self) -> Iterator[Contradiction]:
-        yield from _repeated("containers", [each.name for each in self.containers], "container")
+        yield from repeated("containers", [each.name for each in self.containers], "container")
 
 
 class PodMetadata(Declared, extra="allow"):
@@ -267,17 +268,6 @@ def _behaviour(key: str, value: str) -> Iterator[Contradiction]:
         except BadInput:
             yield Contradiction(
                 path=path, found=shown(value), allowed=EXAMPLES, cure="Write a duration"
-            )
-
-
-def _repeated(field: str, names: Sequence[str], what: str, *inner: str) -> Iterator[Contradiction]:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            yield Contradiction(
-                path=(field, i, *inner, "name"),
-                found=f"the {what} {name} again",
-                allowed="each name once",
-                cure="Rename one of the two",
             )
 
 
@@ -484,7 +474,7 @@ class StatefulSetSpec(Selecting):
     def contradictions(self) -> Iterator[Contradiction]:
         yield from super().contradictions()
         names = [claim.metadata.name for claim in self.volume_claim_templates or ()]
-        yield from _repeated("volumeClaimTemplates", names, "claim", "metadata")
+        yield from repeated("volumeClaimTemplates", names, "claim", "metadata")
 
 
 class StatefulSet(Workload):

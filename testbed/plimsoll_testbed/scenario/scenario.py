@@ -23,7 +23,15 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from plimsoll_testbed.model.declared import Contradiction, Declared, FieldPath, Label, Name, Word
+from plimsoll_testbed.model.declared import (
+    Contradiction,
+    Declared,
+    FieldPath,
+    Label,
+    Name,
+    Word,
+    repeated,
+)
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.machines import Hook
 from plimsoll_testbed.model.nodegroups import Capacity, NodeGroupSpec, each_once
@@ -127,7 +135,7 @@ class ClusterSpec(Placed):
 
     @override
     def contradictions(self) -> Iterator[Contradiction]:
-        yield from _repeated("nodeGroups", self.node_groups, "node group")
+        yield from repeated("nodeGroups", [group.name for group in self.node_groups], "node group")
 
 
 class GroupSelector(Declared, json_schema_extra={"minProperties": 1}):
@@ -245,6 +253,10 @@ class Timed(Placed):
     def ends(self) -> timedelta:
         """When it is over; most entries are done at once."""
         return self.at
+
+    def over(self, elapsed: timedelta) -> bool:
+        """Whether it was played by now, counted from time 0, and is over."""
+        return self.at < elapsed and self.ends <= elapsed
 
     @abstractmethod
     def mismatches(self, clusters: Sequence[ClusterSpec]) -> Iterator[Contradiction]:
@@ -478,21 +490,6 @@ def _unknown(path: FieldPath, what: str, name: str, known: Sequence[str]) -> Con
     )
 
 
-def _repeated(
-    field: str, things: Sequence[ClusterSpec | NodeGroupSpec], what: str
-) -> Iterator[Contradiction]:
-    first: dict[str, int] = {}
-    for i, thing in enumerate(things):
-        if first.setdefault(thing.name, i) != i:
-            yield Contradiction(
-                path=(field, i, "name"),
-                found=f"the {what} {thing.name} again",
-                allowed="each name once",
-                cure="Rename one of the two",
-                first=(field, first[thing.name], "name"),
-            )
-
-
 ENTRIES: Final[Mapping[str, type[Timed]]] = {
     "notice": NoticeEntry,
     "fault": FaultEntry,
@@ -589,7 +586,7 @@ class Spec(Declared):
                 allowed=f"more than 0s, at most {words(MAX_HORIZON)}",
                 cure="Choose when the drill shall end at the latest",
             )
-        yield from _repeated("clusters", self.clusters, "cluster")
+        yield from repeated("clusters", [cluster.name for cluster in self.clusters], "cluster")
         for i, entry in enumerate(self.timeline):
             if entry.at > self.horizon:
                 yield Contradiction(

@@ -71,22 +71,15 @@ def read_documents(
         named_at: the place that names this file, for the message when it cannot be read.
     """
     before = len(problems)
-    text = _text(path, problems, named_at)
-    if text is None:
-        return []
     try:
-        _count(text)
+        text = _text(path, named_at)
+        _count(text, str(path))
         found = [
             _Reader(str(path), problems).document(node)
             for node in yaml.compose_all(text, Loader=_LOADER)
         ]
-    except _TooMuch as error:
-        problems.add(
-            Place(file=str(path), line=error.line),
-            found="values nested too deep, or too many of them",
-            allowed=f"{MAX_DEPTH} levels and {MAX_VALUES} values, with aliases written out",
-            cure="Flatten it, or split it into several files",
-        )
+    except _Unreadable as why:
+        problems.add(why.place, found=why.found, allowed=why.allowed, cure=why.cure)
         return []
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -116,57 +109,53 @@ def read_documents(
     return documents
 
 
-def _text(path: Path, problems: Problems, named_at: Place | None) -> str | None:
-    place = named_at or Place(file=str(path))
+def _text(path: Path, named_at: Place | None) -> str:
+    place, here = named_at or Place(file=str(path)), Place(file=str(path))
     allowed = "a YAML file that can be read"
     try:
         if not path.exists():
-            found, cure = f"no file {path}", "Correct the path; it is relative to the scenario"
             if named_at is None:
-                found, cure = "no such file", "Correct the path"
-            problems.add(place, found=found, allowed=allowed, cure=cure)
-            return None
+                raise _Unreadable(place, "no such file", allowed, "Correct the path")
+            cure = "Correct the path; it is relative to the scenario"
+            raise _Unreadable(place, f"no file {path}", allowed, cure)
         if not path.is_file():
             what = "a directory" if path.is_dir() else "not a regular file"
-            problems.add(place, found=f"{path}: {what}", allowed=allowed, cure="Name a file")
-            return None
+            raise _Unreadable(place, f"{path}: {what}", allowed, "Name a file")
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        problems.add(
-            place, found=f"{path}: {reason}", allowed=allowed, cure="Make the file readable"
-        )
-        return None
+        raise _Unreadable(place, f"{path}: {reason}", allowed, "Make the file readable") from error
     if len(raw) > MAX_BYTES:
-        problems.add(
-            Place(file=str(path)),
-            found="a file of more than 4 MiB",
-            allowed="at most 4 MiB",
-            cure="Split it into several files",
-        )
-        return None
+        cure = "Split it into several files"
+        raise _Unreadable(here, "a file of more than 4 MiB", "at most 4 MiB", cure)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problems.add(
-            Place(file=str(path), line=raw.count(b"\n", 0, error.start) + 1),
-            found=f"the byte 0x{raw[error.start]:02x}, which is not UTF-8",
-            allowed="UTF-8 text",
-            cure="Save the file as UTF-8",
-        )
-        return None
+        line = Place(file=str(path), line=raw.count(b"\n", 0, error.start) + 1)
+        found = f"the byte 0x{raw[error.start]:02x}, which is not UTF-8"
+        raise _Unreadable(line, found, "UTF-8 text", "Save the file as UTF-8") from error
 
 
-class _TooMuch(Exception):  # noqa: N818 - a signal within this module
-    """More values or levels than any real file has; the line it was noticed on."""
+class _Unreadable(Exception):  # noqa: N818 - a signal within this module
+    """Why nothing of a file is read: found, allowed and cure as a problem has them."""
 
-    def __init__(self, line: int) -> None:
-        super().__init__(line)
-        self.line = line
+    def __init__(self, place: Place, found: str, allowed: str, cure: str) -> None:
+        super().__init__(found)
+        self.place, self.found, self.allowed, self.cure = place, found, allowed, cure
 
 
-def _count(text: str) -> None:
+def _too_much(file: str, line: int) -> _Unreadable:
+    """Return the refusal of more values or levels than any real file has."""
+    return _Unreadable(
+        Place(file=file, line=line),
+        "values nested too deep, or too many of them",
+        f"{MAX_DEPTH} levels and {MAX_VALUES} values, with aliases written out",
+        "Flatten it, or split it into several files",
+    )
+
+
+def _count(text: str, file: str) -> None:
     """Make sure that it is safe to compose: events are counted, which needs no stack."""
     depth = 0
     for values, event in enumerate(yaml.parse(text, Loader=_LOADER)):
@@ -175,7 +164,7 @@ def _count(text: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH or values > 2 * MAX_VALUES:
-            raise _TooMuch(event.start_mark.line + 1 if event.start_mark else 1)
+            raise _too_much(file, event.start_mark.line + 1 if event.start_mark else 1)
 
 
 class _Reader:
@@ -197,7 +186,7 @@ class _Reader:
     def _value(self, node: Node, path: FieldPath) -> Any:
         self.values += 1
         if self.values > MAX_VALUES or len(path) > MAX_DEPTH:  # aliases, some of them in a circle
-            raise _TooMuch(node.start_mark.line + 1)
+            raise _too_much(self.file, node.start_mark.line + 1)
         self.lines.setdefault(path, node.start_mark.line + 1)
         match node:
             case MappingNode():

@@ -93,29 +93,24 @@ class SimulatedNodeGroups:
         self._clock.touch(self._fleet)
 
     def _grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
-        if group.kind != "asg":
-            return self._raise(group, add, token)
-        key = (group.name, token)
+        key, now = (group.name, token), self._clock.now()
         if key not in self._answered:
             try:
-                self._fleet.launch(group.name, add, zone, self._clock.now())
+                if group.kind == "asg":
+                    self._fleet.launch(group.name, add, zone, now)
+                else:
+                    wanted = self._fleet.group(group.name).desired + add
+                    self._fleet.raise_desired(group.name, wanted, now)
                 self._answered[key] = add
                 self._clock.touch(self._fleet)
             except Refused as refused:
+                if group.kind != "asg":  # who only sets a count may ask again
+                    raise
                 self._answered[key] = refused
         answer = self._answered[key]
         if isinstance(answer, Refused):
             raise type(answer)(str(answer))
         return answer
-
-    def _raise(self, group: NodeGroup, add: int, token: str) -> int:
-        key = (group.name, token)
-        if key not in self._answered:
-            wanted = self._fleet.group(group.name).desired + add
-            self._fleet.raise_desired(group.name, wanted, self._clock.now())
-            self._answered[key] = add
-            self._clock.touch(self._fleet)
-        return add
 
 
 class SimulatedInstances:
