@@ -2,7 +2,7 @@
 
 Two rigs. On `emulated` the cluster is a hollow one and only cordoning is measured. On `cluster` it is a real
 control plane, measured by a watch in a process of its own until every node is empty and every pod is Ready again, or
-two minutes after the instances went. The time to the cordon is split at the start of the function
+one minute after the instances went. The time to the cordon is split at the start of the function
 that handled the event, which its log tells. Beside it stands who else could react: a process with sixteen threads
 that cordons everything and then evicts everything, and aws-node-termination-handler, whose binary is built
 from its source by hand and needs root. Run it from the repository, after `make build`:
@@ -132,7 +132,9 @@ def _each(what: str, runs: int, play: Callable[[int], Outcome]) -> list[Outcome]
         except PlimsollError as error:  # what the other runs measured is worth having
             _tell(f"{what}, run {number} of {runs} failed: {error}")
             continue
-        _tell(f"{what}, run {number} of {runs} took {time.monotonic() - began:.0f} s")
+        _tell(
+            f"{what}, run {number} of {runs} took {time.monotonic() - began:.0f} s: {outcomes[-1]}"
+        )
         for complaint in outcomes[-1].complaints[:5]:
             _tell(f"  {complaint[:1000]}")
     return outcomes

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import override
 
 from benchmarks.storms.scenario import AFTER_SECONDS, NOTICE_SECONDS, PODS
 from benchmarks.storms.times import Times
@@ -35,6 +36,15 @@ class Outcome:
     memory: Mapping[str, Peak] = field(default_factory=dict)
     complaints: Sequence[str] = ()
     """What went wrong. It is not judged here, but has to be known."""
+
+    @override
+    def __str__(self) -> str:
+        """Return what is worth knowing before all runs have ended."""
+        return (
+            f"{len(self.in_time)} of {self.times.nodes} nodes empty in time, {self.killed} pods killed, "
+            f"{self.lost:,.0f} ready-replica-seconds lost, then {self.lost_after:,.0f}, "
+            f"{self.requests_lost} requests lost, {self.calls_per_pod:.1f} calls for each pod"
+        )
 
     @property
     def calls_per_pod(self) -> float:

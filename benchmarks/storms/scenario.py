@@ -21,7 +21,7 @@ HEADROOM: Final = "room"
 CLOSED: Final = {"key": "storm.example/closed", "effect": "NoSchedule"}
 """Keeps the room empty until the storm begins, so that every pod starts on a spot node."""
 NOTICE_SECONDS: Final = 120
-AFTER_SECONDS: Final = 120
+AFTER_SECONDS: Final = 60
 """How long is looked on after the instances went: what was not replaced is down from then on."""
 ON_HEADROOM: Final = 40
 """Pods that one node of the room can hold."""
