@@ -107,10 +107,13 @@ class DrainService:
         if not self._take(lease, until, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=cluster)
             return 0
+        memory = ReconcileMemory()
         try:
             with lease:
-                return self._work(known, api, groups, executor, lease, until)
-        finally:
+                return self._work(known, api, groups, executor, lease, until, memory)
+        finally:  # the Lease is free again: no drain waits for a database
+            for report in self._save(list(memory.reports.values())):
+                executor.note(of_report(report))
             if self.clock.now() < until + TELLING:
                 executor.create_events()
 
@@ -151,32 +154,26 @@ class DrainService:
         executor: Executor,
         lease: Lease,
         until: datetime,
+        memory: ReconcileMemory,
     ) -> int:
-        memory = ReconcileMemory()
         observations = 0
-        try:
-            while True:
-                try:
-                    pause = self._once(cluster, api, groups, executor, lease, until, memory)
-                except LeaseLost:
+        while True:
+            try:
+                pause = self._once(cluster, api, groups, executor, lease, until, memory)
+            except LeaseLost:
+                raise
+            except Temporary as error:
+                # Another reconcile would first have to wait until the Lease expires.
+                pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
+                if self.clock.now() + timedelta(seconds=pause) >= until:
                     raise
-                except Temporary as error:
-                    # Another reconcile would first have to wait until the Lease expires.
-                    pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
-                    if self.clock.now() + timedelta(seconds=pause) >= until:
-                        raise
-                    self.telemetry.warn(
-                        "observation failed", cluster=cluster.name, because=str(error)
-                    )
-                else:
-                    observations += 1
-                    over = self.clock.now() + timedelta(seconds=pause or 0.0) >= until
-                    if pause is None or over:
-                        return observations
-                self.clock.sleep(pause)
-        finally:
-            for report in self._save(list(memory.reports.values())):
-                executor.note(of_report(report))
+                self.telemetry.warn("observation failed", cluster=cluster.name, because=str(error))
+            else:
+                observations += 1
+                over = self.clock.now() + timedelta(seconds=pause or 0.0) >= until
+                if pause is None or over:
+                    return observations
+            self.clock.sleep(pause)
 
     def _once(  # noqa: PLR0913, PLR0917 - what one reconcile works with
         self,
