@@ -524,6 +524,8 @@ class Canned:
 
     items: dict[str, list[Json]]
     written: list[tuple[str, str]] = field(default_factory=list)
+    pages: dict[str, bytes] = field(default_factory=dict)
+    """By path: lists as they come over the network."""
 
     def call(
         self,
@@ -537,6 +539,8 @@ class Canned:
         if method != "GET":
             self.written.append((method, path))
             return Response(status=200, body={})
+        if path in self.pages:
+            return Response(status=200, content=self.pages[path])
         if path in KIND_AT:
             return Response(status=200, body={"items": self.items.get(KIND_AT[path], [])})
         name = path.rpartition("/")[2]

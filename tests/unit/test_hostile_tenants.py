@@ -6,6 +6,7 @@ API server takes. `python -m benchmarks.hostile_objects` plays thousands of them
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from random import Random
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes import KubernetesCluster, calls
 from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.drain import MOST_NAMED, plan_drain
@@ -197,3 +198,26 @@ def test_a_pod_whose_place_cannot_be_read_leaves_at_its_last_call_with_its_whole
 
 def test_places_reach_every_field():
     assert [key for _, key in places({"a": [{"b": 1}], "c": 2})] == ["a", 0, "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(b'{"metadata":' + b"[" * 9_900 + b"]" * 9_900 + b"}", id="nested"),
+        pytest.param(
+            b'{"metadata":{"name":"b"},"spec":{"priority":' + b"9" * 5_000 + b"}}", id="digits"
+        ),
+        pytest.param(b'{"metadata":{"name":"\xff"}}', id="no text"),
+        pytest.param(b'{"metadata":{"name":null,"labels":{"a":[]}}}', id="a list for a label"),
+        pytest.param(b"[]", id="no object"),
+        pytest.param(b"null", id="nothing"),
+    ],
+)
+def test_a_bad_object_in_the_bytes_of_a_page_costs_itself_only(bad: bytes):
+    good = json.dumps(pod_json("good")).encode()
+    page = b'{"metadata":{},"items":[%b,%b,%b]}' % (good, bad, good.replace(b"good", b"fine"))
+    server = Canned({})
+    server.pages[calls.LIST_PODS.path()] = page
+    seen = KubernetesCluster(server, "harbor", StillClock(), workers=SerialWorkers()).observe()
+    assert [pod.name for pod in seen.pods if pod.unread is None] == ["good", "fine"]
+    assert len(seen.left_out) == 1
