@@ -202,7 +202,7 @@ def parse_stateful_set(obj: Raw) -> Workload:
 @naming("ReplicaSet")
 def parse_any_replica_set(obj: Raw) -> ReplicaSet | Workload:
     """Read what a release needs to know of a ReplicaSet; as a workload where nobody controls it."""
-    meta = decoded(obj, schema.Namespace).metadata
+    meta = decoded(obj, schema.Named).metadata
     controller = meta.controller
     if controller is None:
         return _workload(OwnerKind.REPLICA_SET, decoded(obj, schema.Workload), rolling_out=False)
@@ -232,7 +232,7 @@ def parse_scaler(obj: Raw) -> tuple[Ref, tuple[str, int, datetime | None]]:
 @naming("Namespace")
 def parse_namespace(obj: Raw) -> Namespace:
     """Read what a namespace says of the on-demand floors of its workloads."""
-    meta = decoded(obj, schema.Namespace).metadata
+    meta = decoded(obj, schema.Named).metadata
     return Namespace(
         name=meta.name,
         floor=meta.annotations.get(names.MIN_ON_DEMAND),
@@ -352,7 +352,7 @@ def _workload(
     )
 
 
-def _volume_requirements(read: schema.Object[schema.VolumeSpec, Any]) -> NodeRequirements:
+def _volume_requirements(read: schema.Described[schema.VolumeSpec]) -> NodeRequirements:
     """Return label keys and allowed values. Of several terms, what all of them name is kept.
 
     A volume without node affinity may carry its zone as a label, several joined by `__`.

@@ -62,11 +62,21 @@ class Metadata(_Read):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class Object[S, T](_Read):
-    """An object of the API: its parts are read by the types of its kind, below."""
+class Named(_Read):
+    """An object of the API."""
 
     metadata: Metadata
+
+
+class Described[S](Named):
+    """An object of which the spec is read, by the type of its kind."""
+
     spec: S
+
+
+class Object[S, T](Described[S]):
+    """An object of which spec and status are read, by the types of its kind."""
+
     status: T
 
 
@@ -313,14 +323,14 @@ class ServiceSpec(_Read):
     selector: Pairs = field(default_factory=dict)
 
 
-Service = Object[ServiceSpec, Nothing]
+Service = Described[ServiceSpec]
 
 
 class NetworkPolicySpec(_Read):
     pod_selector: LabelSelector | None = None
 
 
-NetworkPolicy = Object[NetworkPolicySpec, Nothing]
+NetworkPolicy = Described[NetworkPolicySpec]
 
 
 class QuotaStatus(_Read):
@@ -331,11 +341,7 @@ class QuotaStatus(_Read):
 Quota = Object[Nothing, QuotaStatus]
 
 
-Namespace = Object[Nothing, Nothing]
-
-
-class ConfigMap(_Read):
-    metadata: Metadata = field(default_factory=Metadata)
+class ConfigMap(Named):
     data: Pairs = field(default_factory=dict)
 
 
@@ -344,7 +350,7 @@ class ClaimSpec(_Read):
     access_modes: Texts = ()
 
 
-Claim = Object[ClaimSpec, Nothing]
+Claim = Described[ClaimSpec]
 
 
 class VolumeNodeAffinity(_Read):
@@ -355,7 +361,7 @@ class VolumeSpec(_Read):
     node_affinity: VolumeNodeAffinity = field(default_factory=VolumeNodeAffinity)
 
 
-Volume = Object[VolumeSpec, Nothing]
+Volume = Described[VolumeSpec]
 
 
 class AttachmentSource(_Read):
