@@ -144,11 +144,11 @@ class ClusterSnapshot:
 
         For rows of pods that are alike it is much faster than `candidates` and `best`.
         """
-        if self.where(pod) is None and next(self._filter_reasons(pod), None) is None:
+        if self.where(pod) is None and next(self._other_reasons(pod), None) is None:
             row = EquivalenceGroup(pod.scheduling, pod.owner, closed)
             if self._row is not None and self._row.same(row):
                 self._ranking = self._ranking or self._rank(pod, closed)
-                return self._ranking.first()
+                return self._ranking.first(tuple(spread_filter(pod, self._count_topology)))
             self._row, self._ranking = row, None  # for a single pod one look at all is cheaper
         nodes = [node for node in self.candidates(pod) if node.name not in closed]
         return self.best(pod, nodes) if nodes else None
@@ -282,6 +282,11 @@ class ClusterSnapshot:
 
     def _filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the checks that depend on what else is in the snapshot, most of them seldom used."""
+        yield from self._other_reasons(pod)
+        yield from spread_filter(pod, self._count_topology)
+
+    def _other_reasons(self, pod: Pod) -> Iterator[FilterReason]:
+        """Yield those that are not about its own spread constraints."""
         scheduling = pod.scheduling
         if scheduling.host_ports:
             yield self._ports_free(scheduling.host_ports)
@@ -293,8 +298,6 @@ class ClusterSnapshot:
         ]
         if demands:
             yield lambda node: _volume_conflict(demands, node)
-        if scheduling.spread:
-            yield from spread_filter(pod, self._count_topology)
         yield from affinity_filter(pod, self._count_topology)
         yield from self._anti_affinity_index.filter_reasons(pod)
 

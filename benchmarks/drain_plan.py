@@ -1,0 +1,160 @@
+"""How long the plan of a drain takes, from memory: a storm of 500 nodes, and 200 nodes of a cluster of 5,000.
+
+Each workload has a Service, a budget and one ReplicaSet; `zones` must spread over the zones besides. The
+first plan is made of a fresh observation, the second of the same one: what is kept with an observation
+is there then. Run it from the repository:
+
+    .venv/bin/python -m benchmarks.drain_plan [--runs 3] [--profile]
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import os
+import platform
+import pstats
+import statistics
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.placement import pod, workload_of
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.names import ZONE
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Plan
+from plimsoll.domain.pods import Scheduling, SpreadConstraint
+from plimsoll.domain.replace.pace import Pace
+from plimsoll.domain.workloads import Budget, LabelSelection, ReplicaSet, Workload
+from tests.support.builders import NOON, a_node
+from tests.support.observations import interrupted
+
+ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Nodes with a spot notice, other nodes that stand full, empty ones, and the workloads on them."""
+
+    going: int
+    staying: int
+    empty: int
+    workloads: int
+    target: float
+    """Seconds of a plan."""
+
+    @property
+    def name(self) -> str:
+        """Return what a table says of it."""
+        return f"{self.going:,} of {self.going + self.staying + self.empty:,} nodes"
+
+
+SIZES: Final = (
+    Size(going=500, staying=0, empty=120, workloads=100, target=1.0),
+    Size(going=200, staying=4_700, empty=100, workloads=3_000, target=10.0),
+)
+REPLICAS: Final = 50
+
+
+def cluster(size: Size, state: str) -> Observation:
+    """Return a cluster whose workloads of fifty pods stand on all nodes but the empty ones.
+
+    No node has two pods of a workload, so that every workload has pods on nodes that go.
+    """
+    nodes = [
+        interrupted(f"spot-{n}", zone=ZONES[n % 3], cpu="16", pods=58) for n in range(size.going)
+    ]
+    nodes += [
+        a_node(f"node-{n}", zone=ZONES[n % 3], cpu="16", pods=58)
+        for n in range(size.staying + size.empty)
+    ]
+    full = nodes[: size.going + size.staying]
+    owned = [_spread(*workload_of(number), state) for number in range(size.workloads)]
+    pods = [
+        replace(
+            pod(workload, replica_set, replica, full, "first"),
+            node=full[(number + replica * (size.workloads + 1)) % len(full)].name,
+        )
+        for number, (workload, replica_set) in enumerate(owned)
+        for replica in range(REPLICAS)
+    ]
+    return Observation(
+        cluster="harbor",
+        nodes=nodes,
+        pods=pods,
+        workloads=[workload for workload, _ in owned],
+        replica_sets={replica_set.ref: replica_set for _, replica_set in owned},
+        budgets=[
+            Budget(ref=w.ref, selector=w.selector, max_unavailable="25%", disruptions_allowed=12)
+            for w, _ in owned
+        ],
+        label_selections=[LabelSelection(ref=w.ref, selector=w.selector) for w, _ in owned],
+    )
+
+
+def _spread(
+    workload: Workload, replica_set: ReplicaSet, state: str
+) -> tuple[Workload, ReplicaSet]:
+    zones = SpreadConstraint(
+        max_skew=1, topology_key=ZONE, hard=True, selector=workload.selector
+    )
+    requests = workload.scheduling.requests
+    scheduling = Scheduling(requests=requests, spread=(zones,) if state == "zones" else ())
+    return replace(workload, scheduling=scheduling, annotations={}), replica_set
+
+
+def planned(seen: Observation) -> Plan:
+    """Return the plan at the time of the notices, at a pace that begins everything at once."""
+    return plan_drain(seen, NOON, pace=Pace())
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--profile", action="store_true")
+    chosen = parser.parse_args()
+    headings = "cluster pods spread fastest slowest processor target actions"
+    table = Table(*headings.split(), title="plan of a drain")
+    profile = cProfile.Profile()
+    for size, state in product(SIZES, ("none", "zones")):
+        took, used = [], []
+        for _ in range(chosen.runs):
+            seen = cluster(size, state)
+            began, before = time.perf_counter(), time.process_time()
+            if chosen.profile:
+                profile.enable()
+            plan = planned(seen)
+            profile.disable()
+            took.append(time.perf_counter() - began)
+            used.append(time.process_time() - before)
+        done = Counter(type(action).__name__ for action in plan.actions)
+        table.add_row(
+            size.name,
+            f"{size.workloads * REPLICAS:,}",
+            state,
+            f"{min(took):.2f} s",
+            f"{max(took):.2f} s",
+            f"{statistics.median(used):.2f} s",
+            f"{size.target:.0f} s",
+            ", ".join(f"{count:,} {name}" for name, count in sorted(done.items())),
+        )
+    if chosen.profile:
+        pstats.Stats(profile).sort_stats("tottime").print_stats(30)
+    console = Console(width=130)
+    console.print(
+        f"{platform.machine()}, {os.cpu_count()} cores; Python {platform.python_version()}; "
+        f"{chosen.runs} runs each; load {os.getloadavg()[0]:.1f}"
+    )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
