@@ -1,8 +1,7 @@
 """How long the plan of a drain takes, from memory: a storm of 500 nodes, and 200 nodes of a cluster of 5,000.
 
-Each workload has a Service, a budget and one ReplicaSet; `zones` must spread over the zones besides. The
-first plan is made of a fresh observation, the second of the same one: what is kept with an observation
-is there then. Run it from the repository:
+Each workload has a Service, a budget and one ReplicaSet; in `zones` it must spread over the zones besides.
+Each plan is made of a fresh observation. Run it from the repository:
 
     .venv/bin/python -m benchmarks.drain_plan [--runs 3] [--profile]
 """
@@ -27,7 +26,6 @@ from rich.table import Table
 from benchmarks.placement import pod, workload_of
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.names import ZONE
-from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.pods import Scheduling, SpreadConstraint
@@ -99,12 +97,8 @@ def cluster(size: Size, state: str) -> Observation:
     )
 
 
-def _spread(
-    workload: Workload, replica_set: ReplicaSet, state: str
-) -> tuple[Workload, ReplicaSet]:
-    zones = SpreadConstraint(
-        max_skew=1, topology_key=ZONE, hard=True, selector=workload.selector
-    )
+def _spread(workload: Workload, replica_set: ReplicaSet, state: str) -> tuple[Workload, ReplicaSet]:
+    zones = SpreadConstraint(max_skew=1, topology_key=ZONE, hard=True, selector=workload.selector)
     requests = workload.scheduling.requests
     scheduling = Scheduling(requests=requests, spread=(zones,) if state == "zones" else ())
     return replace(workload, scheduling=scheduling, annotations={}), replica_set
@@ -125,7 +119,7 @@ def main() -> None:
     table = Table(*headings.split(), title="plan of a drain")
     profile = cProfile.Profile()
     for size, state in product(SIZES, ("none", "zones")):
-        took, used = [], []
+        took, used, done = [], [], Counter[str]()
         for _ in range(chosen.runs):
             seen = cluster(size, state)
             began, before = time.perf_counter(), time.process_time()
@@ -135,7 +129,7 @@ def main() -> None:
             profile.disable()
             took.append(time.perf_counter() - began)
             used.append(time.process_time() - before)
-        done = Counter(type(action).__name__ for action in plan.actions)
+            done = Counter(type(action).__name__ for action in plan.actions)
         table.add_row(
             size.name,
             f"{size.workloads * REPLICAS:,}",

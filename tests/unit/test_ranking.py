@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.names import HOSTNAME, ZONE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from tests.support.builders import ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
@@ -30,16 +31,38 @@ def node_rows(draw: st.DrawFn) -> list[Node]:
     ]
 
 
+def spread_by(key: str, skew: int = 1) -> list[dict[str, object]]:
+    return [
+        {
+            "maxSkew": skew,
+            "topologyKey": key,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+        }
+    ]
+
+
 WEB, API, BARE = (
     a_pod("web", owner=("ReplicaSet", "web"), cpu="1"),
     a_pod("api", owner=("ReplicaSet", "api"), cpu="2", tolerations=[{"operator": "Exists"}]),
     a_pod("bare", owner=None, cpu="0"),
 )
+ZONED, APART, BOTH = (
+    a_pod(name, owner=("ReplicaSet", "web"), cpu="1", topologySpreadConstraints=spread)
+    for name, spread in (
+        ("zoned", spread_by(ZONE)),
+        ("apart", spread_by(HOSTNAME, 2)),
+        ("both", spread_by(ZONE, 2) + spread_by(HOSTNAME)),
+    )
+)
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("row"), st.sampled_from([WEB, API, BARE]), st.integers(1, 6)),
+        st.tuples(
+            st.just("row"), st.sampled_from([WEB, API, BARE, ZONED, APART, BOTH]), st.integers(1, 6)
+        ),
         st.tuples(st.just("leaves"), st.just(WEB), st.integers(0, 30)),
-        st.tuples(st.just("comes elsewhere"), st.just(API), st.integers(0, 7)),
+        st.tuples(st.just("comes elsewhere"), st.sampled_from([API, WEB]), st.integers(0, 7)),
+        st.tuples(st.just("node"), st.just(WEB), st.integers(0, 7)),
     ),
     max_size=12,
 )
@@ -50,6 +73,13 @@ def chosen_slowly(snapshot: ClusterSnapshot, pod: Pod, closed: frozenset[str]) -
     return snapshot.best(pod, nodes).name if nodes else None
 
 
+def comes_or_goes(snapshot: ClusterSnapshot, node: Node) -> None:
+    if node.name in snapshot.nodes:
+        snapshot.remove_node(node.name)
+    else:
+        snapshot.add_node(node)
+
+
 @given(nodes=node_rows(), steps=steps, closed=st.sets(st.sampled_from(["n0", "n3"])))
 def test_what_a_row_chooses_is_the_best_of_all_candidates(
     nodes: list[Node], steps: list[tuple[str, Pod, int]], closed: set[str]
@@ -57,22 +87,25 @@ def test_what_a_row_chooses_is_the_best_of_all_candidates(
     snapshot, shut = ClusterSnapshot(nodes, []), frozenset(closed)
     standing: list[Pod] = []
     for what, like, number in steps:
+        node = nodes[number % len(nodes)]
         match what:
             case "row":
                 for _ in range(number):
                     pod = replace(like, uid=f"u{len(standing)}", name=f"p{len(standing)}")
                     expected = chosen_slowly(snapshot, pod, shut)
-                    node = snapshot.choose(pod, shut)
-                    assert (node.name if node else None) == expected
-                    if node is not None:
-                        snapshot.place(pod, node.name)
+                    chosen = snapshot.choose(pod, shut)
+                    assert (chosen.name if chosen else None) == expected
+                    if chosen is not None:
+                        snapshot.place(pod, chosen.name)
                         standing.append(pod)
             case "leaves":
-                if number < len(standing):
-                    snapshot.remove(standing[number])
+                for pod in standing[number : number + 1]:
+                    snapshot.remove(pod)
+            case "node":
+                comes_or_goes(snapshot, node)
             case _:
-                name = nodes[number % len(nodes)].name
-                snapshot.place(replace(like, uid=f"e{number}"), name)
+                if node.name in snapshot.nodes:
+                    snapshot.place(replace(like, uid=f"e{number}"), node.name)
 
 
 def test_a_row_sees_nodes_that_come_and_go_in_the_middle():

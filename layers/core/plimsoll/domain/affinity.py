@@ -36,6 +36,7 @@ def affinity_filter(pod: Pod, topology_counts: TopologyCounts) -> Iterator[Filte
             term.topology_key: topology_counts(
                 ("affinity", together, term.topology_key),
                 lambda p: all(admitted(t, namespace, p) for t in terms),
+                term.topology_key,
                 _by(term.topology_key),
             ).count
             for term in terms
@@ -60,6 +61,7 @@ def _apart(term: PodTerm, namespace: str, topology_counts: TopologyCounts) -> Fi
     count = topology_counts(
         ("anti-affinity", _key(term, namespace)),
         lambda p: admitted(term, namespace, p),
+        key,
         _by(key),
     ).count
 

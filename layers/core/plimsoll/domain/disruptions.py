@@ -342,8 +342,8 @@ def _budgets(seen: Observation, ref: Ref, pods: tuple[Pod, ...]) -> tuple[Budget
     labels = pods[0].labels if pods else {}
     return tuple(
         budget
-        for budget in seen.budgets
-        if budget.ref.namespace == ref.namespace and matches(budget.selector, labels)
+        for budget in seen.budgets_in.get(ref.namespace, ())
+        if matches(budget.selector, labels)
     )
 
 

@@ -88,6 +88,22 @@ class Observation:
         return {w.ref: w for w in self.workloads}
 
     @cached_property
+    def budgets_in(self) -> Mapping[str, Sequence[Budget]]:
+        """Budgets by namespace."""
+        found: dict[str, list[Budget]] = defaultdict(list)
+        for budget in self.budgets:
+            found[budget.ref.namespace].append(budget)
+        return found
+
+    @cached_property
+    def selections_in(self) -> Mapping[str, Sequence[LabelSelection]]:
+        """Services and NetworkPolicies by namespace."""
+        found: dict[str, list[LabelSelection]] = defaultdict(list)
+        for selection in self.label_selections:
+            found[selection.ref.namespace].append(selection)
+        return found
+
+    @cached_property
     def on_node(self) -> Mapping[str, Sequence[Pod]]:
         """Pods by the node that they are bound to; finished pods are left out."""
         found: dict[str, list[Pod]] = defaultdict(list)

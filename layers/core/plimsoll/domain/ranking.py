@@ -1,30 +1,43 @@
-"""The best node for a row of pods that are alike, without looking at every node for each of them.
+"""The best node for a pod, without looking at every node for each of them.
 
-Pods are placed by the thousand, workload after workload, and from one pod to the next only the node
-changes that the last one took. So the nodes stand in one heap for each zone and each value of the
-labels that hard spread constraints count by, and only those that changed are looked at again. That is
-exact: a spread constraint takes or refuses such a domain as a whole; and `scoring` weighs a node's own
-pods of the owner against those in its zone by how many nodes and zones there are, and within a zone no
-weight decides anything. So the best of all is the best of the firsts of the domains that are not refused.
+Pods are placed by the thousand, and from one to the next only the node changes that the last one took.
+So nodes are kept in the order of what is left on them, for all templates to which the same nodes are
+open, and apart from them only the few that hold pods of the same owner. In order they stand in each
+zone and for each value of the labels that hard spread constraints count by.
+
+That is exact: a spread constraint takes or refuses such a domain as a whole; and `scoring` weighs a
+node's own pods of the owner against those in its zone by how many nodes and zones there are, and within
+a zone no weight decides anything. So the best of all is the best of the firsts of the domains that are
+not refused, and mostly it is so by any weight.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, Ref, Scheduling
-from plimsoll.domain.quantities import Resources
-from plimsoll.domain.scoring import PeerCounts, left, shunned, weights
+from plimsoll.domain.pods import Ref, Scheduling
+from plimsoll.domain.scoring import weights
 from plimsoll.domain.topology_counts import FilterReason
 
 type Domain = tuple[str | None, ...]
 """A zone, and the values of the labels that hard spread constraints count by."""
-type Standing = tuple[bool, int, float, int]
-"""Shunned, pods of the owner, shares that are free (negative), place in the order of nodes."""
+type Spare = tuple[bool, float, int, str]
+"""Shunned, shares that are free (negative), place in the order of nodes, name."""
+
+
+class Standing(NamedTuple):
+    """Where a node stands among those of its domain: the least is the best."""
+
+    shunned: bool
+    here: int
+    """Pods of the owner."""
+    minus_left: float
+    place: int
+    name: str
 
 
 class EquivalenceGroup(NamedTuple):
@@ -43,100 +56,139 @@ class EquivalenceGroup(NamedTuple):
         )
 
 
+class NodeOrder:
+    """The nodes that are open to some templates, by domain, in the order of what is left on them."""
+
+    def __init__(
+        self, names: Iterable[str], look: Callable[[str], tuple[Domain, Spare] | None]
+    ) -> None:
+        """Begin with these nodes.
+
+        Args:
+            names: all that may be open.
+            look: returns where a node stands now; None where it is not open.
+        """
+        self._look = look
+        self._stale = set(names)
+        self._known: dict[str, tuple[Domain, Spare]] = {}
+        self._sorted: dict[Domain, list[Spare]] = {}
+
+    def changed(self, name: str) -> None:
+        """Look at a node again: it came or went, or a pod came to it or left it."""
+        self._stale.add(name)
+
+    def by_domain(self) -> Mapping[Domain, Sequence[Spare]]:
+        """Return the nodes of each domain, those with the most left first."""
+        for name in self._stale:
+            before, now = self._known.pop(name, None), self._look(name)
+            if before is not None:
+                spares = self._sorted[before[0]]
+                del spares[bisect_left(spares, before[1])]
+            if now is not None:
+                self._known[name] = now
+                insort(self._sorted.setdefault(now[0], []), now[1])
+        self._stale.clear()
+        return self._sorted
+
+    def of(self, name: str) -> tuple[Domain, Spare] | None:
+        """Return where a node stood when `by_domain` was asked last."""
+        return self._known.get(name)
+
+
 class NodeRanking:
-    """The nodes that pods of one template and owner fit on, while a snapshot changes."""
+    """The nodes of an order that pods of one template and owner fit on, while a snapshot changes."""
 
     def __init__(
         self,
-        pod: Pod,
-        nodes: Sequence[Node],
+        order: NodeOrder,
         *,
+        nodes: Mapping[str, Node],
         fits: Callable[[str], bool],
-        free: Mapping[str, Resources],
-        peers: PeerCounts,
+        here: Mapping[str, int],
+        around: Mapping[str, int],
     ) -> None:
-        """Rank nodes for pods like this one.
+        """Rank nodes for pods of a template. All of it is the snapshot's own, which changes.
 
         Args:
-            pod: the first of the row. It is not in the snapshot.
-            nodes: those that may do; they stay as they are, or a new ranking is made.
+            order: the nodes that are open to the template.
+            nodes: all nodes, by name.
             fits: whether the pods fit on a node by now.
-            free: node -> what it has left; the snapshot's own, which changes.
-            peers: the snapshot's own, which changes.
+            here: node -> pods of their owner.
+            around: zone -> pods of their owner.
         """
-        self._nodes = nodes
-        self._order = {node.name: place for place, node in enumerate(nodes)}
-        self._shunned = [shunned(pod, node) for node in nodes]
-        keys = sorted({each.topology_key for each in pod.scheduling.spread if each.hard})
-        self._domain: list[Domain] = [
-            (node.zone, *(node.labels.get(key) for key in keys)) for node in nodes
-        ]
-        self._fits, self._free = fits, free
-        self._here, self._around = peers.of(pod)
-        self._standing: dict[int, Standing] = {}
-        self._size: Counter[Domain] = Counter()
-        """How many nodes of a domain the pods fit on."""
+        self._order, self._nodes, self._fits = order, nodes, fits
+        self._here, self._around = here, around
+        self._stale = {name for name, count in here.items() if count}
+        self._peers: dict[str, Standing] = {}
+        """Nodes with pods of the owner."""
         self._heaps: dict[Domain, list[Standing]] = {}
-        for place, node in enumerate(nodes):
-            if fits(node.name):
-                standing = self._standing[place] = self._look(place, node)
-                self._heaps.setdefault(self._domain[place], []).append(standing)
-        for domain, heap in self._heaps.items():
-            self._size[domain] = len(heap)
-            heapify(heap)
 
     def changed(self, name: str) -> None:
         """Look at a node again: a pod came to it or left it."""
-        place = self._order.get(name)
-        if place is None:
-            return
-        node, domain, before = self._nodes[place], self._domain[place], self._standing.get(place)
-        if not self._fits(name):
-            if self._standing.pop(place, None) is not None:
-                self._size[domain] -= 1
-            return
-        standing = self._look(place, node)
-        if before != standing:
-            self._standing[place] = standing
-            self._size[domain] += before is None
-            heappush(self._heaps.setdefault(domain, []), standing)
+        self._stale.add(name)
 
-    def first(self, refusals: Sequence[FilterReason] = ()) -> Node | None:
+    def first(self, refusals: Sequence[FilterReason]) -> Node | None:
         """Return the node that `scoring.best` would choose, None where none fits.
 
         Args:
             refusals: what the pod's hard spread constraints demand of a node now.
         """
-        firsts = [
-            (domain, first)
-            for domain in self._heaps
-            if (first := self._first_in(domain)) is not None
-            and not any(refuses(self._nodes[first[-1]]) for refuses in refusals)
-        ]
+        order = self._order.by_domain()
+        self._refresh()
+        firsts = {
+            domain: first
+            for domain, spares in order.items()
+            if (first := self._first_in(domain, spares)) is not None
+            and not any(refuses(self._nodes[first.name]) for refuses in refusals)
+        }
         if not firsts:
             return None
-        by_zone, by_host = weights(
-            zones=len({zone for (zone, *_), _ in firsts}),
-            nodes=sum(self._size[domain] for domain, _ in firsts),
+        zone_of = {first: self._around.get(domain[0] or "", 0) for domain, first in firsts.items()}
+        best = min(zone_of, key=lambda s: (s.shunned, s.here, zone_of[s], s.minus_left, s.place))
+        if any(s.shunned == best.shunned and zone_of[s] < zone_of[best] for s in zone_of):
+            by_zone, by_host = weights(
+                zones=len({zone for zone, *_ in firsts}),
+                nodes=sum(self._fits(name) for domain in firsts for *_, name in order[domain]),
+            )
+
+            def rank(s: Standing) -> tuple[bool, float, float, int]:
+                near = by_host * s.here + by_zone * zone_of[s]
+                return s.shunned, near, s.minus_left, s.place
+
+            best = min(zone_of, key=rank)
+        return self._nodes[best.name]
+
+    def _refresh(self) -> None:
+        for name in self._stale:
+            known, here = self._order.of(name), self._here.get(name, 0)
+            if known is None or not here:
+                self._peers.pop(name, None)
+                continue
+            domain, (shunned, minus_left, place, _) = known
+            standing = Standing(shunned, here, minus_left, place, name)
+            if self._peers.get(name) != standing:
+                self._peers[name] = standing
+                heappush(self._heaps.setdefault(domain, []), standing)
+        self._stale.clear()
+
+    def _first_in(self, domain: Domain, spares: Sequence[Spare]) -> Standing | None:
+        """Return the best of a domain: of its nodes without pods of the owner, or of the others."""
+        others = (
+            Standing(shunned, 0, minus_left, place, name)
+            for shunned, minus_left, place, name in spares
+            if not self._here.get(name) and self._fits(name)
         )
+        found = [s for s in (next(others, None), self._first_peer(domain)) if s is not None]
+        return min(found, default=None)
 
-        def rank(item: tuple[Domain, Standing]) -> tuple[bool, float, float, int]:
-            (zone, *_), (avoided, here, minus_left, place) = item
-            near = by_host * here + by_zone * self._around.get(zone or "", 0)
-            return avoided, near, minus_left, place
-
-        _, best = min(firsts, key=rank)
-        return self._nodes[best[-1]]
-
-    def _look(self, place: int, node: Node) -> Standing:
-        here = self._here.get(node.name, 0)
-        return self._shunned[place], here, -left(self._free[node.name], node.allocatable), place
-
-    def _first_in(self, domain: Domain) -> Standing | None:
-        """Return the best of a domain, and forget what stands before it but is no longer so."""
-        heap = self._heaps[domain]
+    def _first_peer(self, domain: Domain) -> Standing | None:
+        """Return the best with pods of the owner, and forget what stands before it but is not so now."""
+        heap = self._heaps.get(domain, [])
         while heap:
-            if self._standing.get(heap[0][-1]) == heap[0]:
-                return heap[0]
+            first = heap[0]
+            if self._peers.get(first.name) == first:
+                if self._fits(first.name):
+                    return first
+                del self._peers[first.name]  # until a pod leaves it
             heappop(heap)
         return None

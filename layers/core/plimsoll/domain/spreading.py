@@ -31,16 +31,11 @@ def _level(
     pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], topology_counts: TopologyCounts
 ) -> FilterReason:
     selector, namespace = _selector(constraint, pod), pod.namespace
+    divided = (constraint.topology_key, keys, _counted_nodes(constraint, pod.scheduling))
     topology_count = topology_counts(
-        (
-            "spread",
-            namespace,
-            constraint.topology_key,
-            keys,
-            key_of(selector),
-            _counted_nodes(constraint, pod.scheduling),
-        ),
-        lambda p: p.namespace == namespace and p.deleting is None and matches(selector, p.labels),
+        ("spread", namespace, key_of(selector), divided),
+        lambda p: p.deleting is None and matches(selector, p.labels),
+        divided,
         _domain(constraint, keys, pod.scheduling),
         namespace,
     )

@@ -52,8 +52,8 @@ class Contention:
         self._known: dict[int, tuple[Scheduling, _Slack]] = {}
 
     def join(self, pod: Pod, count: int = 1) -> None:
-        """Add pods that ask for a place at any moment, if there is one that they could take now."""
-        if count <= 0 or not self._slack(pod):
+        """Add pods that ask for a place at any moment."""
+        if count <= 0:
             return
         key = id(pod.scheduling)
         before = self._joined[key][1] if key in self._joined else 0

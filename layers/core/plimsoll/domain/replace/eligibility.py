@@ -96,12 +96,10 @@ def _without_hash(pod: Pod) -> dict[str, str]:
 def _selected_by_hash(seen: Observation, pod: Pod) -> Iterator[str]:
     """Yield what would lose the pod with the label, and what already covers it twice."""
     without = _without_hash(pod)
-    budgets = [b for b in seen.budgets if b.ref.namespace == pod.namespace]
-    selections = [(s.ref, s.selector) for s in seen.label_selections]
+    budgets = seen.budgets_in.get(pod.namespace, ())
+    selections = [(s.ref, s.selector) for s in seen.selections_in.get(pod.namespace, ())]
     selections += [(b.ref, b.selector) for b in budgets]
     for ref, selector in selections:
-        if ref.namespace != pod.namespace:
-            continue
         if matches(selector, pod.labels) != matches(selector, without):
             yield f"{ref} selects it by its {' or '.join(pod.labels.keys() & {*HASHES})}"
     covering = [b.ref.name for b in budgets if matches(b.selector, pod.labels)]
