@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Final, Literal, Self, override
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -76,19 +75,14 @@ class LiveView(AbstractContextManager["LiveView"]):
     @override
     def __enter__(self) -> Self:
         if self._live is not None:
-            self._live.__enter__()
+            self._live.start(refresh=True)
         return self
 
     @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.transient = self._snapshot is None or not self._kept
-            self._live.__exit__(kind, error, trace)
+            self._live.stop()
 
     def step(self, what: str) -> None:
         """Say what is being set up from now on."""

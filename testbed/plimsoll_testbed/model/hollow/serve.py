@@ -17,7 +17,6 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Final, Self, override
 
 import uvicorn
@@ -111,12 +110,7 @@ class HollowServer(AbstractContextManager["HollowServer"]):
         return self
 
     @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._finalize = True
         self._server.should_exit = True
         if self._loop is not None:

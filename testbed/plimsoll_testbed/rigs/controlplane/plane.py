@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, override
 
 from plimsoll.adapters.kubernetes.client import ClientTransport
@@ -182,12 +181,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         return self
 
     @override
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Stop everything.
 
         Raises:
