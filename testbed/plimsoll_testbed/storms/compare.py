@@ -25,7 +25,7 @@ from plimsoll_testbed.model.hollow.controllers.kubelet import STOP
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.manifests import Manifest
-from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry
 from plimsoll_testbed.storms.notice_delivery import since
 
 type Other = Literal["drain", "none"]
@@ -34,7 +34,8 @@ SCHEDULER_SEEDS: Final = range(5)
 AT_ZERO: Final = "seconds at zero"
 SOONER: Final = timedelta(seconds=30)
 DEAFENING: Final = frozenset({"api-server-down", "api-server-slow", "function-killed"})
-"""Faults in which no pod can be told to stop, or only late."""
+"""Faults in which no pod can be told to stop, or only late. Where Auto Scaling throttles, nobody can say
+when a lifecycle hook ends an instance."""
 RECOVERY: Final = timedelta(seconds=10)
 """How much longer that lasts: until the Lease of a reconcile that died has expired."""
 LONGER_AT_ZERO: Final = timedelta(seconds=5)
@@ -165,7 +166,6 @@ def _unheard(loss: Loss, stop: _Stop, faults: Sequence[FaultEntry]) -> bool:
         fault.at <= end - MARGIN - stop.known < fault.at + fault.lasts + RECOVERY
         for end in loss.ends
         for fault in faults
-        if fault.fault in DEAFENING
     )
 
 
@@ -184,7 +184,14 @@ def worse_of(
     drill: Drill, than: Other, plays: Sequence[tuple[Mapping[str, Loss], Mapping[str, Loss]]]
 ) -> Iterator[Worse]:
     """Yield what is worse in the median of these plays, each ours and theirs."""
-    faults = [e for e in drill.scenario.timeline if isinstance(e, FaultEntry)]
+    timeline = drill.scenario.timeline
+    hooks = any(isinstance(e, NoticeEntry) and e.hooks for e in timeline)
+    faults = [
+        entry
+        for entry in timeline
+        if isinstance(entry, FaultEntry)
+        and (entry.fault in DEAFENING or (hooks and entry.service == "autoscaling"))
+    ]
     stops = {
         _name(manifest): _Stop.of(manifest)
         for manifests in drill.objects.values()

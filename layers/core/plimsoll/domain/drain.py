@@ -172,12 +172,19 @@ class _Begun:
         return next((one.latest_start for one in found), None)
 
 
-def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, int, int, str]:
-    """Who would be below its floor, or at zero, chooses first; then who cannot run twice."""
+def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int, str]:
+    """Who would be at zero chooses first, then who would be below its floor, then who cannot run twice."""
     way, _ = way_of(disruption)
     spare = disruption.staying_ready - max(disruption.floor, min(1, disruption.replicas))
     priority = max((d.pod.priority for d in disruption.evictable), default=0)
-    return spare >= 0, way.surges, spare, -priority, str(disruption.ref)
+    return (
+        spare >= 0,
+        disruption.staying_ready > 0,
+        way.surges,
+        spare,
+        -priority,
+        str(disruption.ref),
+    )
 
 
 def _latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:
