@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from plimsoll.domain.names import INSTANCE_TYPE
+from plimsoll.domain.names import INSTANCE_TYPE, REGION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, Standing
@@ -19,6 +20,9 @@ from plimsoll.domain.placement.spread_groups import SPOT
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.quantities import Resources
 from plimsoll_cli.prices import PriceTable
+
+MOST_REGIONS: Final = 3
+"""So many are named, where nodes say that they are elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +89,16 @@ def savings_of(seen: Observation, plan: PlacementPlan, table: PriceTable) -> Sav
         others=others,
         others_now=others_now,
         unpriced=Counter(name for name in types.values() if name not in table.prices),
-        prices=table.told,
+        prices=_told(seen, table),
     )
+
+
+def _told(seen: Observation, table: PriceTable) -> str:
+    """Say whose prices these are, and where they are not those of the nodes."""
+    regions = {node.labels.get(REGION, table.region) for node in seen.nodes}
+    elsewhere = sorted(regions - {table.region})[:MOST_REGIONS]
+    there = f"; prices differ in {', '.join(elsewhere)}, where nodes are" if elsewhere else ""
+    return f"{table.region}, {table.dates}{there}"
 
 
 def spot_of(standing: Standing, replicas: int) -> int:

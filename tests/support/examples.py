@@ -17,6 +17,7 @@ VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {
     "lost-notices": (),
     "one-capacity-pool": (),
     "one-family": (),
+    "one-family-by-policy": (),
     "one-family-with-floor": (),
     "one-node": (),
     "one-zone": (),

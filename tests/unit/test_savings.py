@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll.domain.names import MIN_ON_DEMAND
@@ -12,7 +14,9 @@ from plimsoll_cli.savings import Savings, savings_of
 from tests.support.builders import NOON, a_deployment, a_node, a_pod, pod_spec_json
 from tests.support.observations import WEB, looked
 
-TABLE = PriceTable(told="a test", prices={"m5.large": Price(on_demand=0.3, spot=0.1)})
+TABLE = PriceTable(
+    region="us-east-1", dates="of today", prices={"m5.large": Price(on_demand=0.3, spot=0.1)}
+)
 MONTH = 0.2 * HOURS
 
 
@@ -57,6 +61,20 @@ def test_a_type_without_a_price_is_named_and_counts_as_nothing():
     assert found.now == 0
 
 
+@pytest.mark.parametrize(
+    ("region", "said"),
+    [
+        ("us-east-1", "us-east-1, of today"),
+        ("eu-west-1", "us-east-1, of today; prices differ in eu-west-1, where nodes are"),
+    ],
+)
+def test_it_says_where_nodes_are_elsewhere_than_the_prices(region, said):
+    there = node("spot")
+    assert saved(cluster(there)).prices == "us-east-1, of today"
+    there = replace(there, labels={**there.labels, "topology.kubernetes.io/region": region})
+    assert saved(cluster(there)).prices == said
+
+
 def test_pods_without_a_floor_are_counted_beside():
     found = saved(cluster(node("spot"), node("od", capacity="on-demand"), floor="0"))
     assert found.others == {"spot": 2, "on-demand": 2}
@@ -65,6 +83,6 @@ def test_pods_without_a_floor_are_counted_beside():
 
 def test_the_shipped_table_is_dated_and_spot_never_costs_more():
     table = price_table()
-    assert "2026" in table.told
+    assert "2026" in table.dates
     assert len(table.prices) > 500
     assert all(0 < price.spot <= price.on_demand for price in table.prices.values())

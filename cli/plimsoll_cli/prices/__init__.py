@@ -29,8 +29,9 @@ class Price:
 class PriceTable:
     """Prices of one region, and when they were read."""
 
-    told: str
-    """Region and dates, in words."""
+    region: str
+    dates: str
+    """When the prices were read, in words."""
     prices: Mapping[str, Price]
     """By instance type."""
 
@@ -40,7 +41,8 @@ def price_table() -> PriceTable:
     """Return the table that is shipped: other regions cost more, and their spot other shares of it."""
     lines = files(__name__).joinpath("us-east-1.csv").read_text().splitlines()
     return PriceTable(
-        told="us-east-1, on-demand of 2026-07-20, spot of 2025-06-28",
+        region="us-east-1",
+        dates="on-demand of 2026-07-20, spot of 2025-06-28",
         prices=dict(_read(line for line in lines if not line.startswith("#"))),
     )
 

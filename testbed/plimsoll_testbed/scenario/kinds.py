@@ -627,6 +627,14 @@ class Namespace(KubernetesObject):
     spec: dict[str, Any] = Field(default_factory=lambda: {"finalizers": ["kubernetes"]})
 
 
+class MutatingAdmissionPolicy(KubernetesObject):
+    spec: dict[str, Any]
+
+
+class MutatingAdmissionPolicyBinding(KubernetesObject):
+    spec: dict[str, Any]
+
+
 class PriorityClass(KubernetesObject):
     value: Annotated[int, Field(ge=-(2**31), le=1_000_000_000)]
     global_default: bool = False
@@ -649,6 +657,8 @@ _VERSIONS: Final[Mapping[type[KubernetesObject], str]] = {
     StorageClass: "storage.k8s.io/v1",
     ConfigMap: "v1",
     Namespace: "v1",
+    MutatingAdmissionPolicy: "admissionregistration.k8s.io/v1",
+    MutatingAdmissionPolicyBinding: "admissionregistration.k8s.io/v1",
     PriorityClass: "scheduling.k8s.io/v1",
 }
 MODELS: Final = {model.__name__: model for model in _VERSIONS}

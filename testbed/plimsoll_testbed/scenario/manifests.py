@@ -17,7 +17,16 @@ from plimsoll_testbed.scenario.problems import Place, Problems, listed, rename, 
 from plimsoll_testbed.scenario.validation import validate
 from plimsoll_testbed.scenario.yamlfiles import Document, read_documents
 
-CLUSTER_SCOPED = frozenset({"Namespace", "PriorityClass", "PersistentVolume", "StorageClass"})
+CLUSTER_SCOPED = frozenset(
+    {
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "Namespace",
+        "PriorityClass",
+        "PersistentVolume",
+        "StorageClass",
+    }
+)
 WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 """What can be scaled, and is measured."""
 _NAMESPACES_OF_KUBERNETES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})

@@ -66,6 +66,7 @@ REVISIONS: Final = ("deployment.kubernetes.io/revision", "rollout.argoproj.io/re
 """On a ReplicaSet, annotation: counted by the controller of its Deployment or Rollout."""
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MIRROR: Final = "kubernetes.io/config.mirror"
+REGION: Final = "topology.kubernetes.io/region"
 ZONE: Final = "topology.kubernetes.io/zone"
 ZONE_LABELS: Final = (ZONE, "topology.ebs.csi.aws.com/zone")
 """Where volumes ask for a zone: the well-known label, and that of the EBS driver."""
