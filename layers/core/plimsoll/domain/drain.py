@@ -291,7 +291,7 @@ def _plan_moves(
 
 
 def _plan_begun(begun: Sequence[_Begun], draft: _Draft, pace: Pace, now: datetime) -> None:
-    """Begin as many replacements as the pace has room for, and say what becomes of the others.
+    """Begin as many replacements as the pace allows, and say what becomes of the others.
 
     First one for each workload of which nothing stands elsewhere: it is not at zero when the last calls come.
     Then by priority, and node by node.
@@ -305,7 +305,7 @@ def _plan_begun(begun: Sequence[_Begun], draft: _Draft, pace: Pace, now: datetim
     }
     order.sort(key=lambda one: alone.get(one.disruption.ref) is not one)
     for place, one in enumerate(order):
-        if place < pace.room:
+        if place < pace.allowance:
             draft.add(one.action, one.nodes)
             continue
         words = "replacements are made node by node, as many at once as controllers keep up with"

@@ -67,8 +67,8 @@ class ClusterSnapshot:
         self._topology_counts: dict[str | None, dict[Hashable, TopologyCount]] = {}
         """Those that admit pods of one namespace, by its name; of all, by None."""
         self._suitable: dict[Hashable, tuple[Scheduling, tuple[str, ...]]] = {}
-        """By what a template demands of a node itself."""
-        self._demands: dict[int, tuple[Scheduling, Hashable]] = {}
+        """By what a template requires of a node itself."""
+        self._requirements: dict[int, tuple[Scheduling, Hashable]] = {}
         """By identity of the template: kept beside it, so that the identity stays its own."""
         self._places: dict[str, int] = {}
         """Numbers the nodes in the order in which they were added."""
@@ -183,7 +183,7 @@ class ClusterSnapshot:
     def _order(self, pod: Pod, closed: Collection[str]) -> NodeOrder:
         """Return the order of the nodes that are open to a template, made on first use."""
         keys = tuple(sorted({each.topology_key for each in pod.scheduling.spread if each.hard}))
-        kind = (self._demand(pod.scheduling), keys, frozenset(closed))
+        kind = (self._required_by(pod.scheduling), keys, frozenset(closed))
         order = self._orders.get(kind)
         if order is not None:
             return order
@@ -242,9 +242,9 @@ class ClusterSnapshot:
         self._places[node.name] = self._added
         for domains in self._domains.values():
             domains.add(node)
-        for demand, (scheduling, names) in self._suitable.items():
+        for required, (scheduling, names) in self._suitable.items():
             if why_never(scheduling, node) is None:
-                self._suitable[demand] = (scheduling, (*names, node.name))
+                self._suitable[required] = (scheduling, (*names, node.name))
         self._node_changed(node.name)
         for pod in pods:
             self.place(pod, node.name)
@@ -259,10 +259,10 @@ class ClusterSnapshot:
         del self._places[node_name]
         for domains in self._domains.values():
             domains.remove(node_name)
-        for demand, (scheduling, names) in self._suitable.items():
+        for required, (scheduling, names) in self._suitable.items():
             if node_name in names:
                 rest = tuple(name for name in names if name != node_name)
-                self._suitable[demand] = (scheduling, rest)
+                self._suitable[required] = (scheduling, rest)
         self._node_changed(node_name)
 
     def set_claim(self, claim: Claim) -> None:
@@ -289,7 +289,7 @@ class ClusterSnapshot:
             namespace: {key: each.over(self._domains[each.divided]) for key, each in counts.items()}
             for namespace, counts in self._topology_counts.items()
         }
-        self._suitable, self._demands = self._suitable.copy(), self._demands.copy()
+        self._suitable, self._requirements = self._suitable.copy(), self._requirements.copy()
         self._places = self._places.copy()
         self._orders, self._row, self._ranking = {}, None, None
 
@@ -322,21 +322,21 @@ class ClusterSnapshot:
         if held is not None:
             self.place(*held)
 
-    def _demand(self, scheduling: Scheduling) -> Hashable:
-        """Return what a template demands of a node itself, and shares with others that demand the same."""
-        known = self._demands.get(id(scheduling))
+    def _required_by(self, scheduling: Scheduling) -> Hashable:
+        """Return what a template requires of a node itself, and shares with others that require the same."""
+        known = self._requirements.get(id(scheduling))
         if known is None:
             selector = tuple(sorted(scheduling.node_selector.items()))
-            demand = (selector, scheduling.node_terms, scheduling.tolerations)
-            known = self._demands[id(scheduling)] = (scheduling, demand)
+            required = (selector, scheduling.node_terms, scheduling.tolerations)
+            known = self._requirements[id(scheduling)] = (scheduling, required)
         return known[1]
 
     def _suitable_for(self, scheduling: Scheduling) -> tuple[str, ...]:
-        demand = self._demand(scheduling)
-        known = self._suitable.get(demand)
+        required = self._required_by(scheduling)
+        known = self._suitable.get(required)
         if known is None:
             fitting = (n.name for n in self._nodes.values() if why_never(scheduling, n) is None)
-            known = self._suitable[demand] = (scheduling, tuple(fitting))
+            known = self._suitable[required] = (scheduling, tuple(fitting))
         return known[1]
 
     def _filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:

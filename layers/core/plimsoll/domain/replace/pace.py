@@ -50,7 +50,7 @@ class Pace:
     """How many replacements a second were made lately; None while nobody knows."""
 
     @property
-    def room(self) -> int:
+    def allowance(self) -> int:
         """How many more may be begun now."""
         return max(SURE, self.bound - self.queued)
 
