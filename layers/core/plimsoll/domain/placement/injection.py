@@ -17,8 +17,8 @@ from plimsoll.domain.actions import InjectFloors
 from plimsoll.domain.cluster_events import NAMED, ClusterEvent, about_workload
 from plimsoll.domain.names import CAPACITY_LABELS, NAMESPACE, POD_TEMPLATE_HASH
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.placement.node_labels import held_by_on_demand
 from plimsoll.domain.placement.on_demand import MOST_GROUPS, OnDemandFloor, Way
+from plimsoll.domain.placement.places import held_by_on_demand
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, label_key
 from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling, Selector, SpreadConstraint
 from plimsoll.domain.workloads import Workload

@@ -18,11 +18,11 @@ from plimsoll.domain.names import CAPACITY_LABELS
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.places import count_places, free_without
 from plimsoll.domain.placement.reserve import GOES, STAYS, takes
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of, groups_of, label_key
-from plimsoll.domain.placement.waiting import TRIES, places_of_waiting
-from plimsoll.domain.pods import Ref
-from plimsoll.domain.quantities import Resources, total
+from plimsoll.domain.placement.waiting import places_of_waiting
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.snapshot import creatable
 from plimsoll.domain.workloads import Workload
 
@@ -143,7 +143,7 @@ def _judge_all(
         workloads=workloads,
         groups=len(members),
         nodes=[node for nodes in members.values() for node in nodes if node.staying],
-        free=_free(seen, {workload.ref for workload in workloads}),
+        free=free_without(seen, {workload.ref for workload in workloads}),
     )
     judged: dict[str, tuple[bool, str]] = {}
     while True:  # every group that closes leaves larger shares for the others
@@ -180,7 +180,7 @@ def _judge(
     shares: list[tuple[int, Resources]] = []
     for workload in asked.workloads:
         share, each = workload.replicas // asked.groups, workload.scheduling.requests
-        places = _count(each, free, share)
+        places = count_places(each, free, share)
         if places < share:
             share = _possible(seen, workload, staying, asked)
         if places < share:
@@ -204,77 +204,12 @@ def _possible(seen: Observation, workload: Workload, staying: Sequence[Node], as
         return 0
     count = _most_pods(seen, workload)
     free = [asked.free[n.name] for n in asked.nodes if why_never(scheduling, n) is None]
-    return _count(scheduling.requests, free, count) // asked.groups
+    return count_places(scheduling.requests, free, count) // asked.groups
 
 
 def _most_pods(seen: Observation, workload: Workload) -> int:
     there = len(seen.of_workload.get(workload.ref, ()))
     return there + creatable(seen, workload, max(0, workload.replicas - there))
-
-
-def held_by_on_demand(seen: Observation, workloads: Iterable[Workload]) -> frozenset[Ref]:
-    """Return those of some workloads, in their order, that on-demand nodes can hold whole and together.
-
-    For how many it looks is bounded: each look is at all nodes.
-    """
-    nodes = [node for node in seen.nodes if node.capacity == ON_DEMAND and node.staying]
-    names = {node.name for node in nodes}
-    free = dict(_free(seen, frozenset()))
-    held, looks = set(), 0
-    for workload in workloads:
-        each = workload.scheduling.requests
-        left = workload.replicas - sum(
-            pod.node in names for pod in seen.of_workload.get(workload.ref, ())
-        )
-        if left > 0:
-            looks += 1
-        if looks > TRIES:
-            break
-        after: dict[str, Resources] = {}
-        for node in nodes:
-            if left <= 0:
-                break
-            if why_never(workload.scheduling, node) is None:
-                room = free[node.name]
-                for _ in range(min(left, _places(each, room))):
-                    room, left = room - each, left - 1
-                after[node.name] = room
-        if left <= 0:
-            held.add(workload.ref)
-            free |= after
-    return frozenset(held)
-
-
-def _free(seen: Observation, without: Collection[Ref]) -> Mapping[str, Resources]:
-    """Return what the pods of all workloads but these leave free, by node."""
-    taken: dict[str, list[Resources]] = defaultdict(list)
-    for ref, pods in seen.of_workload.items():
-        if ref not in without:
-            for pod in pods:
-                taken[pod.node or ""].append(pod.scheduling.requests)
-    return {node.name: node.allocatable - total(taken.get(node.name, ())) for node in seen.nodes}
-
-
-def _count(each: Resources, free: Iterable[Resources], enough: int) -> int:
-    """Return how many pods of one shape fit, at most `enough`."""
-    places = 0
-    for left in free:
-        if places >= enough:
-            break
-        places += _places(each, left)
-    return min(places, enough)
-
-
-def _places(each: Resources, room: Resources) -> int:
-    """Return how many pods of one shape fit into what a node has free."""
-    counts = [room.pods]
-    if each.cpu:
-        counts.append(room.cpu // each.cpu)
-    if each.memory:
-        counts.append(room.memory // each.memory)
-    have = dict(room.extended)
-    counts += [have.get(name, 0) // amount for name, amount in each.extended if amount]
-    return max(0, min(counts))
 
 
 def _filled(shares: Sequence[tuple[int, Resources]], free: Sequence[Resources]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,8 +10,6 @@ from datetime import datetime
 from plimsoll.domain.actions import LabelNode, SetDeletionCost, Wave
 from plimsoll.domain.cluster_events import ClusterEvent, about_workload
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.names import CAPACITY_LABELS
-from plimsoll.domain.nodes import capacity_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.deletion_cost import deletion_costs
 from plimsoll.domain.placement.injection import (
@@ -31,31 +29,12 @@ from plimsoll.domain.placement.node_labels import (
 from plimsoll.domain.placement.on_demand import OnDemandFloor, Way, floor_of
 from plimsoll.domain.placement.problems import problems_of
 from plimsoll.domain.placement.reserve import Loss, losses
-from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
+from plimsoll.domain.placement.spread_groups import ON_DEMAND
+from plimsoll.domain.placement.standing import Standing, lacks, standing_of
 from plimsoll.domain.placement.waiting import waited
 from plimsoll.domain.plan import Step
-from plimsoll.domain.pods import Ref, Scheduling
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.workloads import Workload
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where one workload with a floor stands now, against what its floor asks for."""
-
-    floor: OnDemandFloor
-    ready: Mapping[str, int]
-    """Serving pods by where they stand: `on-demand`, `spot`, or `unknown` for unlabelled nodes."""
-    pending: int
-    reserved: bool
-    """Whether it is a single replica, and the on-demand reserve can take it from spot."""
-    lacks: str | None
-    """What its pod template lacks, in words; None when the constraint is there."""
-
-    @property
-    def met(self) -> bool:
-        """Whether the floor stands now."""
-        there = self.ready.get(ON_DEMAND, 0) + (self.ready.get(SPOT, 0) if self.reserved else 0)
-        return there >= self.floor.keep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +89,7 @@ def plan_placement(
     groups = spread_groups(seen, spread, now)
     reserved = any(g.spot_groups == 0 and g.opened and g.name != ON_DEMAND for g in groups)
     steps = _label_steps(seen, groups, capacity=bool(floors))
-    needs = {workload.ref: _lacks(workload, floor) for workload, floor in floors}
+    needs = {workload.ref: lacks(workload, floor) for workload, floor in floors}
     lacking = [(workload, floor) for workload, floor in floors if needs[workload.ref] is not None]
     events += not_injected(injection, lacking)
     gives = injection.gives
@@ -131,7 +110,7 @@ def plan_placement(
     return PlacementPlan(
         steps=tuple(sorted(steps, key=lambda step: step.action.wave)),
         workloads=tuple(
-            _standing(
+            standing_of(
                 seen,
                 workload,
                 floor,
@@ -266,57 +245,3 @@ def _next_pods(
         if floor.way is Way.SPREAD and not spread_keys(workload.scheduling):
             found[floor.spot_groups].append(workload)
     return found
-
-
-def _standing(
-    seen: Observation,
-    workload: Workload,
-    floor: OnDemandFloor,
-    *,
-    reserved: bool,
-    lacks: str | None,
-) -> Standing:
-    ready: Counter[str] = Counter()
-    pending = 0
-    for pod in seen.of_workload.get(workload.ref, ()):
-        if pod.released:
-            continue
-        node = seen.node.get(pod.node or "")
-        if node is not None and pod.serving:
-            ready[node.capacity or "unknown"] += 1
-        pending += pod.pending
-    return Standing(
-        floor=floor,
-        ready=dict(ready),
-        pending=pending,
-        reserved=reserved and floor.way is Way.SPREAD and not floor.spot_groups,
-        lacks=lacks,
-    )
-
-
-def _lacks(workload: Workload, floor: OnDemandFloor) -> str | None:
-    if _on_demand_only(workload.scheduling):
-        return None
-    if floor.way is Way.SPREAD:
-        there = spread_keys(workload.scheduling)
-        if not there:
-            return f"a spread constraint over {label_key(floor.spot_groups)}"
-        if max(there) > floor.spot_groups:
-            return f"a spread over {floor.spot_groups} spot groups instead of {max(there)}"
-    elif floor.way is Way.AFFINITY:
-        return "node affinity to on-demand nodes"
-    return None
-
-
-def _on_demand_only(scheduling: Scheduling) -> bool:
-    """Whether node selector or affinity lets the pods of a template run on on-demand nodes only."""
-    if any(_says_on_demand(key, (value,)) for key, value in scheduling.node_selector.items()):
-        return True
-    return bool(scheduling.node_terms) and all(
-        any(e.operator == "In" and _says_on_demand(e.key, e.values) for e in term.expressions)
-        for term in scheduling.node_terms or ()
-    )
-
-
-def _says_on_demand(key: str, values: Sequence[str]) -> bool:
-    return key in CAPACITY_LABELS and {capacity_of({key: v}) for v in values} == {ON_DEMAND}

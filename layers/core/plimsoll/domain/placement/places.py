@@ -1,0 +1,79 @@
+"""How many pods of one shape the nodes of a cluster have places for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+from plimsoll.domain.node_rules import why_never
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.spread_groups import ON_DEMAND
+from plimsoll.domain.placement.waiting import TRIES
+from plimsoll.domain.pods import Ref
+from plimsoll.domain.quantities import Resources, total
+from plimsoll.domain.workloads import Workload
+
+
+def held_by_on_demand(seen: Observation, workloads: Iterable[Workload]) -> frozenset[Ref]:
+    """Return those of some workloads, in their order, that on-demand nodes can hold whole and together.
+
+    For how many it looks is bounded: each look is at all nodes.
+    """
+    nodes = [node for node in seen.nodes if node.capacity == ON_DEMAND and node.staying]
+    names = {node.name for node in nodes}
+    free = dict(free_without(seen, frozenset()))
+    held, looks = set(), 0
+    for workload in workloads:
+        each = workload.scheduling.requests
+        left = workload.replicas - sum(
+            pod.node in names for pod in seen.of_workload.get(workload.ref, ())
+        )
+        if left > 0:
+            looks += 1
+        if looks > TRIES:
+            break
+        after: dict[str, Resources] = {}
+        for node in nodes:
+            if left <= 0:
+                break
+            if why_never(workload.scheduling, node) is None:
+                room = free[node.name]
+                for _ in range(min(left, places_on(each, room))):
+                    room, left = room - each, left - 1
+                after[node.name] = room
+        if left <= 0:
+            held.add(workload.ref)
+            free |= after
+    return frozenset(held)
+
+
+def free_without(seen: Observation, without: Collection[Ref]) -> Mapping[str, Resources]:
+    """Return what the pods of all workloads but these leave free, by node."""
+    taken: dict[str, list[Resources]] = defaultdict(list)
+    for ref, pods in seen.of_workload.items():
+        if ref not in without:
+            for pod in pods:
+                taken[pod.node or ""].append(pod.scheduling.requests)
+    return {node.name: node.allocatable - total(taken.get(node.name, ())) for node in seen.nodes}
+
+
+def count_places(each: Resources, free: Iterable[Resources], enough: int) -> int:
+    """Return how many pods of one shape fit, at most `enough`."""
+    places = 0
+    for left in free:
+        if places >= enough:
+            break
+        places += places_on(each, left)
+    return min(places, enough)
+
+
+def places_on(each: Resources, room: Resources) -> int:
+    """Return how many pods of one shape fit into what a node has free."""
+    counts = [room.pods]
+    if each.cpu:
+        counts.append(room.cpu // each.cpu)
+    if each.memory:
+        counts.append(room.memory // each.memory)
+    have = dict(room.extended)
+    counts += [have.get(name, 0) // amount for name, amount in each.extended if amount]
+    return max(0, min(counts))

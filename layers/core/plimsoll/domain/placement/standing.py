@@ -1,0 +1,92 @@
+"""Where a workload with an on-demand floor stands, and what its pod template lacks for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from plimsoll.domain.names import CAPACITY_LABELS
+from plimsoll.domain.nodes import capacity_of
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.placement.injection import spread_keys
+from plimsoll.domain.placement.on_demand import OnDemandFloor, Way
+from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, label_key
+from plimsoll.domain.pods import Scheduling
+from plimsoll.domain.workloads import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where one workload with a floor stands now, against what its floor asks for."""
+
+    floor: OnDemandFloor
+    ready: Mapping[str, int]
+    """Serving pods by where they stand: `on-demand`, `spot`, or `unknown` for unlabelled nodes."""
+    pending: int
+    reserved: bool
+    """Whether it is a single replica, and the on-demand reserve can take it from spot."""
+    lacks: str | None
+    """What its pod template lacks, in words; None when the constraint is there."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the floor stands now."""
+        there = self.ready.get(ON_DEMAND, 0) + (self.ready.get(SPOT, 0) if self.reserved else 0)
+        return there >= self.floor.keep
+
+
+def standing_of(
+    seen: Observation,
+    workload: Workload,
+    floor: OnDemandFloor,
+    *,
+    reserved: bool,
+    lacks: str | None,
+) -> Standing:
+    """Return where a workload stands."""
+    ready: Counter[str] = Counter()
+    pending = 0
+    for pod in seen.of_workload.get(workload.ref, ()):
+        if pod.released:
+            continue
+        node = seen.node.get(pod.node or "")
+        if node is not None and pod.serving:
+            ready[node.capacity or "unknown"] += 1
+        pending += pod.pending
+    return Standing(
+        floor=floor,
+        ready=dict(ready),
+        pending=pending,
+        reserved=reserved and floor.way is Way.SPREAD and not floor.spot_groups,
+        lacks=lacks,
+    )
+
+
+def lacks(workload: Workload, floor: OnDemandFloor) -> str | None:
+    """Return what the pod template of a workload lacks for its floor, in words; None where nothing."""
+    if _on_demand_only(workload.scheduling):
+        return None
+    if floor.way is Way.SPREAD:
+        there = spread_keys(workload.scheduling)
+        if not there:
+            return f"a spread constraint over {label_key(floor.spot_groups)}"
+        if max(there) > floor.spot_groups:
+            return f"a spread over {floor.spot_groups} spot groups instead of {max(there)}"
+    elif floor.way is Way.AFFINITY:
+        return "node affinity to on-demand nodes"
+    return None
+
+
+def _on_demand_only(scheduling: Scheduling) -> bool:
+    """Whether node selector or affinity lets the pods of a template run on on-demand nodes only."""
+    if any(_says_on_demand(key, (value,)) for key, value in scheduling.node_selector.items()):
+        return True
+    return bool(scheduling.node_terms) and all(
+        any(e.operator == "In" and _says_on_demand(e.key, e.values) for e in term.expressions)
+        for term in scheduling.node_terms or ()
+    )
+
+
+def _says_on_demand(key: str, values: Sequence[str]) -> bool:
+    return key in CAPACITY_LABELS and {capacity_of({key: v}) for v in values} == {ON_DEMAND}
