@@ -259,11 +259,17 @@ def test_our_own_hooks_get_heartbeats_while_pods_are_on_the_node(
     assert actions(plan, CompleteLifecycle) == []
 
 
+def test_a_hook_of_ours_that_was_just_read_asks_no_pod_to_stop():
+    pods = pods_of("web", 1, node="spot", grace_seconds=600, annotations={STOP_SECONDS: "600"})
+    assert actions(plan_drain(waiting(OURS, pods=pods), noon(1)), Evict) == []
+    assert actions(plan_drain(waiting(THEIRS, pods=pods), noon(1)), Evict) != []
+
+
 @pytest.mark.parametrize("guessed", [True, False])
 def test_a_guessed_deadline_overrules_no_budget_and_cuts_nobody_short(guessed):
     pods = pods_of("web", 1, node="spot", grace_seconds=40, annotations={STOP_SECONDS: "40"})
-    hooks = (OURS,) if guessed else ()
-    seen = waiting(*hooks, pods=pods) if guessed else looked([interrupted("spot", ends=300)], pods)
+    unread = replace(waiting(OURS, pods=pods), groups=())
+    seen = unread if guessed else looked([interrupted("spot", ends=300)], pods)
 
     (last,) = actions(plan_drain(seen, noon(280)), Evict)
 

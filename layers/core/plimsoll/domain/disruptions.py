@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from plimsoll.domain.floors import budget_keeps, ready_floor
 from plimsoll.domain.interruptions import ADVICE, SCALE_DOWN, Interruption, in_this_life
+from plimsoll.domain.lifecycle_hooks import as_told
 from plimsoll.domain.manual_drain import left_to_drain
 from plimsoll.domain.names import IGNORE
 from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
@@ -232,6 +233,8 @@ def disruptions_of(
         interruption = interrupted.interruption[node.name]
         if is_gone(seen, node) or _overdue(node, now) or why_over(seen, node, now) is not None:
             continue  # nothing has to leave, or nothing can any more
+        hooks = next((g.hooks for g in seen.groups if node.instance in g.waiting), ())
+        interruption = as_told(interruption, hooks, now)
         held |= {pod.uid for pod in held_on(seen, node, now, refused or {})}
         for pod in seen.on_node.get(node.name, ()):
             if pod.uid in held or not must_leave(seen, pod, node):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -43,6 +43,25 @@ def with_ends(
         return replace(notice, ends=notice.time + wait, guessed=False, heartbeat=said)
 
     return replace(interruption, notices=kept(map(timed, interruption.notices)))
+
+
+def as_told(
+    interruption: Interruption, hooks: Sequence[LifecycleHook], now: datetime
+) -> Interruption:
+    """Put what hooks say in the place of a guess, for the plan that has just read them.
+
+    One of ours ends nothing while there is time to keep it up.
+    """
+    since = interruption.notices[-1].time
+    return with_ends(
+        interruption,
+        {
+            hook.name: hook.longest
+            if hook.ours and now < since + hook.timeout / 3
+            else hook.timeout
+            for hook in hooks
+        },
+    )
 
 
 def needs_heartbeat(interruption: Interruption, hook: LifecycleHook, now: datetime) -> bool:
