@@ -220,7 +220,7 @@ def test_a_raised_group_goes_on_asking_for_capacity_that_is_wanting(rig, autosca
     rig.fleet.refuse("base", rig.now + timedelta(seconds=60))
     autoscaling.set_desired_capacity(AutoScalingGroupName="base", DesiredCapacity=3)
     assert len(rig.instances("base")) == 2
-    for _ in range(2):
+    for _ in range(3):  # it learns after 5 s that there is none, and asks again each 30 s
         rig.wait(30)
     assert len(rig.instances("base")) == 3
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from plimsoll.domain.interruptions.model import Interruption, NoticeRecord, kept
+from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,12 @@ class LifecycleHook:
     """How long it waits in all, however many heartbeats there are."""
     ours: bool
     """By its name or metadata the owner gave it to Plimsoll: no other is kept up or completed."""
+
+
+def waits_for_hooks(interruption: Interruption) -> bool:
+    """Whether the instance waited for a hook at the last notice, and was not drained since."""
+    told = any(notice.kind == LifecycleTerminate.kind for notice in interruption.standing)
+    return told and interruption.phase == "open"
 
 
 def with_ends(

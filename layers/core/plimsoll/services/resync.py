@@ -23,6 +23,7 @@ from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.interruptions import Effect, actionable
+from plimsoll.domain.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.names import INSTANCE_TYPE
 from plimsoll.domain.nodes import Node
@@ -179,12 +180,16 @@ class ResyncService:
     def _wake(self, cluster: Cluster, seen: Observation, now: datetime) -> bool:
         """Wake the drain of a cluster in which something can be done now; return whether it was.
 
-        Node groups are read only where pods wait, since then more of them may be asked for.
+        Node groups are read only where pods wait, since then more of them may be asked for, and where
+        hooks hold an instance, since heartbeats keep them up.
         """
         if self.kill_switch or cluster.mode is not Mode.ACT:
             return False
         plan = plan_drain(seen, now)
-        if plan.waiting and not (plan.steps or plan.busy):
+        held = any(
+            n.interruption is not None and waits_for_hooks(n.interruption) for n in seen.nodes
+        )
+        if (plan.waiting or held) and not (plan.steps or plan.busy):
             groups = self.groups(cluster).list(seen.nodes)
             plan = plan_drain(seen.among(groups=groups, instances=seen.instances), now)
         if not (plan.steps or plan.busy):
