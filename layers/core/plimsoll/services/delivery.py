@@ -63,8 +63,8 @@ and the dead-letter queue tells a person of the third failure."""
 URGENT_WAKE_UPS: Final = (*range(0, 120, 10), 130, 150, 180)
 """Seconds from a notice with a deadline to its wake-ups. A reconcile works for `RECONCILE_SECONDS`,
 so every second wake-up finds the Lease free; those after the deadline clean up."""
-SLOW_WAKE_UPS: Final = (0, 20, 40)
-"""The same without a deadline: after these the resync wakes the cluster every minute in
-which something can be done."""
+SLOW_WAKE_UPS: Final = tuple(range(0, 60, 10))
+"""The same without a deadline: after these the resync wakes the cluster every minute in which something
+can be done. A deadline may be hours away, and the last call of its pods still falls between two of them."""
 RECONCILE_SECONDS: Final = 19.0
 """How long a reconcile works: short, so that little is lost when one is killed."""
