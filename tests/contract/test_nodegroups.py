@@ -225,10 +225,13 @@ def test_each_version_of_a_launch_template_is_read_for_itself(
     assert types == ["m5.large", "c5.large", "m5.large", "c5.large"]
 
 
-def test_a_group_that_may_not_launch_is_full(moto_aws: Aws, groups: AwsNodeGroups) -> None:
+@pytest.mark.parametrize(("suspended", "headroom"), [("Launch", 0), ("AZRebalance", 8)])
+def test_a_group_that_may_not_launch_is_full(
+    moto_aws: Aws, groups: AwsNodeGroups, suspended: str, headroom: int
+) -> None:
     asg(moto_aws, DesiredCapacity=2)
-    moto_aws.autoscaling.suspend_processes(AutoScalingGroupName="web", ScalingProcesses=["Launch"])
-    assert the_group(groups).headroom == 0
+    moto_aws.autoscaling.suspend_processes(AutoScalingGroupName="web", ScalingProcesses=[suspended])
+    assert the_group(groups).headroom == headroom
 
 
 # What a new node will be like

@@ -15,7 +15,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.reports import Report
 from tests.support.builders import NOON, a_deployment, a_group, a_node, a_pod, pods_of
-from tests.support.observations import actions, ec2, interrupted, looked, noon
+from tests.support.observations import actions, ec2, interrupted, looked, noon, sole_action
 
 ADVICE = "rebalance-recommendation"
 SETTLED = SETTLE.total_seconds()
@@ -148,6 +148,14 @@ def test_no_more_nodes_are_taken_back_than_were_added():
     seen = observed(*nodes, group=group, reports=[told(group, 2)])
 
     assert [r.node.name for r in actions(plan_drain(seen, noon(900)), Record)] == ["a", "b"]
+
+
+def test_of_more_empty_nodes_than_were_added_the_one_that_is_cordoned_goes():
+    cordoned = since(fresh("b"), 900, cordoned=900 + SETTLED)
+    seen = observed(cordoned, fresh("a"), group=a_group_of(cordoned, fresh("a")))
+
+    end = sole_action(plan_drain(seen, noon(901 + SETTLED)), TerminateInstance)
+    assert end.node.name == "b"
 
 
 def test_a_node_that_is_not_to_be_taken_back_any_more_is_uncordoned():

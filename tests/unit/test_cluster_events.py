@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.action_events import of_action
-from plimsoll.domain.actions import Evict, LabelNode, Release
+from plimsoll.domain.actions import Evict, LabelNode, Release, Uncordon
 from plimsoll.domain.cluster_events import LONGEST, ClusterEvent, of_report
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import (
@@ -171,8 +171,15 @@ def test_what_became_of_a_pod_is_one_word(pod, how, outcome, reason):
     assert event.warning is (reason != "Evicted")
 
 
+def test_what_was_done_to_a_node_is_told():
+    event = of_action(Uncordon(node=a_node("a"), reason="a test"))
+    assert event is not None
+    assert (event.about.name, event.reason, event.message) == ("a", "Uncordoned", "a test")
+
+
 def test_what_the_next_try_may_do_and_what_moves_nothing_is_not_told(pod):
     assert of_action(Evict(pod=pod, reason="a test"), error=Temporary("away")) is None
+    assert of_action(Uncordon(node=a_node("a"), reason="a test"), error=Temporary("away")) is None
     assert of_action(LabelNode(node=a_node("a"), labels={}, reason="a test")) is None
 
 

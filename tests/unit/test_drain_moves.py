@@ -11,6 +11,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.pods import Ref
 from plimsoll.services.reconcile_memory import ReconcileMemory
 from tests.support.builders import (
+    ZONE_A,
     ZONE_B,
     a_budget,
     a_claim,
@@ -74,6 +75,28 @@ def test_a_stateful_set_does_not_move_to_where_its_volume_is_not():
     )
 
     assert actions(plan_drain(seen, noon(1)), Evict) == []
+
+
+@pytest.mark.parametrize(("replicas", "evicted"), [(1, ["web-0"]), (2, [])])
+def test_a_volume_of_one_node_waives_the_floor_of_a_single_replica_alone(replicas, evicted):
+    seen = looked(
+        [interrupted("spot"), a_node("od")],
+        pods_of("web", replicas, node="spot", volumes=mounting("data")),
+        [a_deployment(replicas=replicas)],
+        claims={("default", "data"): a_claim(zone=ZONE_A)},
+    )
+
+    assert [a.pod.name for a in actions(plan_drain(seen, noon(1)), Evict)] == evicted
+
+
+@pytest.mark.parametrize(("cpu", "evicted"), [("2900m", 0), ("3900m", 1)])
+def test_the_place_of_a_successor_that_is_still_to_come_is_nobody_elses(cpu, evicted):
+    workload = replace(a_deployment(replicas=5), max_surge=0, max_unavailable=5)
+    pods = [replace(p, node="od" if n > 2 else "spot") for n, p in enumerate(pods_of("web", 5, node="spot", cpu="900m"))]
+    pods[0] = replace(pods[0], ready=False, deleting=noon(0))
+    seen = looked([interrupted("spot"), a_node("od", cpu=cpu)], pods, [workload])
+
+    assert len(actions(plan_drain(seen, noon(1)), Evict)) == evicted
 
 
 def test_a_single_stateful_replica_goes_as_soon_as_its_place_is_ready():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.adapters.nodegroups.templates import allocatable_of
+from plimsoll.adapters.nodegroups.templates import TAG, allocatable_of, from_instance_types, from_tags
 
 MIB = 2**20
 
@@ -45,3 +45,10 @@ def test_only_gpus_that_the_device_plugin_of_nvidia_serves_are_counted():
     gpus = [{"Manufacturer": "NVIDIA", "Count": 4}, {"Manufacturer": "AMD", "Count": 2}]
     info = machine(16, 65536, interfaces=8, addresses=30, GpuInfo={"Gpus": gpus})
     assert allocatable_of(info).extended == (("nvidia.com/gpu", 4),)
+
+
+def test_amounts_in_tags_that_make_no_sense_leave_those_of_the_instance_type():
+    large = machine(2, 8192, interfaces=3, addresses=10, InstanceType="m5.large")
+    base = from_instance_types([large], {})
+    assert from_tags({f"{TAG}resources/cpu": "many"}, base) == base
+    assert from_tags({f"{TAG}resources/cpu": "many"}, None) is None

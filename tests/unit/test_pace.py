@@ -110,6 +110,15 @@ def test_a_replacement_frees_the_pod_on_the_most_urgent_node():
     assert [evict.pod.name for evict in actions(plan, Evict)] == [mine[7].name]
 
 
+def test_a_replacement_that_controllers_have_made_takes_nothing_of_the_bound():
+    (pod,) = (p for p in storm(60).pods if p.name == "app-0-0")
+    new = a_pod("app-0-new", node="od", labels=pod.labels, owner=("ReplicaSet", "app-0-abc"))
+    seen = storm(60, {pod.name: gone(pod)})
+
+    assert plan_drain(seen, noon(1)).pace.queued == 1
+    assert plan_drain(replace(seen, pods=[*seen.pods, new]), noon(1)).pace.queued == 0
+
+
 def test_what_an_owner_declares_takes_no_more_of_the_bound_than_was_begun():
     seen = storm(60, {p.name: gone(p) for p in storm(60).pods if p.name == "app-0-0"})
     greedy = [replace(w, replicas=10**6) if w.ref.name == "app-0" else w for w in seen.workloads]
@@ -154,7 +163,8 @@ def test_the_bound_follows_what_controllers_make(found, seconds, bound):
 
 
 def test_the_bound_is_halved_when_the_api_server_asks_for_patience_and_has_an_end():
-    pace = Pace()
+    pace = Pace().begun(0, throttled=True)
+    assert pace.bound == START // 2
     for _ in range(9):
         pace = pace.begun(0, throttled=True)
 

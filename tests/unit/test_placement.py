@@ -560,6 +560,14 @@ def test_a_cluster_has_a_budget_of_moves_per_hour(marks, left):
     assert (plan_placement(seen, NOON).held is None) is bool(left)
 
 
+def test_a_released_pod_is_not_counted_where_its_workload_stands_and_all_others_are():
+    nodes, pods, web = after_a_storm()
+    seen = looked(nodes, pods, [web])
+    leaving = looked(nodes, [released(pods[0]), *pods[1:]], [web])
+    (before,), (after,) = (plan_placement(s, NOON).workloads for s in (seen, leaving))
+    assert (before.ready, after.ready) == ({"on-demand": 9}, {"on-demand": 8})
+
+
 def test_a_pod_that_placement_released_leaves_once_its_replacement_is_available():
     nodes, pods, web = after_a_storm()
     moving = released(pods[0], interruption="placement")

@@ -23,12 +23,11 @@ def spot(name: str):
 
 
 def test_a_floor_above_the_replicas_is_told_and_asks_for_all_of_them():
-    plan = plan_placement(
-        looked([a_node("od")], [], [asking("web", "9"), asking("cart", "1")]), NOON
-    )
+    asked = [asking("web", "9"), asking("cart", "1"), asking("shop", "4")]
+    plan = plan_placement(looked([a_node("od")], [], asked), NOON)
     assert told(plan) == [("FloorAboveReplicas", "web")]
     assert "asks for 9 on on-demand and has 4 replicas" in plan.problems[0]
-    assert [standing.floor.keep for standing in plan.workloads] == [4, 1]
+    assert [standing.floor.keep for standing in plan.workloads] == [4, 1, 4]
 
 
 def test_a_workload_scaled_to_nothing_has_no_floor_to_miss():

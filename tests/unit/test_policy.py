@@ -196,3 +196,15 @@ def test_of_several_notices_the_strongest_response_counts():
     for response in Response:
         assert under(response).response(both) is Response.MOVE
         assert under(response).response(advised) is response
+
+
+@pytest.mark.parametrize(
+    ("hourly", "pods", "moves"), [(None, 199, 20), (None, 1000, 100), (0, 1000, 0)]
+)
+def test_so_many_pods_are_moved_in_an_hour_for_placement(hourly, pods, moves):
+    assert Policy(moves_per_hour=hourly).moves(pods) == moves
+
+
+@pytest.mark.parametrize(("hourly", "told"), [(None, False), (0, True), (5, True)])
+def test_a_policy_says_how_many_pods_may_be_moved_where_its_owner_did(hourly, told):
+    assert ("pods per hour for placement" in str(Policy(moves_per_hour=hourly))) is told
