@@ -124,6 +124,11 @@ class TestSmallestChange:
             g.group for g in grow(empty(), pods_of("web", 8, cpu="2"), small, large).growths
         ] == ["large"]
 
+    def test_waste_is_the_share_of_a_node_that_is_left_and_not_the_amount(self):
+        even, lean = a_group("even", cpu="2", memory="16Gi"), a_group("lean", memory="8Gi")
+        pods = pods_of("web", 1, cpu="1", memory="8Gi")
+        assert asked(grow(empty(), pods, even, lean)) == {("lean", ZONE_A): 1}
+
     def test_a_node_whose_pods_fit_elsewhere_in_the_end_is_not_asked_for(self):
         urgent = a_pod("urgent", cpu="2", priority=1000)
         picky = a_pod("picky", cpu="2", nodeSelector={"disk": "ssd"})

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions import Cordon, Evict, Release
+from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.pods import Ref
 from plimsoll.services.reconcile_memory import ReconcileMemory
@@ -89,14 +90,37 @@ def test_a_volume_of_one_node_waives_the_floor_of_a_single_replica_alone(replica
     assert [a.pod.name for a in actions(plan_drain(seen, noon(1)), Evict)] == evicted
 
 
-@pytest.mark.parametrize(("cpu", "evicted"), [("2900m", 0), ("3900m", 1)])
-def test_the_place_of_a_successor_that_is_still_to_come_is_nobody_elses(cpu, evicted):
-    workload = replace(a_deployment(replicas=5), max_surge=0, max_unavailable=5)
-    pods = [replace(p, node="od" if n > 2 else "spot") for n, p in enumerate(pods_of("web", 5, node="spot", cpu="900m"))]
-    pods[0] = replace(pods[0], ready=False, deleting=noon(0))
-    seen = looked([interrupted("spot"), a_node("od", cpu=cpu)], pods, [workload])
+@pytest.mark.parametrize(
+    ("node", "created", "evicted"),
+    [
+        pytest.param(None, 65, 1, id="a replacement that has no node yet is nobody's relief"),
+        pytest.param("od", 65, 0, id="one that starts serves by the last call"),
+        pytest.param("od", -600, 1, id="one that has been starting for long never will"),
+    ],
+)
+def test_one_pod_leaves_early_where_all_would_have_their_last_call_at_once(node, created, evicted):
+    pods = pods_of("web", 3, node="spot")
+    pods[2] = replace(pods[2], node=node, phase="Pending", ready=False, created=noon(created))
+    seen = looked(
+        [interrupted("spot"), a_node("od")],
+        pods,
+        [replace(a_deployment(replicas=3), max_surge=0, max_unavailable=1)],
+    )
 
-    assert len(actions(plan_drain(seen, noon(1)), Evict)) == evicted
+    assert len(actions(plan_drain(seen, noon(70)), Evict)) == evicted
+
+
+@pytest.mark.parametrize(("replicas", "owed"), [(5, ["web-0"]), (4, [])])
+def test_a_successor_is_owed_until_there_are_as_many_pods_as_their_owner_wants(replicas, owed):
+    pods = [
+        replace(p, node="od" if n > 2 else "spot")
+        for n, p in enumerate(pods_of("web", 5, node="spot"))
+    ]
+    pods[0] = replace(pods[0], ready=False, deleting=noon(0))
+    seen = looked([interrupted("spot"), a_node("od")], pods, [a_deployment(replicas=replicas)])
+    (found,) = disruptions_of(seen, InterruptedNodes.of(seen), noon(1))
+
+    assert [pod.name for pod in found.owed] == owed
 
 
 def test_a_single_stateful_replica_goes_as_soon_as_its_place_is_ready():

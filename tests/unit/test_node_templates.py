@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from plimsoll.adapters.nodegroups.templates import TAG, allocatable_of, from_instance_types, from_tags
+from plimsoll.adapters.nodegroups.templates import (
+    TAG,
+    allocatable_of,
+    from_instance_types,
+    from_tags,
+)
 
 MIB = 2**20
 

@@ -189,6 +189,11 @@ def test_families_are_shared_out_evenly_and_never_split():
     assert sizes == {"spot-1": 5, "spot-2": 5}
 
 
+def test_families_whose_nodes_do_not_say_yet_what_they_have_are_shared_out_too():
+    nodes = spot("m5", cpu="0", memory="0") + spot("c5", cpu="0", memory="0")
+    assert groups_of(nodes, 2).keys() == {"m5", "c5"}
+
+
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6), spot_groups=st.integers(1, 3))
 def test_the_fullest_group_is_near_the_best_that_whole_families_allow(sizes, spot_groups):
     nodes = [n for f, count in enumerate(sizes) for n in spot(f"f{f}", count)]
