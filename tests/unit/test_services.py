@@ -493,10 +493,11 @@ def test_the_resync_wakes_clusters_with_something_open_and_only_those(rig):
     assert rig.wake_ups.sent == []
 
     handled(rig, rig.spot_event(instance))
-    rig.wake_ups.sent.clear()
-    rig.resync.run()
-
-    assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
+    for _ in range(2):
+        rig.wake_ups.sent.clear()
+        rig.resync.run()
+        assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
+        rig.drains.reconcile("harbor", "me", seconds=0)  # what is left can only be waited for
 
 
 def test_a_cluster_in_which_nothing_can_be_done_is_not_woken(rig):
