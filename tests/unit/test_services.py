@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.domain.added_nodes import added
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import BadInput, MissingRights, Permanent, Refused, Temporary, Throttled
 from plimsoll.domain.metrics import Metric
@@ -18,6 +19,7 @@ from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.domain.policy import Policy, Response
+from plimsoll.domain.reports import Report
 from plimsoll.services import executor
 from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.drains import PAUSE_SECONDS
@@ -514,6 +516,29 @@ def test_a_cluster_in_which_nothing_can_be_done_is_not_woken(rig):
     assert len(rig.pods_on("spot")) == 1
     assert rig.wake_ups.sent == []
     assert rig.version() == version
+
+
+def test_an_empty_node_that_is_terminated_is_taken_off_what_was_added(rig):
+    instance = rig.join("spot", capacity="spot")
+    group = replace(a_group(desired=1), instances=frozenset({instance}), renew=True)
+    rig.aws.groups = [group]
+    rig.reports.merge(
+        Report(
+            interruption="i-gone@noon",
+            cluster="harbor",
+            node="gone",
+            kind="spot-interruption",
+            noticed=rig.time,
+            added=added(group, 1, rig.time, "token"),
+        )
+    )
+    handled(rig, rig.rebalance_event(instance))
+
+    for _ in range(2):
+        rig.drains.reconcile("harbor", "me", seconds=0)
+
+    assert rig.aws.renewed == [instance]
+    assert sum(n for report in rig.reports.list("harbor") for n in report.added.values()) == 0
 
 
 def test_a_reconcile_that_can_only_wait_ends_after_its_first_observation(rig):
