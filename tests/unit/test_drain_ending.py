@@ -276,6 +276,21 @@ def test_a_guessed_deadline_overrules_no_budget_and_cuts_nobody_short(guessed):
     assert (last.overrule, last.grace_seconds) == ((False, None) if guessed else (True, 18))
 
 
+@pytest.mark.parametrize(
+    ("by_owner", "kind", "asked"),
+    [(False, "state-change", 1), (True, "state-change", 0), (True, "spot-interruption", 1)],
+)
+def test_what_an_owner_ended_buys_no_capacity_unless_spot_had_announced_it(by_owner, kind, asked):
+    node = interrupted("spot", kind=kind)
+    said = {
+        i: replace(s, ended_by_owner=by_owner) for i, s in ec2(node, state="shutting-down").items()
+    }
+    pods = pods_of("web", 1, node="spot")
+    seen = looked([node], pods, [a_deployment()], groups=[a_group()], instances=said)
+
+    assert len(actions(plan_drain(seen, noon(1)), Grow)) == asked
+
+
 @pytest.mark.parametrize("by_owner", [True, False])
 def test_a_pod_of_an_instance_that_has_begun_to_end_is_not_cut_short(by_owner):
     node = interrupted("spot", kind="state-change", ends=0)

@@ -20,6 +20,7 @@ from plimsoll.domain.names import (
     INSTANCE_TYPE,
     NAMESPACE,
 )
+from plimsoll.domain.placement.injection import Injection
 from plimsoll.services.injection import Proof, prove
 from plimsoll_testbed.model.hollow.edits import put
 from plimsoll_testbed.model.hollow.injection import injected
@@ -85,6 +86,12 @@ def test_the_policy_is_proven_as_it_is_installed_and_leaves_nothing_when_it_is_r
     assert not wired.api.injected_floors()
     labels = wired.get("/api/v1/namespaces/default")["metadata"].get("labels") or {}
     assert INJECT_FLOORS not in labels
+
+
+def test_a_policy_that_is_not_in_force_gives_new_pods_nothing():
+    told = {"default": {"deployment.web": "2"}}
+    assert Injection(told=told).gives == told
+    assert Injection(told=told, broken="a canary was not constrained").gives == {}
 
 
 def test_an_api_server_without_such_policies_is_named_with_the_other_way():

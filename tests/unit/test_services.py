@@ -260,19 +260,14 @@ def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(rig,
     assert any("a policy denies it" in reason for reason in report.reasons)
 
 
-@pytest.mark.parametrize(
-    ("by_owner", "announced", "asked"),
-    [(False, False, [("base", 1)]), (True, False, []), (True, True, [("base", 1)])],
-    ids=["not by its owner", "by its owner", "after spot had announced that it reclaims it"],
-)
-def test_an_instance_that_its_owner_terminates_buys_no_capacity(rig, by_owner, announced, asked):
+@pytest.mark.parametrize(("by_owner", "asked"), [(False, [("base", 1)]), (True, [])])
+def test_an_instance_that_its_owner_terminates_buys_no_capacity(rig, by_owner, asked):
     instance = rig.join("spot", capacity="spot")
     rig.apply(deployment(replicas=3, cpu="2"))
     rig.aws.groups = [a_group("base", desired=0)]
     rig.aws.known[instance] = replace(
         rig.aws.known[instance], state="shutting-down", ended_by_owner=by_owner
     )
-    handled(rig, *[rig.spot_event(instance)] * announced)
     handled(rig, rig.state_event(instance, "shutting-down"))
 
     rig.drains.reconcile("harbor", "me", seconds=0)
