@@ -11,6 +11,8 @@ from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.names import HOSTNAME, ZONE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.scoring import left
 from tests.support.builders import ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
 
 SHY = {"key": "k", "effect": "PreferNoSchedule"}
@@ -144,3 +146,8 @@ def test_a_copy_of_a_board_goes_on_with_a_row_by_itself():
             twin.place(pod, chosen.name)
     assert [len(snapshot.on(name)) for name in ("a", "b")] == [1, 1]
     assert [len(twin.on(name)) for name in ("a", "b")] == [2, 1]
+
+
+def test_a_node_that_does_not_say_what_it_has_counts_none_of_it_as_free():
+    assert left(Resources(), Resources()) == 0
+    assert left(Resources(cpu=1), Resources(cpu=4, memory=0)) == 0.25
