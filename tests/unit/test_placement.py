@@ -312,7 +312,7 @@ def test_amid_an_interruption_a_fresh_node_is_labelled_for_a_pod_that_waited():
         steps = plan_drain(looked(nodes, [*pods], [web]), NOON).steps
         return "od-9" in [s.action.node.name for s in steps if isinstance(s.action, LabelNode)]
 
-    waiting = replace(a_pod("web-2"), created=NOON - timedelta(seconds=20))
+    waiting = replace(a_pod("web-2", **spread_over(2)), created=NOON - timedelta(seconds=20))
     assert not fresh(waiting)
     assert fresh(replace(waiting, created=NOON - timedelta(seconds=40)))
 
@@ -322,7 +322,7 @@ def test_the_on_demand_group_closes_only_for_a_pod_that_waited_for_it_in_vain():
     nodes = on_demand(1, cpu="1") + spot("m5") + spot("c5")
     nodes = labelled(nodes, looked(nodes, [], [web]))
     full = a_pod("filler", node="od-0", owner=None, labels={}, cpu="950m")
-    waiting = replace(a_pod("web-2"), created=NOON - timedelta(seconds=20))
+    waiting = replace(a_pod("web-2", **spread_over(2)), created=NOON - timedelta(seconds=20))
 
     def closed(pod: Pod) -> bool:
         after = labelled(nodes, looked(nodes, [full, pod], [web]))

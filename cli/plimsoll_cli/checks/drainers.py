@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from plimsoll.domain.clusters import Mode
@@ -24,13 +25,16 @@ _OF_SPOT_GROUPS: Final = (
 
 
 def drainers_of(pods: Sequence[Mapping[str, Any]]) -> Sequence[Drainer]:
-    """Return the programs among pods that evict others when a node is interrupted."""
-    found = {}
+    """Return the programs among pods that evict others when a node is interrupted.
+
+    A pod that no API server would show is passed over.
+    """
+    found: dict[tuple[str, str], bool] = {}
     for pod in pods:
-        metadata = pod["metadata"]
-        name = (metadata.get("labels") or {}).get(NAME, "")
-        drains = name == HANDLER or _has_queue(pod.get("spec") or {})
-        found[name, metadata["namespace"]] = drains
+        with suppress(AttributeError, KeyError, TypeError):
+            name = str(pod["metadata"]["labels"][NAME])
+            key = name, str(pod["metadata"]["namespace"])
+            found[key] = found.get(key, False) or name == HANDLER or _has_queue(pod)
     return [
         Drainer(name=name, namespace=namespace, drains=drains)
         for (name, namespace), drains in sorted(found.items())
@@ -62,8 +66,9 @@ def other_drainers(facts: Facts) -> Iterator[Finding]:
         yield ok("other drainers", "nothing else that drains interrupted nodes was found")
 
 
-def _has_queue(spec: Mapping[str, Any]) -> bool:
-    settings = (e for c in spec.get("containers") or () for e in c.get("env") or ())
+def _has_queue(pod: Mapping[str, Any]) -> bool:
+    """Whether Karpenter hears of interruptions."""
+    settings = (e for c in pod["spec"]["containers"] for e in c.get("env") or ())
     return any(e.get("name") == _QUEUE and e.get("value") for e in settings)
 
 

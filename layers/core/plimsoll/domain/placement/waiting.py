@@ -50,7 +50,9 @@ def places_of_waiting(
     waiting = [
         pod
         for workload in workloads
-        for pod in islice((p for p in seen.of_workload.get(workload.ref, ()) if waited(p, now)), 1)
+        for pod in islice(
+            (p for p in seen.of_workload.get(workload.ref, ()) if waits_for_spread_group(p, now)), 1
+        )
     ]
     if not waiting:
         return frozenset()
