@@ -19,6 +19,7 @@ from plimsoll.domain.actions import (
     Uncordon,
 )
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.groups import LaunchFailure
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import IGNORE, STOP_SECONDS
@@ -437,6 +438,14 @@ def test_an_empty_node_is_renewed_where_its_owner_lets_us():
     assert renewed.interruption.phase == "closed"
     with_pod = looked([node], pods_of("web", 1, node="spot"), groups=[group])
     assert actions(plan_drain(with_pod, noon(60)), TerminateInstance) == []
+
+
+def test_why_nodes_of_a_group_are_not_counted_on_is_said_in_the_words_of_aws():
+    group = replace(a_group(desired=1), failed=LaunchFailure(at=noon(0), why="No m6i.2xlarge."))
+    pods = pods_of("web", 3, node="spot")
+    seen = looked([interrupted("spot")], pods, [a_deployment(replicas=3)], groups=[group])
+    said = "base is the last resort: its last launch failed: No m6i.2xlarge."
+    assert said in plan_drain(seen, noon(1)).waiting["spot"]
 
 
 def test_who_cannot_be_saved_is_given_up_in_words_by_priority():

@@ -233,8 +233,7 @@ def disruptions_of(
         interruption = interrupted.interruption[node.name]
         if is_gone(seen, node) or _overdue(node, now) or why_over(seen, node, now) is not None:
             continue  # nothing has to leave, or nothing can any more
-        hooks = next((g.hooks for g in seen.groups if node.instance in g.waiting), ())
-        interruption = as_told(interruption, hooks, now)
+        interruption = as_told(interruption, seen.hooks_of(node), now)
         held |= {pod.uid for pod in held_on(seen, node, now, refused or {})}
         for pod in seen.on_node.get(node.name, ()):
             if pod.uid in held or not must_leave(seen, pod, node):

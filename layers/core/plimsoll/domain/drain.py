@@ -79,7 +79,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     headroom.unplaceable = scale_up.unplaceable
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
-    for words in scale_up.given_up:
+    for words in (*scale_up.doubts, *scale_up.given_up):
         draft.wait(words, interrupted.names)
     back = _plan_given_back(draft, scale_up.unplaceable, headroom, now)
     for disruption in disruptions:
@@ -168,8 +168,8 @@ class _Begun:
 
     @property
     def latest_start(self) -> datetime | None:
-        found = (one for one in self.disruption.evictable if one.pod.uid == self.pod.uid)
-        return next((one.latest_start for one in found), None)
+        turn = self.disruption.turn.get(self.pod.uid)
+        return None if turn is None else self.disruption.evictable[turn].latest_start
 
 
 def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int, str]:

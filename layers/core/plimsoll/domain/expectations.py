@@ -68,6 +68,7 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
 
 
 def _limit(launches: Sequence[timedelta]) -> timedelta:
+    """Return how long a launch may take. What is known is when nodes joined, seconds before they were Ready."""
     return max(LEAST, PATIENCE * max(launches)) if launches else USUAL
 
 

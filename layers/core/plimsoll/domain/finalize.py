@@ -59,7 +59,7 @@ def _finalize(
     if gone:
         yield from _after_death(seen, node, left)
     empty = not left and not opted_out_on(seen, node)
-    hooks = next((g.hooks for g in seen.groups if node.instance in g.waiting), ())
+    hooks = seen.hooks_of(node)
     ours = tuple(hook for hook in hooks if hook.ours)
     reached = marked(
         with_ends(interruption, {h.name: h.timeout for h in hooks}),

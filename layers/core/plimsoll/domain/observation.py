@@ -10,6 +10,7 @@ from functools import cached_property
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
+from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.policy import Policy
@@ -56,6 +57,10 @@ class Observation:
     """Controller that we do not know -> the most pods that it was seen to have."""
     left_out: Sequence[str] = ()
     """Objects that could not be read, or not wholly, each with the reason. They cost themselves only."""
+
+    def hooks_of(self, node: Node) -> tuple[LifecycleHook, ...]:
+        """Return the lifecycle hooks that hold the instance of a node, as far as its group was read."""
+        return next((g.hooks for g in self.groups if node.instance in g.waiting), ())
 
     def among(
         self,

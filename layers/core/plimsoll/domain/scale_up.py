@@ -13,6 +13,7 @@ from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
 from plimsoll.domain.expectations import expect
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.disruption import WorkloadDisruption
@@ -23,6 +24,8 @@ class ScaleUp:
     """What to ask for, and who cannot be helped by any group."""
 
     grows: tuple[Grow, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """In words: groups of which nodes are not counted on."""
     given_up: tuple[str, ...] = ()
     """In words, by priority: pods that no node and no group can take."""
     unplaceable: Collection[str] = frozenset()
@@ -49,12 +52,13 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     unschedulable = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions, ended)]
     groups = [g for g in seen.groups if not _shrinks(g, interrupted)]
     expected = {g.name: expect(g, seen.nodes, now) for g in groups}
+    doubts = {name: e for name, e in expected.items() if e.doubt}
     plan = plan_growth(
         snapshot,
         unschedulable,
         groups,
         upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
-        doubts={name: e for name, e in expected.items() if e.doubt},
+        doubts=doubts,
         avoid=avoid,
         now=now,
     )
@@ -71,6 +75,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             )
             for growth in plan.growths
         ),
+        doubts=tuple(f"{name} is the last resort: {e.doubt}" for name, e in doubts.items()),
         given_up=tuple(
             f"no headroom for {pod} (priority {pod.priority}): {plan.unplaceable[pod.uid]}"
             for pod in sorted(lost, key=lambda p: (-p.priority, str(p)))
@@ -126,7 +131,7 @@ def _shrinks(group: NodeGroup, interrupted: InterruptedNodes) -> bool:
     return any(
         node.instance in group.instances
         and any(
-            n.kind == "lifecycle-terminate" for n in interrupted.interruption[node.name].standing
+            n.kind == LifecycleTerminate.kind for n in interrupted.interruption[node.name].standing
         )
         for node in interrupted.nodes
     )
