@@ -533,13 +533,13 @@ def test_nodes_that_eks_drains_itself_are_noted():
     environment = healthy()
     guarding(environment).inner.call(
         "PATCH",
-        "/api/v1/nodes/base-1",
-        body={"metadata": {"labels": {"eks.amazonaws.com/capacityType": "SPOT"}}},
+        "/api/v1/nodes/spot-1",
+        body={"metadata": {"labels": {"eks.amazonaws.com/nodegroup": "pool"}}},
         content_type="application/merge-patch+json",
     )
     status, found = findings_by_check(environment)
     assert (status, found["other drainers: EKS"]["state"]) == (0, "info")
-    assert "1 nodes are of managed node groups" in found["other drainers: EKS"]["says"]
+    assert "managed node groups: 1." in found["other drainers: EKS"]["says"]
 
 
 def test_one_group_that_can_grow_is_enough_and_the_others_are_noted():

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from plimsoll.adapters.nodegroups.eks import LABEL
 from plimsoll.domain.clusters import Mode
-from plimsoll.domain.nodes import Node
 from plimsoll_cli.checks.facts import Drainer, Facts, read_or_raise
 from plimsoll_cli.checks.findings import Finding, fail, info, ok
 
@@ -16,7 +16,6 @@ HANDLER: Final = "aws-node-termination-handler"
 KARPENTER: Final = "karpenter"
 _QUEUE: Final = "INTERRUPTION_QUEUE"
 """https://karpenter.sh/docs/reference/settings/"""
-_MANAGED: Final = "eks.amazonaws.com/capacityType"
 _OF_SPOT_GROUPS: Final = (
     "EKS drains their nodes itself when AWS recommends to replace them or announces an interruption, and "
     "cannot be told not to"
@@ -55,11 +54,11 @@ def other_drainers(facts: Facts) -> Iterator[Finding]:
             if rival.name == KARPENTER
             else "uninstall it, or leave this cluster in the mode observe",
         )
-    managed = sum(1 for node in nodes if _is_managed_spot(node))
+    managed = sum(node.capacity == "spot" and LABEL in node.labels for node in nodes)
     if managed:
         yield info(
             "other drainers: EKS",
-            f"{managed} nodes are of managed node groups of spot instances: {_OF_SPOT_GROUPS}",
+            f"spot nodes of managed node groups: {managed}. {_OF_SPOT_GROUPS}",
             "give workloads that must not lose pods a PodDisruptionBudget, or use Auto Scaling groups of your own",
         )
     if not rivals and not managed:
@@ -70,7 +69,3 @@ def _has_queue(pod: Mapping[str, Any]) -> bool:
     """Whether Karpenter hears of interruptions."""
     settings = (e for c in pod["spec"]["containers"] for e in c.get("env") or ())
     return any(e.get("name") == _QUEUE and e.get("value") for e in settings)
-
-
-def _is_managed_spot(node: Node) -> bool:
-    return node.labels.get(_MANAGED) == "SPOT"
