@@ -10,7 +10,7 @@ from pathlib import Path
 from plimsoll.domain.metrics import Metric
 
 ROOT = Path(__file__).parents[2]
-TREES = ("layers/core", "cli", "testbed", "functions", "benchmarks", "tests/support")
+TREES = ("layers", "agent", "cli", "testbed", "functions", "benchmarks", "tests/support")
 RETIRED = frozenset(
     {
         "board",

@@ -1,0 +1,3 @@
+"""The agent: reads one cluster for the optimisation service, and carries out what its owner allows."""
+
+from __future__ import annotations
