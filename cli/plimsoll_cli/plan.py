@@ -28,9 +28,9 @@ from plimsoll_cli.options import (
 )
 from plimsoll_cli.plan_page import plan_page
 from plimsoll_cli.plan_rows import DOLLARS, RESERVE_HEAD, Row, reserve_rows, rows_of
-from plimsoll_cli.prices import price_table
 from plimsoll_cli.savings import Savings, savings_of
 from plimsoll_cli.targets import check_target, write_target
+from plimsoll_service.adapters.price_table import price_table
 
 EXAMPLES: Final = """\b
 Examples:

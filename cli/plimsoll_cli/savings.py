@@ -19,7 +19,7 @@ from plimsoll.domain.placement.on_demand import Way
 from plimsoll.domain.placement.spread_groups import SPOT
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.quantities import Resources
-from plimsoll_cli.prices import PriceTable
+from plimsoll_service.domain.prices import PriceTable
 
 MOST_REGIONS: Final = 3
 """So many are named, where nodes say that they are elsewhere."""

@@ -1,0 +1,77 @@
+"""What instances cost, and what they leave to pods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll.domain.quantities import Resources
+
+HOURS: Final = 730
+"""Of a month, as AWS counts them."""
+GIBIBYTE_MONTH: Final[Mapping[str, float]] = {
+    "gp3": 0.08,
+    "gp2": 0.10,
+    "io1": 0.125,
+    "io2": 0.125,
+    "st1": 0.045,
+    "sc1": 0.015,
+}
+"""Dollars for a GiB of EBS volume and month in us-east-1, without provisioned IOPS (2026-07).
+https://aws.amazon.com/ebs/pricing/"""
+LOAD_BALANCER_HOUR: Final = 0.0225
+"""Dollars in us-east-1, without what is charged by use (2026-07).
+https://aws.amazon.com/elasticloadbalancing/pricing/"""
+_USUAL: Final = re.compile(r"[cmr][5-9][a-z]*\.(?!metal)[a-z0-9]+")
+"""Instances for pods that ask for nothing special: no accelerators, no burst credits, no metal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What an instance of one type costs, in dollars per hour."""
+
+    on_demand: float
+    spot: float
+
+    @property
+    def saved_monthly(self) -> float:
+        """What a month of it on spot saves."""
+        return (self.on_demand - self.spot) * HOURS
+
+    def monthly(self, capacity: str | None) -> float:
+        """Return what a month costs; of a node that does not tell its capacity, on on-demand."""
+        return (self.spot if capacity == "spot" else self.on_demand) * HOURS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What an instance of one type is."""
+
+    vcpus: int
+    arch: str
+    """`amd64` or `arm64`."""
+    allocatable: Resources
+    """What it leaves to pods on an EKS image."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceTable:
+    """Prices of one region, and when they were read."""
+
+    region: str
+    dates: str
+    """When the prices were read, in words."""
+    prices: Mapping[str, Price]
+    """By instance type."""
+    sizes: Mapping[str, Size] = field(default_factory=dict)
+    """By instance type; of those that are known."""
+
+    def usual(self, architectures: Collection[str]) -> Mapping[str, Size]:
+        """Return the types of which a cheaper mix may be made."""
+        return {
+            name: size
+            for name, size in self.sizes.items()
+            if size.arch in architectures and name in self.prices and _USUAL.fullmatch(name)
+        }

@@ -1,0 +1,87 @@
+"""JSON documents between a cluster's agent and the service: bounded in size, decoded by type.
+
+Whoever decodes one does not trust its writer. Unknown fields are dropped, so that a newer writer
+breaks no older reader; everything else that is not as its type says is refused, and named.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from functools import cache
+from typing import Annotated, Any, Final, cast
+
+import msgspec
+from msgspec import Meta
+
+MOST_BYTES: Final = 10 * 2**20
+"""Of a document once it is decompressed."""
+_CHUNK: Final = 2**16
+_GZIP: Final = 16 + zlib.MAX_WBITS
+_BROKEN: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+
+type Text = Annotated[str, Meta(min_length=1, max_length=256)]
+"""A name, a uid, or whatever else is never empty."""
+type Words = Annotated[str, Meta(max_length=1024)]
+"""A reason for a person to read."""
+type Count = Annotated[int, Meta(ge=0, le=2**53)]
+"""A number that every JSON parser holds exactly: 2**53 bytes are 9 petabytes."""
+
+
+class Malformed(ValueError):  # noqa: N818 - named like the errors of the core layer
+    """A document is not what its type says. The message names the place."""
+
+
+def encode(document: msgspec.Struct) -> bytes:
+    """Return canonical JSON: equal documents have equal bytes."""
+    return msgspec.json.encode(document, order="sorted")
+
+
+def decode[T: msgspec.Struct](body: bytes, kind: type[T]) -> T:
+    """Return what `encode` wrote.
+
+    Raises:
+        Malformed: it is too long, no JSON, or a field is wrong.
+    """
+    if len(body) > MOST_BYTES:
+        raise Malformed(f"has {len(body)} bytes, more than {MOST_BYTES}")
+    try:
+        return cast("T", _decoder(kind).decode(body))
+    except _BROKEN as error:
+        raise Malformed(str(error)) from None
+
+
+def compress(body: bytes) -> bytes:
+    """Return it as gzip; equal bodies have equal bytes."""
+    return gzip.compress(body, mtime=0)
+
+
+def decompress(body: bytes, *, most: int = MOST_BYTES) -> bytes:
+    """Return what gzip holds, and never make more of it in memory than a chunk above `most`.
+
+    Raises:
+        Malformed: it is no gzip, is cut off, or holds more than `most` bytes.
+    """
+    stream = zlib.decompressobj(wbits=_GZIP)
+    found = bytearray()
+    try:
+        rest = body
+        while rest and not stream.eof:
+            found += stream.decompress(rest, _CHUNK)
+            rest = stream.unconsumed_tail
+            if len(found) > most:
+                break
+        else:
+            found += stream.flush()
+    except zlib.error as error:
+        raise Malformed(f"is no gzip: {error}") from None
+    if len(found) > most:
+        raise Malformed(f"holds more than {most} bytes")
+    if not stream.eof or stream.unused_data:
+        raise Malformed("is cut off" if not stream.eof else "goes on after the end of gzip")
+    return bytes(found)
+
+
+@cache
+def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)

@@ -1,0 +1,387 @@
+"""Snapshots: what an agent tells of its cluster.
+
+An agent numbers its snapshots within its epoch. A full one stands for itself. A delta holds what
+differs from one full snapshot, its `base`, and never from another delta: so the newest delta and its
+base are the whole truth, and deltas may be lost, doubled and overtaken without harm.
+
+Usage stands apart from nodes and pods, because it differs each time, and they do not. A delta holds
+all of it.
+
+Every field is one that the agent is allowed to read: no environment, no secret, no command line, and
+of labels and annotations only those named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import chain
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from plimsoll_service.wire.documents import Count, Malformed, Text, compress, decompress
+from plimsoll_service.wire.documents import decode as decode_document
+from plimsoll_service.wire.documents import encode as encode_document
+
+VERSION: Final = 1
+NODE_LABELS: Final = (
+    "node.kubernetes.io/instance-type",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+    "kubernetes.io/hostname",
+    "node.kubernetes.io/capacity",
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "plimsoll.dev/node-group",
+)
+"""The labels of a Node that an agent tells."""
+ANNOTATIONS: Final = ("plimsoll.dev/min-on-demand", "plimsoll.dev/ignore")
+"""The annotations of a workload or a pod that an agent tells."""
+
+type Time = Annotated[datetime, Meta(tz=True)]
+type Labels = Annotated[
+    dict[Annotated[str, Meta(min_length=1, max_length=317)], Annotated[str, Meta(max_length=256)]],
+    Meta(max_length=32),
+]
+type CountOrShare = (
+    Annotated[int, Meta(ge=0, le=2**31 - 1)] | Annotated[str, Meta(pattern=r"^[0-9]{1,9}%\Z")]
+)
+type Texts = Annotated[tuple[Text, ...], Meta(max_length=64)]
+
+
+class Part(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Part of a snapshot. A field at its default is left out of the JSON."""
+
+
+class Amounts(Part, frozen=True, kw_only=True):
+    """Requests, limits, or what a node can give."""
+
+    cpu_m: Count = 0
+    """Millicores."""
+    memory: Count = 0
+    """Bytes."""
+    pods: Count = 0
+
+
+class Usage(Part, array_like=True, frozen=True, kw_only=True):
+    """What a node or a pod used when the snapshot was taken, by the uid of that object."""
+
+    uid: Text
+    cpu_m: Count
+    memory: Count
+
+
+class Taint(Part, frozen=True, kw_only=True):
+    """A taint of a Node."""
+
+    key: Text
+    value: Annotated[str, Meta(max_length=256)] = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+class Node(Part, frozen=True, kw_only=True):
+    """A Node."""
+
+    uid: Text
+    name: Text
+    provider_id: Annotated[str, Meta(max_length=256)] = ""
+    labels: Labels = {}
+    """Those of `NODE_LABELS`."""
+    taints: Annotated[tuple[Taint, ...], Meta(max_length=64)] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    allocatable: Amounts
+    created_at: Time
+
+
+class Owner(Part, frozen=True, kw_only=True):
+    """The topmost controller of a pod: the Deployment, not its ReplicaSet."""
+
+    kind: Text
+    name: Text
+    uid: Text
+
+
+class Pod(Part, frozen=True, kw_only=True):
+    """A pod that is neither Succeeded nor Failed."""
+
+    uid: Text
+    namespace: Text
+    name: Text
+    owner: Owner | None = None
+    node: Annotated[str, Meta(max_length=256)] = ""
+    """The name of its node; empty while it waits for one."""
+    phase: Literal["Pending", "Running", "Unknown"] = "Running"
+    ready: bool = True
+    deleting: bool = False
+    requests: Amounts = Amounts()
+    limits: Amounts = Amounts()
+    """0 is no limit."""
+    priority: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] = 0
+    restart_policy: Literal["Always", "OnFailure", "Never"] = "Always"
+    volumes: Texts = ()
+    """Names of its PersistentVolumeClaims."""
+    annotations: Labels = {}
+    """Those of `ANNOTATIONS`."""
+    created_at: Time
+
+
+class Requirement(Part, frozen=True, kw_only=True):
+    """One line of required node affinity."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=317)]
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=200)] = ()
+
+
+class Toleration(Part, frozen=True, kw_only=True):
+    """A toleration of a pod template."""
+
+    key: Annotated[str, Meta(max_length=317)] = ""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: Annotated[str, Meta(max_length=256)] = ""
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+
+
+class Spread(Part, frozen=True, kw_only=True):
+    """A topology spread constraint with DoNotSchedule, over the workload's own pods."""
+
+    topology_key: Annotated[str, Meta(min_length=1, max_length=317)]
+    max_skew: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 1
+
+
+class Placing(Part, frozen=True, kw_only=True):
+    """What a pod template demands of the place of its pods."""
+
+    node_selector: Labels = {}
+    node_terms: Annotated[
+        tuple[Annotated[tuple[Requirement, ...], Meta(max_length=100)], ...], Meta(max_length=64)
+    ] = ()
+    """Required node affinity: one of the terms holds. None at all: there is no such affinity."""
+    tolerations: Annotated[tuple[Toleration, ...], Meta(max_length=100)] = ()
+    apart: Texts = ()
+    """Topology keys by which its pods refuse one another (required anti-affinity with themselves)."""
+    spread: Annotated[tuple[Spread, ...], Meta(max_length=20)] = ()
+    unstated: bool = False
+    """There is more that a snapshot does not tell: affinity to other workloads, labels beyond `NODE_LABELS`,
+    ports of the host, extended resources. Such pods are left where they stand."""
+
+
+class Workload(Part, frozen=True, kw_only=True):
+    """A Deployment, StatefulSet, DaemonSet, ReplicaSet, Rollout, Job or CronJob that owns itself."""
+
+    uid: Text
+    kind: Text
+    namespace: Text
+    name: Text
+    replicas: Count = 0
+    ready: Count = 0
+    requests: Amounts = Amounts()
+    """Of one pod."""
+    limits: Amounts = Amounts()
+    containers: Texts = ()
+    """Names, without init containers."""
+    strategy: Literal["RollingUpdate", "Recreate", "OnDelete", "BlueGreen"] = "RollingUpdate"
+    max_unavailable: CountOrShare = "25%"
+    max_surge: CountOrShare = "25%"
+    placing: Placing = Placing()
+    claim_templates: bool = False
+    """A StatefulSet whose pods have volumes of their own."""
+    annotations: Labels = {}
+    """Those of `ANNOTATIONS`; a floor that its namespace states stands here too."""
+    created_at: Time
+
+
+class Volume(Part, frozen=True, kw_only=True):
+    """A PersistentVolume, and the claim that has it."""
+
+    uid: Text
+    name: Text
+    phase: Literal["Pending", "Available", "Bound", "Released", "Failed"]
+    namespace: Annotated[str, Meta(max_length=256)] = ""
+    claim: Annotated[str, Meta(max_length=256)] = ""
+    capacity: Count
+    """Bytes."""
+    storage_class: Annotated[str, Meta(max_length=256)] = ""
+    type: Annotated[str, Meta(max_length=64)] = ""
+    """What the storage class makes of EBS, such as gp3; empty where nothing says."""
+    zone: Annotated[str, Meta(max_length=256)] = ""
+    reclaim: Literal["Delete", "Retain", "Recycle"] = "Delete"
+    created_at: Time
+
+
+class Budget(Part, frozen=True, kw_only=True):
+    """A PodDisruptionBudget."""
+
+    uid: Text
+    namespace: Text
+    name: Text
+    min_available: CountOrShare | None = None
+    max_unavailable: CountOrShare | None = None
+    disruptions_allowed: Count = 0
+    workloads: Texts = ()
+    """Uids of the workloads whose pods it covers."""
+
+
+class Autoscaler(Part, frozen=True, kw_only=True):
+    """A HorizontalPodAutoscaler."""
+
+    uid: Text
+    namespace: Text
+    name: Text
+    workload: Annotated[str, Meta(max_length=256)] = ""
+    """The uid of what it scales."""
+    min_replicas: Count = 1
+    max_replicas: Count
+
+
+class LoadBalancer(Part, frozen=True, kw_only=True):
+    """A Service of type LoadBalancer, or an Ingress that has one."""
+
+    uid: Text
+    kind: Literal["Service", "Ingress"]
+    namespace: Text
+    name: Text
+    provisioned: bool = True
+    """Whether its status names an address."""
+    ready_endpoints: Count = 0
+    created_at: Time
+
+
+type Kind = Literal[
+    "nodes", "pods", "workloads", "volumes", "budgets", "autoscalers", "load_balancers"
+]
+
+
+class Deleted(Part, array_like=True, frozen=True, kw_only=True):
+    """An object of the base that is no more."""
+
+    kind: Kind
+    uid: Text
+
+
+class Snapshot(Part, frozen=True, kw_only=True):
+    """A cluster, or how it differs from a full snapshot."""
+
+    version: Literal[1] = 1
+    cluster_id: Text
+    epoch: Text
+    """Begins anew, with a new UUID, whenever the agent cannot go on counting."""
+    sequence: Annotated[int, Meta(ge=1, le=2**53)]
+    """From 1, one more each time."""
+    base: Count = 0
+    """The sequence of the full snapshot that this delta is to; 0: this is a full one."""
+    taken_at: Time
+    kubernetes: Text
+    """The version of the API server."""
+    nodes: Annotated[tuple[Node, ...], Meta(max_length=5000)] = ()
+    pods: Annotated[tuple[Pod, ...], Meta(max_length=30_000)] = ()
+    workloads: Annotated[tuple[Workload, ...], Meta(max_length=20_000)] = ()
+    volumes: Annotated[tuple[Volume, ...], Meta(max_length=20_000)] = ()
+    budgets: Annotated[tuple[Budget, ...], Meta(max_length=10_000)] = ()
+    autoscalers: Annotated[tuple[Autoscaler, ...], Meta(max_length=10_000)] = ()
+    load_balancers: Annotated[tuple[LoadBalancer, ...], Meta(max_length=5000)] = ()
+    usage: Annotated[tuple[Usage, ...], Meta(max_length=35_000)] = ()
+    """Of nodes and pods; empty where the cluster has no metrics.k8s.io."""
+    deleted: Annotated[tuple[Deleted, ...], Meta(max_length=100_000)] = ()
+
+    @property
+    def full(self) -> bool:
+        """Whether it stands for itself."""
+        return self.base == 0
+
+
+_KINDS: Final[tuple[Kind, ...]] = (
+    "nodes",
+    "pods",
+    "workloads",
+    "volumes",
+    "budgets",
+    "autoscalers",
+    "load_balancers",
+)
+
+
+def encode(snapshot: Snapshot) -> bytes:
+    """Return a snapshot as it travels."""
+    return compress(encode_document(snapshot))
+
+
+def decode(body: bytes) -> Snapshot:
+    """Return what `encode` wrote.
+
+    Raises:
+        Malformed: it is no snapshot; the message names the place.
+    """
+    return parse(decompress(body))
+
+
+def parse(document: bytes) -> Snapshot:
+    """Return the snapshot that a JSON document holds.
+
+    Raises:
+        Malformed: it is no snapshot; the message names the place.
+    """
+    found = decode_document(document, Snapshot)
+    if found.base >= found.sequence:
+        raise Malformed(f"base {found.base} is not before sequence {found.sequence} - at `$.base`")
+    if found.full and found.deleted:
+        raise Malformed("a full snapshot deletes nothing - at `$.deleted`")
+    for kind in _KINDS:
+        _refuse_twins(kind, (each.uid for each in getattr(found, kind)))
+    _refuse_twins("usage", (each.uid for each in found.usage))
+    return found
+
+
+def delta(base: Snapshot, full: Snapshot) -> Snapshot:
+    """Return a later full snapshot as its difference to an earlier one of the same epoch.
+
+    Raises:
+        ValueError: they are not two such.
+    """
+    if not base.full or base.epoch != full.epoch or base.sequence >= full.sequence:
+        raise ValueError(f"{full.epoch} {full.sequence} cannot be told from {base.sequence}")
+    changed, deleted = {}, []
+    for kind in _KINDS:
+        before = {each.uid: each for each in getattr(base, kind)}
+        after = getattr(full, kind)
+        changed[kind] = tuple(each for each in after if before.get(each.uid) != each)
+        gone = before.keys() - {each.uid for each in after}
+        deleted += [Deleted(kind=kind, uid=uid) for uid in sorted(gone)]
+    return replace(full, base=base.sequence, deleted=tuple(deleted), **changed)
+
+
+def apply(base: Snapshot, change: Snapshot) -> Snapshot:
+    """Return the full snapshot that a delta stands for. A full one is returned as it is.
+
+    Raises:
+        Malformed: the delta is to another snapshot.
+    """
+    if change.full:
+        return change
+    if (base.cluster_id, base.epoch, base.sequence) != (
+        change.cluster_id,
+        change.epoch,
+        change.base,
+    ):
+        raise Malformed(f"the base {change.base} is not the snapshot {base.sequence} - at `$.base`")
+    whole = {}
+    for kind in _KINDS:
+        gone = {each.uid for each in change.deleted if each.kind == kind}
+        objects = {e.uid: e for e in chain(getattr(base, kind), getattr(change, kind))}
+        whole[kind] = tuple(each for uid, each in objects.items() if uid not in gone)
+    return replace(change, base=0, deleted=(), **whole)
+
+
+def _refuse_twins(name: str, uids: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for uid in uids:
+        if uid in seen:
+            raise Malformed(f"{uid!r} is there twice - at `$.{name}`")
+        seen.add(uid)
