@@ -11,7 +11,9 @@ from pathlib import Path
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
-from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
+from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.registry import DynamoRegistry
+from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.nodegroups import AwsNodeGroups

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from moto import mock_aws
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll_cli import main
 from plimsoll_cli.stack import describe
+from tests.package.template import requests_for_tables
 
 TEMPLATE = json.dumps(
     {
@@ -78,9 +78,10 @@ def test_an_endpoint_that_cannot_be_reached_may_be_tried_again(monkeypatch: pyte
 
 @mock_aws
 def test_the_command_line_finds_the_registry_by_the_outputs_of_the_stack():
-    for name, table in TABLES.items():
-        boto3.client("dynamodb").create_table(**table.create(f"the-{name}"))
-    outputs = {name: {"Value": f"the-{name}"} for name in TABLES}
+    tables = requests_for_tables()
+    for name, request in tables.items():
+        boto3.client("dynamodb").create_table(TableName=f"the-{name}", **request)
+    outputs = {name: {"Value": f"the-{name}"} for name in tables}
     template = json.dumps({**json.loads(TEMPLATE), "Outputs": outputs})
     boto3.client("cloudformation").create_stack(StackName="plimsoll", TemplateBody=template)
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
-from plimsoll.adapters.dynamodb.codec import item_to_report, report_to_item
-from plimsoll.adapters.dynamodb.nodes import ROUNDS
-from plimsoll.adapters.dynamodb.schema import TABLES
+from plimsoll.adapters.dynamodb.codec import TTL, item_to_report, report_to_item
+from plimsoll.adapters.dynamodb.nodes import ROUNDS, DynamoNodeIndex
+from plimsoll.adapters.dynamodb.registry import DynamoRegistry
+from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
@@ -31,6 +30,7 @@ from plimsoll_testbed.model.stores import (
     MemoryWakeUps,
 )
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT
+from tests.package.template import requests_for_tables, resources
 
 from .conftest import Answers
 
@@ -91,8 +91,8 @@ def in_memory() -> Stores:
 
 def in_aws(aws: Aws) -> Stores:
     run = uuid4().hex[:8]
-    for name, table in TABLES.items():
-        aws.dynamodb.create_table(**table.create(f"{name}-{run}"))
+    for name, request in requests_for_tables().items():
+        aws.dynamodb.create_table(TableName=f"{name}-{run}", **request)
     queue = aws.sqs.create_queue(QueueName=f"wake-ups-{run}")["QueueUrl"]
 
     def sent() -> list[str]:
@@ -363,13 +363,14 @@ def test_an_aws_that_does_not_answer_is_temporary(credentials: None) -> None:
         registry.get("shop")
 
 
-def test_the_tables_are_those_of_the_template() -> None:
-    text = (Path(__file__).parents[2] / "template.yaml").read_text()
-    for name, table in TABLES.items():
-        block = text.split(f"  {name}:\n")[1].split("\n\n")[0]
-        assert f"{{AttributeName: {table.key}, KeyType: HASH}}" in block
-        assert ("AttributeName: expires" in block) == table.ttl
-        for index, (partition, sort) in table.indexes.items():
-            assert f"IndexName: {index}" in block
-            assert f"{{AttributeName: {partition}, KeyType: HASH}}" in block
-            assert f"{{AttributeName: {sort}, KeyType: RANGE}}" in block
+def test_items_expire_in_the_tables_where_the_template_says_so(moto_aws: Aws) -> None:
+    stores = in_aws(moto_aws)
+    stores.registry.add(SHOP)
+    stores.index.put([entry("i-1")])
+    stores.reports.merge(REPORT)
+
+    for name in moto_aws.dynamodb.list_tables()["TableNames"]:
+        [item] = moto_aws.dynamodb.scan(TableName=name)["Items"]
+        properties = resources("AWS::DynamoDB::Table")[name.partition("-")[0]]["Properties"]
+        deletes = properties.get("TimeToLiveSpecification")
+        assert deletes == ({"AttributeName": TTL, "Enabled": True} if TTL in item else None)

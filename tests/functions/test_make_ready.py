@@ -18,14 +18,14 @@ def nothing_kept():
 
 def test_a_start_that_fails_is_logged_and_left_to_the_first_event(monkeypatch, log):
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "function")
-    monkeypatch.delenv("CLUSTERS_TABLE", raising=False)
+    monkeypatch.delenv("TABLES", raising=False)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
 
     bootstrap.make_ready()
 
     [line] = log()
     assert line["level"] == "WARNING"
-    assert "CLUSTERS_TABLE is missing" in line["because"]
+    assert "TABLES is missing" in line["because"]
 
 
 def test_elsewhere_than_in_lambda_nothing_is_made_or_said(monkeypatch, log):

@@ -41,6 +41,15 @@ def resources(kind) -> dict[str, Any]:
     return {k: r for k, r in template()["Resources"].items() if r["Type"] == kind}
 
 
+def requests_for_tables() -> dict[str, Any]:
+    """What CreateTable takes for each table, by logical id; the caller adds the name."""
+    taken = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
+    return {
+        name: {key: table["Properties"][key] for key in taken if key in table["Properties"]}
+        for name, table in resources("AWS::DynamoDB::Table").items()
+    }
+
+
 def functions() -> dict[str, Any]:
     return resources("AWS::Serverless::Function")
 

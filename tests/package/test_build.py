@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import fields
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,18 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from plimsoll.config import Config
+from tests.package.rendered import REGION, of_every_function
 from tests.package.template import BUILT, ROOT, functions, template
 
 LAYERS = {"CoreLayer": "core"}
 NEVER_IN_LAMBDA = ("plimsoll_testbed", "plimsoll_cli", "tests")
 HEAVY = ("boto3", "botocore.client")
 """What every event needs: a function has it before its first event, and nobody else waits for it."""
-SETTINGS = {field.name.upper(): "true" if field.type == "bool" else "x" for field in fields(Config)}
-IN_LAMBDA = {**SETTINGS, "AWS_REGION": "us-east-1", "AWS_LAMBDA_FUNCTION_NAME": "function"}
+IN_LAMBDA = {
+    **of_every_function()["Environment"]["Variables"],
+    "AWS_REGION": REGION,
+    "AWS_LAMBDA_FUNCTION_NAME": "function",
+}
 
 IMPORTS = """
 import importlib, json, pkgutil, sys

@@ -10,7 +10,6 @@ from importlib.metadata import version
 
 import pytest
 
-from plimsoll.adapters.dynamodb.schema import TABLES
 from plimsoll.config import Config
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import canary
@@ -18,18 +17,18 @@ from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
 from plimsoll_cli.checks.stack import DELIVERY_SECONDS
 from plimsoll_cli.stack import CLUSTER_ROLES
-from tests.package.rendered import ACCOUNT, STACK_ID, of_every_function, rendered
+from tests.package.rendered import ACCOUNT, REGION, STACK, STACK_ID, of_every_function, rendered
 from tests.package.template import ROOT, functions, listed, resources, statements, template
 
 READ_BY_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
 READ_BY_LAMBDA = {"AWS_LAMBDA_EXEC_WRAPPER"}
-SET_BY_LAMBDA = {"AWS_REGION"}
+SET_BY_LAMBDA = {"AWS_REGION": REGION}
 
 
 def test_every_environment_variable_is_a_field_of_the_configuration_and_the_other_way_round():
     given = set(template()["Globals"]["Function"]["Environment"]["Variables"])
     read = {field.name.upper() for field in fields(Config)}
-    assert given - READ_BY_POWERTOOLS - READ_BY_LAMBDA == read - SET_BY_LAMBDA
+    assert given - READ_BY_POWERTOOLS - READ_BY_LAMBDA == read - SET_BY_LAMBDA.keys()
 
 
 def test_no_function_has_variables_of_its_own():
@@ -42,16 +41,9 @@ def test_every_handler_exists():
         assert callable(getattr(importlib.import_module(module), name))
 
 
-def test_tables_are_keyed_as_the_stores_expect():
-    found = resources("AWS::DynamoDB::Table")
-    assert set(found) == set(TABLES)
-    for name, table in TABLES.items():
-        properties = found[name]["Properties"]
-        wanted = table.create(name)
-        del wanted["TableName"]
-        assert {key: properties.get(key) for key in wanted} == wanted
-        ttl = {"AttributeName": "expires", "Enabled": True} if table.ttl else None
-        assert properties.get("TimeToLiveSpecification") == ttl
+def test_every_function_knows_the_name_of_every_table():
+    config = Config.from_env({**of_every_function()["Environment"]["Variables"], **SET_BY_LAMBDA})
+    assert config.tables == {name: f"{STACK}-{name}" for name in rendered("AWS::DynamoDB::Table")}
 
 
 def test_every_queue_is_encrypted_and_states_its_message_size():

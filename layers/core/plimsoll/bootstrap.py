@@ -14,7 +14,9 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
-from plimsoll.adapters.dynamodb import DynamoNodeIndex, DynamoRegistry, DynamoReports
+from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.registry import DynamoRegistry
+from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
@@ -93,13 +95,13 @@ def _groups(cluster: Cluster) -> AwsNodeGroups:
 def _services() -> Services:
     clock, telemetry = SystemClock(), CloudWatch()
     ports = Ports(
-        registry=CachedRegistry(DynamoRegistry(aws(), config().clusters_table), telemetry),
-        index=DynamoNodeIndex(aws(), config().nodes_table),
+        registry=CachedRegistry(DynamoRegistry(aws(), config().tables["ClustersTable"]), telemetry),
+        index=DynamoNodeIndex(aws(), config().tables["NodesTable"]),
         instances=Ec2Instances(aws(), clock),
         clusters=_clusters(),
         groups=_groups,
         announcer=SnsAnnouncer(aws(), config().report_topic),
-        reports=DynamoReports(aws(), config().reports_table),
+        reports=DynamoReports(aws(), config().tables["ReportsTable"]),
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
         clock=clock,
         workers=_workers(),

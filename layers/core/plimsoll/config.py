@@ -7,6 +7,7 @@ A test compares the fields with the template.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -21,12 +22,8 @@ class Config:
 
     aws_region: str
     """The region of the stack and of its clusters; Lambda sets it."""
-    clusters_table: str
-    """DynamoDB: the registry of clusters."""
-    nodes_table: str
-    """DynamoDB: instance -> node."""
-    reports_table: str
-    """DynamoDB: reports of interruptions."""
+    tables: Mapping[str, str]
+    """Names of the DynamoDB tables, by those in the template."""
     notices_queue: str
     """URL."""
     notices_dead_queue: str
@@ -84,4 +81,5 @@ def _switch(text: str) -> bool:
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "str": str,
     "bool": _switch,
+    "Mapping[str, str]": json.loads,
 }

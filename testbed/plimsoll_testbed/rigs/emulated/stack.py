@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final, override
 
 from plimsoll.adapters.aws import Aws
-from plimsoll.adapters.dynamodb import DynamoRegistry, DynamoReports
+from plimsoll.adapters.dynamodb.registry import DynamoRegistry
+from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.measure.measure import Measurement

@@ -12,7 +12,6 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.adapters.dynamodb.schema import TTL
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Policy, Response
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 type Item = dict[str, Value]
 
+TTL: Final = "expires"
+"""The attribute that DynamoDB deletes an item by, in epoch seconds."""
 KEEP_NODES: Final = timedelta(days=1)
 """How long an index entry outlives the last time that the resync saw its node."""
 KEEP_REPORTS: Final = timedelta(days=90)
