@@ -677,7 +677,7 @@ def test_hooks_are_read_while_an_instance_waits_for_them(
     ]
     Answers(moto_aws, "autoscaling", "DescribeLifecycleHooks", {"LifecycleHooks": said})
 
-    def read(*nodes: Node, state: str = "Terminating:Wait") -> object:
+    def read(*nodes: Node, state: str = "Terminating:Wait") -> Any:
         instances = [{"InstanceId": "i-1", "LifecycleState": state}]
         group = {"AutoScalingGroupName": "web", "Instances": instances}
         return hooks_of(Account(moto_aws, FakeClock(T0)), [group], nodes, warnings.append)
@@ -685,6 +685,12 @@ def test_hooks_are_read_while_an_instance_waits_for_them(
     mine = node("a", "i-1")
     assert read(mine) == ({"i-1"}, (replace(HOOK, name=name, ours=ours),))
     assert read(mine, state="InService") == read(node("b", "i-2")) == (frozenset(), ())
+
+    for hook, timeout in zip(said, (300, 7200), strict=True):
+        del hook["GlobalTimeout"]
+        hook |= {"HeartbeatTimeout": timeout, "LifecycleTransition": said[0]["LifecycleTransition"]}
+    Answers(moto_aws, "autoscaling", "DescribeLifecycleHooks", {"LifecycleHooks": said})
+    assert [hook.longest for hook in read(mine)[1]] == [100 * HOOK.timeout, timedelta(hours=48)]
 
     Answers(moto_aws, "autoscaling", "DescribeLifecycleHooks", refused("AccessDenied"))
     assert read(mine) == ({"i-1"}, ())

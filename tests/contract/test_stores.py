@@ -312,9 +312,13 @@ def test_a_report_that_others_write_in_between_is_read_and_merged_again(moto_aws
     assert list(stores.reports.list("shop")) == [merged]
 
 
-def test_a_report_that_others_update_in_between_keeps_what_they_wrote(moto_aws: Aws) -> None:
+@pytest.mark.parametrize("merged_before", [1, 2, 3])
+def test_a_report_that_others_update_in_between_keeps_what_they_wrote(
+    moto_aws: Aws, merged_before: int
+) -> None:
     stores = in_aws(moto_aws)
-    stores.reports.merge(REPORT)
+    for _ in range(merged_before):
+        stores.reports.merge(REPORT)
     pending = [replace(REPORT, emptied=T0 + timedelta(seconds=9))]
 
     def race(**_: object) -> None:

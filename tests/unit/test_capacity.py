@@ -92,6 +92,11 @@ class TestRoomThatIsThere:
         assert plan.placed == {high.uid: "a"}
         assert list(plan.unplaceable) == [low.uid]
 
+    def test_of_equal_priority_the_larger_comes_first_by_cpu_and_memory_together(self):
+        small, large = a_pod("a", cpu="3", memory="1Gi"), a_pod("b", cpu="6", memory="24Gi")
+        plan = grow(ClusterSnapshot([a_node("a")], []), [small, large])
+        assert plan.placed == {large.uid: "a"}
+
 
 class TestSmallestChange:
     @pytest.mark.parametrize(("count", "nodes"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3)])

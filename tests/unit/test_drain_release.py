@@ -192,6 +192,12 @@ def test_a_pod_whose_replica_set_names_an_earlier_deployment_is_not_released():
     assert actions(plan, Release) == []
 
 
+def test_a_pod_with_the_hash_of_another_replica_set_is_not_released():
+    pod = a_pod("web-0", node="spot", labels={"app": "web", POD_TEMPLATE_HASH: "other"})
+    plan = plan_drain(seen_with(pod, workload=a_deployment(replicas=1)), noon(1))
+    assert actions(plan, Release) == []
+
+
 def test_a_pod_with_a_volume_of_one_node_is_not_released():
     pod = a_pod("web-0", node="spot", volumes=mounting("data"))
     seen = seen_with(

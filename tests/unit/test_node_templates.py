@@ -37,9 +37,10 @@ def machine(
         (machine(2, 8192, interfaces=3, addresses=10), 1930, 6903, 29),
         (machine(16, 65536, interfaces=8, addresses=30), 15890, 59055, 110),
         (machine(36, 73728, interfaces=8, addresses=30), 35840, 65269, 234),
+        (machine(96, 196608, interfaces=15, addresses=50), 95690, 178757, 250),
         (machine(1, 300, interfaces=2, addresses=2), 940, 0, 4),
     ],
-    ids=["1 core", "m5.large", "m5.4xlarge", "c5.9xlarge", "too small for any pod"],
+    ids=["1 core", "m5.large", "m5.4xlarge", "c5.9xlarge", "c5.24xlarge", "too small for any pod"],
 )
 def test_cpu_memory_and_pods_are_what_kubelet_and_its_host_leave(info, cpu, mib, pods):
     left = allocatable_of(info)

@@ -377,6 +377,8 @@ def test_every_kind_of_zonal_shift_is_read_with_its_zone_id(name):
     notice = the_notice(body)
     assert isinstance(notice, ZonalShift)
     assert notice.zone_id == "use1-az2"
+    verb = "leaves" if name.endswith(("In Progress", "Started", "Updated")) else "returns to"
+    assert actionable(notice).reason.endswith(f"traffic {verb} the zone use1-az2")
     assert actionable(notice).effect is Effect.SHOW
 
 

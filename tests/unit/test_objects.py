@@ -284,6 +284,18 @@ class TestWorkloads:
         assert a_deployment(status={"updatedReplicas": 1}).rolling_out
         assert a_deployment(status={"observedGeneration": 0}).rolling_out
 
+    @pytest.mark.parametrize(
+        ("said", "why"),
+        [
+            ({"reason": "FailedCreate", "message": "exceeded quota"}, "exceeded quota"),
+            ({"reason": "FailedCreate"}, "FailedCreate"),
+            ({}, "ReplicaFailure"),
+        ],
+    )
+    def test_why_no_replica_can_be_made_is_read_from_the_condition(self, said, why):
+        failure = {"type": "ReplicaFailure", "status": "True", **said}
+        assert a_deployment(status={"conditions": [failure]}).replica_failure == why
+
     def test_scaling_or_a_pod_that_is_not_ready_is_no_rollout(self):
         assert not a_deployment(
             replicas=9, status={"replicas": 6, "updatedReplicas": 6, "readyReplicas": 5}

@@ -119,6 +119,21 @@ def test_a_replacement_that_controllers_have_made_takes_nothing_of_the_bound():
     assert plan_drain(replace(seen, pods=[*seen.pods, new]), noon(1)).pace.queued == 0
 
 
+@pytest.mark.parametrize(("selector", "queued"), [({}, 1), ({"disk": "ssd"}, 0)])
+def test_a_replacement_that_kube_scheduler_could_place_takes_of_the_bound(selector, queued):
+    (pod,) = (p for p in storm(60).pods if p.name == "app-0-0")
+    new = a_pod(
+        "app-0-new",
+        labels=pod.labels,
+        owner=("ReplicaSet", "app-0-abc"),
+        created="2026-01-02T12:00:00Z",
+        nodeSelector=selector,
+    )
+    seen = storm(60, {pod.name: gone(pod)})
+
+    assert plan_drain(replace(seen, pods=[*seen.pods, new]), noon(1)).pace.queued == queued
+
+
 def test_what_an_owner_declares_takes_no_more_of_the_bound_than_was_begun():
     seen = storm(60, {p.name: gone(p) for p in storm(60).pods if p.name == "app-0-0"})
     greedy = [replace(w, replicas=10**6) if w.ref.name == "app-0" else w for w in seen.workloads]
@@ -135,6 +150,7 @@ def test_the_plan_says_early_who_will_be_evicted_at_the_last_call():
         "not all of its pods are replaced by 12:01:28" in w for w in plan.waiting["spot-059"]
     )
     assert not any("not all of its pods" in w for w in fast.waiting["spot-059"])
+    assert all(len(words) == len(set(words)) for words in plan.waiting.values())
 
 
 def test_last_calls_come_node_by_node_in_batches():

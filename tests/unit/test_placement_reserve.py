@@ -127,6 +127,12 @@ def test_a_single_replica_moves_off_spot_when_the_reserve_shrinks():
     assert not plan_placement(seen, NOON).steps
 
 
+def test_a_single_replica_stays_on_an_on_demand_node_that_has_no_label_yet():
+    nodes = [*nodes_of(1, 0), a_node("od-new")]
+    plan = plan_placement(looked(nodes, [pod_of("cart", "od-new")], [single("cart")]), NOON)
+    assert not [step for step in plan.steps if isinstance(step.action, Release)]
+
+
 def test_a_single_replica_on_spot_counts_as_kept_while_the_reserve_can_take_it():
     seen = looked(nodes_of(2, 2, {KEY: "spot-1"}), [pod_of("cart", "m5-0")], [single("cart")])
     (standing,) = plan_placement(seen, NOON).workloads

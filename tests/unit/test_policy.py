@@ -9,6 +9,7 @@ import pytest
 from plimsoll.domain.actions import Cordon, Evict, Grow, Release, Uncordon
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, join
+from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.reports import Report
@@ -203,6 +204,12 @@ def test_of_several_notices_the_strongest_response_counts():
 )
 def test_so_many_pods_are_moved_in_an_hour_for_placement(hourly, pods, moves):
     assert Policy(moves_per_hour=hourly).moves(pods) == moves
+
+
+@pytest.mark.parametrize("days", ["sat 22:00-04:00", None])
+def test_a_policy_says_when_scheduled_changes_are_made_where_its_owner_did(days):
+    window = days and MaintenanceWindow.parse(days)
+    assert ("scheduled changes on sat" in str(Policy(window=window))) is bool(days)
 
 
 @pytest.mark.parametrize(("hourly", "told"), [(None, False), (0, True), (5, True)])

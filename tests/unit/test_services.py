@@ -18,6 +18,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
+from plimsoll.domain.notices.registry import DRILL_SOURCE
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.reports import Report
 from plimsoll.services import executor
@@ -62,6 +63,17 @@ def test_a_notice_from_another_account_or_region_than_the_clusters_moves_nothing
     assert not rig.node("spot").unschedulable
     assert rig.telemetry.metrics[Metric.NOTICES_NOT_OURS] == 1
     assert rig.wake_ups.sent == []
+
+
+def test_a_notice_of_a_drill_moves_nothing_unless_drills_are_accepted(rig):
+    instance = rig.join("spot", capacity="spot")
+    body = json.dumps(json.loads(rig.spot_event(instance)) | {"source": DRILL_SOURCE})
+
+    handled(rig, body)
+    assert not rig.node("spot").unschedulable
+
+    assert replace(rig.notices, senders=Senders(drills=True)).receive([body]) == [None]
+    assert rig.node("spot").unschedulable
 
 
 def handled(rig: WiredServices, *bodies: str) -> None:

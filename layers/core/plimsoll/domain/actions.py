@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, unique
 from itertools import islice
 from typing import ClassVar, override
 
@@ -24,6 +24,7 @@ from plimsoll.domain.workloads import ReplicaSet
 from plimsoll.domain.writers import Writers
 
 
+@unique
 class Wave(IntEnum):
     """The order of actions within a plan."""
 
