@@ -1,0 +1,81 @@
+"""Every call that the agent makes to read its cluster: `infra/agent/base/rbac.yaml` grants these.
+
+Each kind is listed, and watched from there. What carries out an instruction makes the calls of
+`plimsoll.adapters.kubernetes.calls`, under the rights of `infra/agent/act`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.adapters.kubernetes import calls
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.domain.names import KUBE_SYSTEM, NAMESPACE
+
+_METRICS: Final = {"verb": "list", "group": "metrics.k8s.io", "version": "v1beta1"}
+
+LIST_DAEMON_SETS: Final = Call(verb="list", group="apps", resource="daemonsets")
+LIST_JOBS: Final = Call(verb="list", group="batch", resource="jobs")
+LIST_CRON_JOBS: Final = Call(verb="list", group="batch", resource="cronjobs")
+LIST_STORAGE_CLASSES: Final = Call(verb="list", group="storage.k8s.io", resource="storageclasses")
+LIST_INGRESSES: Final = Call(verb="list", group="networking.k8s.io", resource="ingresses")
+LIST_SLICES: Final = Call(verb="list", group="discovery.k8s.io", resource="endpointslices")
+LIST_NODE_USAGE: Final = Call(**_METRICS, resource="nodes")
+LIST_POD_USAGE: Final = Call(**_METRICS, resource="pods")
+
+WATCHED: Final = (
+    calls.LIST_NODES,
+    calls.LIST_NAMESPACES,
+    calls.LIST_PODS,
+    calls.LIST_DEPLOYMENTS,
+    calls.LIST_REPLICA_SETS,
+    calls.LIST_STATEFUL_SETS,
+    calls.LIST_ROLLOUTS,
+    LIST_DAEMON_SETS,
+    LIST_JOBS,
+    LIST_CRON_JOBS,
+    calls.LIST_BUDGETS,
+    calls.LIST_VOLUMES,
+    LIST_STORAGE_CLASSES,
+    calls.LIST_SCALERS,
+    calls.LIST_SERVICES,
+    LIST_INGRESSES,
+    LIST_SLICES,
+)
+PLANNED_WITH: Final = (
+    calls.LIST_CLAIMS,
+    calls.LIST_ATTACHMENTS,
+    calls.LIST_QUOTAS,
+    calls.LIST_NETWORK_POLICIES,
+)
+"""Listed besides when an instruction is planned, as `plimsoll drain --dry-run` does."""
+
+KEY: Final = "plimsoll-agent-key"
+POLICY: Final = "plimsoll-agent-policy"
+JOURNAL: Final = "plimsoll-agent-journal"
+
+
+def _own(verb: str, resource: str, name: str) -> Call:
+    return Call(verb=verb, resource=resource, only_in=NAMESPACE, only=name)
+
+
+GET_KEY: Final = _own("get", "secrets", KEY)
+PATCH_KEY: Final = _own("patch", "secrets", KEY)
+GET_POLICY: Final = _own("get", "configmaps", POLICY)
+GET_JOURNAL: Final = _own("get", "configmaps", JOURNAL)
+PATCH_JOURNAL: Final = _own("patch", "configmaps", JOURNAL)
+GET_CLUSTER: Final = Call(verb="get", resource="namespaces", only=KUBE_SYSTEM)
+"""Its uid names the cluster."""
+
+CALLS: Final = (
+    *WATCHED,
+    *PLANNED_WITH,
+    LIST_NODE_USAGE,
+    LIST_POD_USAGE,
+    GET_KEY,
+    PATCH_KEY,
+    GET_POLICY,
+    GET_JOURNAL,
+    PATCH_JOURNAL,
+    GET_CLUSTER,
+)

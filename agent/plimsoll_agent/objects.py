@@ -1,0 +1,321 @@
+"""Kubernetes objects read into what a snapshot tells of them.
+
+Each is held to the bounds of the wire here, one by one: the service refuses a whole snapshot for one
+field, and tenants write these objects. What cannot be told raises BadInput, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from plimsoll.adapters.kubernetes import schema as core
+from plimsoll.adapters.kubernetes.decoding import decoded, naming
+from plimsoll.adapters.kubernetes.scheduling import read_resources, read_scheduling, read_selector
+from plimsoll.domain import names
+from plimsoll.domain.fields import parse_time
+from plimsoll.domain.pods import Selector
+from plimsoll.domain.quantities import Resources, total
+from plimsoll_agent import schema
+from plimsoll_service.wire import snapshot as wire
+
+_MOST: Final = 2**53
+_LONGEST: Final = 256
+_SERVICE: Final = "kubernetes.io/service-name"
+"""On an EndpointSlice, label: whose endpoints it holds."""
+_PHASES: Final = {"Pending", "Running"}
+
+
+class Claimed(Struct, frozen=True, gc=False):
+    """A controller that another one made: the ReplicaSet of a Deployment, the Job of a CronJob."""
+
+    uid: str
+    owner: wire.Owner
+
+
+class Budgeted(Struct, frozen=True):
+    """A budget, and which pods it covers."""
+
+    budget: wire.Budget
+    selector: Selector
+
+
+class Scaled(Struct, frozen=True, gc=False):
+    """An autoscaler, and what it scales."""
+
+    autoscaler: wire.Autoscaler
+    kind: str
+    workload: str
+
+
+class Balanced(Struct, frozen=True, gc=False):
+    """What has a load balancer, and the Services that it leads to."""
+
+    load_balancer: wire.LoadBalancer
+    services: tuple[str, ...]
+
+
+class Endpoints(Struct, frozen=True, gc=False):
+    """How many endpoints of a Service are ready, by one of its slices."""
+
+    namespace: str
+    service: str
+    ready: int
+
+
+@naming("Node")
+def read_node(obj: Raw) -> wire.Node:
+    """Read a Node: the labels of the wire, and no annotation."""
+    read = decoded(obj, core.Node)
+    conditions = {each.type: each.status for each in read.status.conditions}
+    return within_bounds(
+        wire.Node(
+            uid=read.metadata.uid,
+            name=read.metadata.name,
+            provider_id=read.spec.provider_id,
+            labels=only(wire.NODE_LABELS, read.metadata.labels),
+            taints=tuple(
+                wire.Taint(key=each.key, value=each.value, effect=each.effect)  # type: ignore[arg-type] # held to it by `within_bounds`
+                for each in read.spec.taints
+            ),
+            unschedulable=read.spec.unschedulable,
+            ready=conditions.get("Ready") == "True",
+            allocatable=_allocatable(read.status.allocatable),
+            created_at=created_at(read.metadata),
+        )
+    )
+
+
+@naming("Pod")
+def read_pod(obj: Raw) -> wire.Pod:
+    """Read a Pod, with its direct controller as owner: `topmost` finds the one above."""
+    read = decoded(obj, core.Pod)
+    meta, spec = read.metadata, read.spec
+    scheduling = read_scheduling(spec, {}, meta.name)
+    controller = meta.controller
+    return within_bounds(
+        wire.Pod(
+            uid=meta.uid,
+            namespace=meta.namespace,
+            name=meta.name,
+            owner=None if controller is None else owner_of(controller),
+            node=spec.node_name,
+            phase=read.status.phase if read.status.phase in _PHASES else "Unknown",  # type: ignore[arg-type] # held to it by `within_bounds`
+            ready=any(c.type == "Ready" and c.status == "True" for c in read.status.conditions),
+            deleting=bool(meta.deletion_timestamp),
+            requests=_amounts(scheduling.requests),
+            limits=_limits(spec),
+            priority=spec.priority,
+            restart_policy=spec.restart_policy,  # type: ignore[arg-type] # held to it by `within_bounds`
+            volumes=scheduling.claims,
+            annotations=only(wire.ANNOTATIONS, meta.annotations),
+            created_at=created_at(meta),
+        )
+    )
+
+
+@naming("Namespace")
+def read_namespace(obj: Raw) -> tuple[str, str]:
+    """Read the on-demand floor that a namespace states for its workloads; empty where it states none."""
+    meta = decoded(obj, core.Named).metadata
+    return meta.name, meta.annotations.get(names.MIN_ON_DEMAND, "")[:_LONGEST]
+
+
+@naming("PersistentVolume")
+def read_volume(obj: Raw) -> wire.Volume:
+    """Read a PersistentVolume; what EBS makes of it stands in its storage class."""
+    read = decoded(obj, schema.Volume)
+    spec = read.spec
+    claim = spec.claim_ref or schema.ClaimReference()
+    zones = {
+        value
+        for term in spec.node_affinity.required.node_selector_terms
+        for line in term.match_expressions
+        if line.key in names.ZONE_LABELS
+        for value in line.values
+    }
+    return within_bounds(
+        wire.Volume(
+            uid=read.metadata.uid,
+            name=read.metadata.name,
+            phase=read.status.phase,  # type: ignore[arg-type] # held to it by `within_bounds`
+            namespace=claim.namespace,
+            claim=claim.name,
+            capacity=counted(Resources.parse({"memory": spec.capacity.get("storage", 0)}).memory),
+            storage_class=spec.storage_class_name,
+            zone=zones.pop() if len(zones) == 1 else "",
+            reclaim=spec.persistent_volume_reclaim_policy,  # type: ignore[arg-type] # held to it by `within_bounds`
+            created_at=created_at(read.metadata),
+        )
+    )
+
+
+@naming("StorageClass")
+def read_storage_class(obj: Raw) -> tuple[str, str]:
+    """Read which type of volume a storage class asks EBS for; empty where it does not say."""
+    read = decoded(obj, schema.StorageClass)
+    return read.metadata.name, read.parameters.get("type", "")[:64]
+
+
+@naming("PodDisruptionBudget")
+def read_budget(obj: Raw) -> Budgeted:
+    """Read a PodDisruptionBudget."""
+    read = decoded(obj, core.Budget)
+    told = wire.Budget(
+        uid=read.metadata.uid,
+        namespace=read.metadata.namespace,
+        name=read.metadata.name,
+        min_available=read.spec.min_available,
+        max_unavailable=read.spec.max_unavailable,
+        disruptions_allowed=counted(read.status.disruptions_allowed),
+    )
+    return Budgeted(within_bounds(told), read_selector(read.spec.selector, "spec.selector"))
+
+
+@naming("HorizontalPodAutoscaler")
+def read_autoscaler(obj: Raw) -> Scaled:
+    """Read a HorizontalPodAutoscaler."""
+    read = decoded(obj, schema.Scaler)
+    spec = read.spec
+    told = wire.Autoscaler(
+        uid=read.metadata.uid,
+        namespace=read.metadata.namespace,
+        name=read.metadata.name,
+        min_replicas=counted(spec.min_replicas),
+        max_replicas=counted(spec.max_replicas),
+    )
+    return Scaled(within_bounds(told), spec.scale_target_ref.kind, spec.scale_target_ref.name)
+
+
+@naming("Service")
+def read_service(obj: Raw) -> Balanced | None:
+    """Read a Service of type LoadBalancer; None is one of another type."""
+    read = decoded(obj, schema.Service)
+    if read.spec.type != "LoadBalancer":
+        return None
+    return _balanced("Service", read, (read.metadata.name,))
+
+
+@naming("Ingress")
+def read_ingress(obj: Raw) -> Balanced:
+    """Read an Ingress."""
+    read = decoded(obj, schema.Ingress)
+    paths = (path.backend for rule in read.spec.rules for path in rule.http.paths)
+    backends = [*paths, *filter(None, [read.spec.default_backend])]
+    return _balanced("Ingress", read, tuple({each.service.name for each in backends}))
+
+
+@naming("EndpointSlice")
+def read_slice(obj: Raw) -> Endpoints:
+    """Count the endpoints of a slice that are ready."""
+    read = decoded(obj, schema.Slice)
+    ready = sum(endpoint.conditions.ready for endpoint in read.endpoints)
+    service = read.metadata.labels.get(_SERVICE, "")
+    return Endpoints(read.metadata.namespace, service, ready)
+
+
+@naming("NodeMetrics")
+def read_node_usage(obj: Raw) -> tuple[str, Resources]:
+    """Read what a node used, by its name."""
+    read = decoded(obj, schema.NodeMetrics)
+    return read.metadata.name, Resources.parse(read.usage)
+
+
+@naming("PodMetrics")
+def read_pod_usage(obj: Raw) -> tuple[tuple[str, str], Resources]:
+    """Read what a pod used, by its namespace and name."""
+    read = decoded(obj, schema.PodMetrics)
+    used = [Resources.parse(container.usage) for container in read.containers]
+    return (read.metadata.namespace, read.metadata.name), total(used)
+
+
+def usage(uid: str, used: Resources) -> wire.Usage:
+    """Return what an object used, as a snapshot tells it."""
+    return wire.Usage(uid=uid, cpu_m=counted(used.cpu), memory=counted(used.memory))
+
+
+def claimed(meta: core.Metadata) -> Claimed | None:
+    """Return who made a controller; None where nobody did."""
+    controller = meta.controller
+    return None if controller is None else Claimed(meta.uid, owner_of(controller))
+
+
+def within_bounds[T: Struct](told: T) -> T:
+    """Return what is told as its reader will see it.
+
+    Raises:
+        ValidationError: its reader would refuse it.
+    """
+    return msgspec.json.decode(msgspec.json.encode(told), type=type(told))
+
+
+def _balanced(
+    kind: str, read: core.Object[Any, schema.LoadBalanced], services: tuple[str, ...]
+) -> Balanced:
+    told = wire.LoadBalancer(
+        uid=read.metadata.uid,
+        kind=kind,  # type: ignore[arg-type] # one of two, by its callers
+        namespace=read.metadata.namespace,
+        name=read.metadata.name,
+        provisioned=bool(read.status.load_balancer.ingress),
+        created_at=created_at(read.metadata),
+    )
+    return Balanced(within_bounds(told), services)
+
+
+def _limits(spec: core.PodSpec) -> wire.Amounts:
+    """Return what the containers of a pod may use together; where one has no limit, there is none."""
+    staying = [c for c in spec.init_containers if c.restart_policy == "Always"]
+    each = [container.resources.limits for container in (*spec.containers, *staying)]
+    limited = total([read_resources(limits, "limits") for limits in each])
+    return wire.Amounts(
+        cpu_m=counted(limited.cpu) if all("cpu" in limits for limits in each) else 0,
+        memory=counted(limited.memory) if all("memory" in limits for limits in each) else 0,
+    )
+
+
+def amounts_of_template(spec: core.PodSpec) -> tuple[wire.Amounts, wire.Amounts]:
+    """Return requests and limits of one pod of a template."""
+    return _amounts(read_scheduling(spec, {}).requests), _limits(spec)
+
+
+def _allocatable(said: Mapping[str, str | int | float]) -> wire.Amounts:
+    found = read_resources(said, "status.allocatable")
+    return replace(_amounts(found), pods=counted(found.pods))
+
+
+def _amounts(found: Resources) -> wire.Amounts:
+    return wire.Amounts(cpu_m=counted(found.cpu), memory=counted(found.memory))
+
+
+def counted(number: int) -> int:
+    """Return a number as the wire takes it."""
+    return min(max(number, 0), _MOST)
+
+
+def owner_of(reference: core.Reference) -> wire.Owner:
+    """Return a controller as a snapshot names it."""
+    return wire.Owner(kind=reference.kind, name=reference.name, uid=reference.uid)
+
+
+def only(allowed: tuple[str, ...], said: Mapping[str, str]) -> dict[str, str]:
+    """Return those labels or annotations that are told."""
+    return {
+        key: value
+        for key in allowed
+        if (value := said.get(key)) is not None and len(value) <= _LONGEST
+    }
+
+
+def created_at(meta: core.Metadata) -> datetime:
+    """Return when an object was created.
+
+    Raises:
+        BadInput: it does not say.
+    """
+    return parse_time(meta.creation_timestamp)

@@ -1,0 +1,146 @@
+"""Reads one cluster for its snapshots: a kind that is not installed, or not granted, is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from msgspec import Raw
+
+from plimsoll.adapters.kubernetes import calls as core
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.reading import UNFINISHED, Parsed
+from plimsoll.adapters.kubernetes.requests import Json, Requests
+from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary
+from plimsoll.domain.pods import OwnerKind
+from plimsoll.domain.quantities import Resources
+from plimsoll.services.ports import Workers
+from plimsoll_agent import calls, objects, workloads
+from plimsoll_agent.objects import Balanced, Budgeted, Endpoints, Scaled
+from plimsoll_agent.workloads import Controller
+from plimsoll_service.wire import snapshot as wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A cluster as it was read, before its parts are joined."""
+
+    kubernetes: str
+    nodes: Sequence[wire.Node]
+    pods: Sequence[wire.Pod]
+    controllers: Sequence[Controller]
+    namespaces: Mapping[str, str]
+    """Name -> the on-demand floor that it states."""
+    volumes: Sequence[wire.Volume]
+    volume_types: Mapping[str, str]
+    """By storage class."""
+    budgets: Sequence[Budgeted]
+    autoscalers: Sequence[Scaled]
+    balanced: Sequence[Balanced]
+    endpoints: Sequence[Endpoints]
+    node_usage: Mapping[str, Resources]
+    """By name; empty without metrics.k8s.io."""
+    pod_usage: Mapping[tuple[str, str], Resources]
+    """By namespace and name."""
+
+
+class ClusterReader:
+    """Reads a cluster again and again. Keeps what it parsed between reads."""
+
+    def __init__(self, requests: Requests, workers: Workers, warn: Callable[[str], None]) -> None:
+        self._requests = requests
+        self._workers = workers
+        self._warn = warn
+        self._nodes = Parsed(core.LIST_NODES, objects.read_node)
+        self._pods = Parsed(core.LIST_PODS, objects.read_pod, fields=UNFINISHED)
+        self._namespaces = Parsed(core.LIST_NAMESPACES, objects.read_namespace)
+        self._controllers = [
+            *(
+                Parsed(call, workloads.reader_of(kind))
+                for call, kind in (
+                    (core.LIST_DEPLOYMENTS, OwnerKind.DEPLOYMENT),
+                    (core.LIST_REPLICA_SETS, OwnerKind.REPLICA_SET),
+                    (core.LIST_STATEFUL_SETS, OwnerKind.STATEFUL_SET),
+                    (core.LIST_ROLLOUTS, OwnerKind.ROLLOUT),
+                    (calls.LIST_DAEMON_SETS, OwnerKind.DAEMON_SET),
+                )
+            ),
+            Parsed(calls.LIST_JOBS, workloads.read_job),
+            Parsed(calls.LIST_CRON_JOBS, workloads.read_cron_job),
+        ]
+        self._budgets = Parsed(core.LIST_BUDGETS, objects.read_budget)
+        self._volumes = Parsed(core.LIST_VOLUMES, objects.read_volume)
+        self._classes = Parsed(calls.LIST_STORAGE_CLASSES, objects.read_storage_class)
+        self._scalers = Parsed(core.LIST_SCALERS, objects.read_autoscaler)
+        self._services = Parsed(core.LIST_SERVICES, objects.read_service)
+        self._ingresses = Parsed(calls.LIST_INGRESSES, objects.read_ingress)
+        self._slices = Parsed(calls.LIST_SLICES, objects.read_slice)
+
+    def read(self) -> Seen:
+        """Read everything that a snapshot tells.
+
+        Raises:
+            PlimsollError: nodes or pods cannot be read, or the API server does not answer.
+        """
+        kinds = [k for each in vars(self).values() for k in _kinds(each)]
+        lists = self._workers.run([partial(self._list, kind) for kind in kinds])
+        found: dict[Parsed[Any], Sequence[Any]] = {}
+        for kind, result in zip(kinds, lists, strict=True):
+            if isinstance(result, Exception):
+                raise result
+            found[kind] = result
+        return Seen(
+            kubernetes=self._version(),
+            nodes=found[self._nodes],
+            pods=found[self._pods],
+            controllers=[each for kind in self._controllers for each in found[kind]],
+            namespaces={name: floor for name, floor in found[self._namespaces] if floor},
+            volumes=found[self._volumes],
+            volume_types=dict(found[self._classes]),
+            budgets=found[self._budgets],
+            autoscalers=found[self._scalers],
+            balanced=[each for each in (*found[self._services], *found[self._ingresses]) if each],
+            endpoints=found[self._slices],
+            node_usage=dict(self._usage(calls.LIST_NODE_USAGE, objects.read_node_usage)),
+            pod_usage=dict(self._usage(calls.LIST_POD_USAGE, objects.read_pod_usage)),
+        )
+
+    def _list(self, kind: Parsed[Any]) -> Sequence[Any]:
+        try:
+            return kind.list(self._requests, self._warn)
+        except (NotFound, MissingRights) as error:
+            if kind in {self._nodes, self._pods}:
+                raise
+            self._warn(f"left out: {error}")
+            return kind.forget()
+
+    def _usage[K](
+        self, call: Call, read: Callable[[Json | Raw], tuple[K, Resources]]
+    ) -> Iterator[tuple[K, Resources]]:
+        """Yield what was used. It is new each time, so it is neither watched nor kept."""
+        try:
+            for page in self._requests.pages(call):
+                for obj in page:
+                    try:
+                        yield read(obj)
+                    except BadInput as error:
+                        self._warn(f"left out: {error}")
+        except (
+            NotFound,
+            MissingRights,
+            Temporary,
+        ) as error:  # metrics-server is no part of the API server
+            self._warn(f"no usage: {error}")
+
+    def _version(self) -> str:
+        answer = self._requests.transport.call("GET", "/version")
+        version = answer.body.get("gitVersion") if isinstance(answer.body, dict) else None
+        return str(version or "unknown")[:64]
+
+
+def _kinds(part: object) -> Sequence[Parsed[Any]]:
+    if isinstance(part, list):
+        return part
+    return [part] if isinstance(part, Parsed) else []

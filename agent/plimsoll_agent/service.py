@@ -1,0 +1,229 @@
+"""The service as the agent reaches it: enrols, gets tokens, signs requests, and says what an answer means."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+from uuid import uuid4
+
+import msgspec
+from urllib3 import BaseHTTPResponse, PoolManager, ProxyManager, Retry, Timeout
+from urllib3.exceptions import HTTPError
+
+from plimsoll.domain.errors import (
+    BadInput,
+    MissingRights,
+    PlimsollError,
+    Refused,
+    Temporary,
+    Throttled,
+)
+from plimsoll.services.ports import Clock
+from plimsoll_agent.identity import Identity
+from plimsoll_service.wire import access
+from plimsoll_service.wire.documents import Malformed, compress, decode, encode
+from plimsoll_service.wire.instructions import Instructions, Results
+
+_TIMEOUT: Final = Timeout(connect=5, read=30)
+_EARLY: Final = timedelta(seconds=30)
+"""How long before its end a token is replaced."""
+_LOOPBACK: Final = {"127.0.0.1", "::1", "localhost"}
+_UNAUTHORIZED: Final = 401
+_REFUSED: Final = 400
+_SERVER_ERROR: Final = 500
+
+
+class Service:
+    """The service's API, for one agent. Threads may share it.
+
+    Args:
+        url: Its address, with the stage where there is one.
+        identity: Who signs.
+        clock: Tells when requests are signed, and when a token ends.
+    """
+
+    def __init__(self, url: str, identity: Identity, clock: Clock) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+            raise BadInput(
+                f"the service's address {url!r} must be https; http is for loopback only"
+            )
+        self._url = url.rstrip("/")
+        self._identity = identity
+        self._clock = clock
+        self._lock = Lock()
+        self._sequence = 0
+        self._token: str | None = None
+        self._until: datetime | None = None
+        self._pool = _pool(url)
+
+    def enrol(self, join_token: str, cluster_uid: str) -> access.Enrolled:
+        """Enrol the key.
+
+        Raises:
+            MissingRights: the join token is unknown, used or too old.
+            PlimsollError: see `_error`.
+        """
+        public = self._identity.public_key
+        message = access.enrolment_message(join_token, public, cluster_uid)
+        enrolment = access.Enrolment(
+            join_token=join_token,
+            public_key=public,
+            cluster_uid=cluster_uid,
+            signature=self._identity.key.sign(message),
+        )
+        return _read(self._send("POST", "/v1/enrolments", encode(enrolment), {}), access.Enrolled)
+
+    def push(self, body: bytes) -> access.Accepted:
+        """Send a snapshot, compressed as it is; it is kept once this returns.
+
+        Raises:
+            BadInput: nobody will ever take it.
+            PlimsollError: see `_error`.
+        """
+        return _read(self._call("POST", "snapshots", body), access.Accepted)
+
+    def instructions(self) -> Instructions:
+        """Return what is asked of the executor of this cluster.
+
+        Raises:
+            PlimsollError: see `_error`.
+        """
+        return _read(self._call("GET", "instructions"), Instructions)
+
+    def report(self, results: Results) -> None:
+        """Report what became of instructions.
+
+        Raises:
+            PlimsollError: see `_error`.
+        """
+        self._call("POST", "results", compress(encode(results)))
+
+    def _call(self, method: str, what: str, body: bytes = b"") -> BaseHTTPResponse:
+        """Send a signed request; once more with a fresh token where the present one is refused."""
+        path = f"/v1/clusters/{self._identity.cluster_id}/{what}"
+        known = self._token
+        answer = self._signed(method, path, body)
+        if answer.status == _UNAUTHORIZED and known is not None:
+            self._token = None
+            answer = self._signed(method, path, body)
+        if answer.status >= _REFUSED:
+            raise _error(answer)
+        return answer
+
+    def _signed(self, method: str, path: str, body: bytes) -> BaseHTTPResponse:
+        token = self._fresh_token()
+        now = self._clock.now()
+        with self._lock:
+            self._sequence = max(self._sequence + 1, int(now.timestamp() * 1000))
+            sequence = self._sequence
+        message = access.request_message(method, path, "", int(now.timestamp()), sequence, body)
+        headers = {
+            "Authorization": f"Bearer {token}",
+            access.TIMESTAMP: str(int(now.timestamp())),
+            access.SEQUENCE: str(sequence),
+            access.SIGNATURE: b64encode(self._identity.key.sign(message)).decode(),
+        }
+        if body:
+            headers["Content-Encoding"] = "gzip"
+        return self._request(method, path, body, headers)
+
+    def _fresh_token(self) -> str:
+        now = self._clock.now()
+        token, until = self._token, self._until
+        if token is not None and until is not None and now < until:
+            return token
+        seconds = int(now.timestamp())
+        payload = access.payload_of(
+            access.Assertion(
+                cluster_id=self._identity.cluster_id or "",
+                kid=self._identity.kid or "",
+                iat=seconds,
+                exp=seconds + int(access.ASSERTION_LIFE.total_seconds()),
+                jti=str(uuid4()),
+            )
+        )
+        signature = self._identity.key.sign(access.assertion_message(payload))
+        asked = encode(access.TokenRequest(payload=payload, signature=signature))
+        granted = _read(self._send("POST", "/v1/token", asked, {}), access.Granted)
+        self._token = granted.access_token
+        self._until = now + timedelta(seconds=granted.expires_in) - _EARLY
+        return granted.access_token
+
+    def _send(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> BaseHTTPResponse:
+        answer = self._request(method, path, body, headers)
+        if answer.status >= _REFUSED:
+            raise _error(answer)
+        return answer
+
+    def _request(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> BaseHTTPResponse:
+        said = {"Accept": "application/json", "User-Agent": "plimsoll-agent"}
+        if body:
+            said["Content-Type"] = "application/json"
+        try:
+            return self._pool.request(
+                method, self._url + path, body=body or None, headers={**said, **headers}
+            )
+        except HTTPError as error:
+            raise Temporary(f"{self._url} does not answer: {error}") from error
+
+
+def _pool(url: str) -> PoolManager:
+    # Whoever calls waits and tries again: what is sent again must be signed anew.
+    settings: dict[str, Any] = {"timeout": _TIMEOUT, "retries": Retry(0, redirect=False)}
+    host = urlsplit(url)
+    proxy = None if proxy_bypass(host.netloc) else getproxies().get("https")
+    if proxy is None or host.scheme != "https":
+        return PoolManager(**settings)
+    return ProxyManager(proxy, **settings)
+
+
+def _read[T: msgspec.Struct](answer: BaseHTTPResponse, kind: type[T]) -> T:
+    try:
+        return decode(answer.data, kind)
+    except Malformed as error:
+        raise Temporary(f"{kind.__name__}: the service's answer cannot be read: {error}") from error
+
+
+def _error(answer: BaseHTTPResponse) -> PlimsollError:
+    """Return what a refusal means.
+
+    Temporary: try again later. MissingRights: the key is revoked, or not enrolled. BadInput: trying
+    the same again is in vain.
+    """
+    try:
+        problem = decode(answer.data, access.Problem)
+        said = problem.detail or problem.title
+    except Malformed:
+        said = answer.data[:200].decode(errors="replace")
+    text = f"the service answers {answer.status}: {said}"
+    match answer.status:
+        case 401 | 403:
+            return MissingRights(text)
+        case 400 | 413 | 415 | 422:
+            return BadInput(text)
+        case 429:
+            return Throttled(text, retry_after=_retry_after(answer))
+        case 408 | 409 | 425:
+            return Temporary(text)
+        case status if status >= _SERVER_ERROR:
+            return Temporary(text, retry_after=_retry_after(answer))
+        case _:
+            return Refused(text)
+
+
+def _retry_after(answer: BaseHTTPResponse) -> float | None:
+    """Read how many seconds we shall wait. A date, which the header may hold too, is ignored."""
+    try:
+        return max(0.0, float(answer.headers.get("Retry-After", "")))
+    except ValueError:
+        return None

@@ -1,0 +1,224 @@
+"""What the agent tells of a cluster, out of the objects that the API server lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.adapters.kubernetes.transport import Response
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.errors import MissingRights, Temporary
+from plimsoll_agent.calls import WATCHED
+from plimsoll_agent.reading import ClusterReader
+from plimsoll_agent.snapshots import full_snapshot
+from plimsoll_service.wire.snapshot import Amounts, Owner, Snapshot, Usage, decode, encode
+from tests.support.builders import NOON, node_json, pod_json, pod_spec_json
+
+CREATED = "2026-01-02T10:00:00Z"
+METRICS = "/apis/metrics.k8s.io/v1beta1"
+SECRET = "hunter2"
+
+
+class Listed:
+    """An API server that lists what it was given, by path; 404 for every other kind."""
+
+    def __init__(self, **lists: list[dict[str, Any]]) -> None:
+        self.lists = lists
+        self.refused: dict[str, int] = {}
+
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        if path == "/version":
+            return Response(status=200, body={"gitVersion": "v1.36.3"})
+        kind = path.rpartition("/")[2]
+        key = f"used_{kind}" if path.startswith(METRICS) else kind
+        if key in self.refused:
+            return Response(status=self.refused[key], body={"message": "no"})
+        if key not in self.lists:
+            return Response(status=404, body={"message": "no such kind"})
+        content = msgspec.json.encode({"items": self.lists[key], "metadata": {}})
+        return Response(status=200, content=content)
+
+
+def an_object(name: str, *, namespace: str = "shop", owner: Any = None, **parts: Any) -> Any:
+    meta: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"uid-{name}",
+        "resourceVersion": "1",
+    }
+    meta |= {"creationTimestamp": CREATED, "annotations": parts.pop("annotations", {})}
+    meta |= {"labels": parts.pop("labels", {})}
+    if owner is not None:
+        kind, of = owner
+        reference = {"kind": kind, "name": of, "uid": f"uid-{of}", "controller": True}
+        meta["ownerReferences"] = [reference]
+    return {"metadata": meta, **parts}
+
+
+def a_template(**spec: Any) -> Any:
+    return {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec_json(cpu="500m", **spec)}
+
+
+def a_pod(name: str, owner: tuple[str, str] | None, **spec: Any) -> Any:
+    pod = pod_json(name, namespace="shop", node="node-1", owner=owner, **spec)
+    if owner is not None:
+        pod["metadata"]["ownerReferences"][0]["uid"] = f"uid-{owner[1]}"
+    return pod
+
+
+def a_shop() -> Listed:
+    web = {"replicas": 3, "template": a_template(), "selector": {}}
+    service = {"type": "LoadBalancer"}
+    balanced = {"loadBalancer": {"ingress": [{"hostname": "a.elb.amazonaws.com"}]}}
+    return Listed(
+        nodes=[node_json(labels={"team": SECRET}, annotations={"note": SECRET})],
+        pods=[a_pod("web-1", ("ReplicaSet", "web-abc")), a_pod("nightly-1", ("Job", "nightly-7"))],
+        namespaces=[an_object("shop", annotations={"plimsoll.dev/min-on-demand": "20%"})],
+        deployments=[an_object("web", spec=web, status={"readyReplicas": 2})],
+        replicasets=[an_object("web-abc", owner=("Deployment", "web"), spec=web)],
+        jobs=[an_object("nightly-7", owner=("CronJob", "nightly"))],
+        cronjobs=[an_object("nightly", spec={"jobTemplate": {"spec": {"template": a_template()}}})],
+        poddisruptionbudgets=[
+            an_object(
+                "web", spec={"selector": {"matchLabels": {"app": "web"}}, "maxUnavailable": 1}
+            )
+        ],
+        horizontalpodautoscalers=[
+            an_object(
+                "web",
+                spec={"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 9},
+            )
+        ],
+        services=[
+            an_object("shop", spec=service, status=balanced),
+            an_object("inner", spec={"type": "ClusterIP"}),
+        ],
+        endpointslices=[
+            an_object(
+                "shop-x",
+                labels={"kubernetes.io/service-name": "shop"},
+                endpoints=[{"conditions": {"ready": True}}, {"conditions": {"ready": False}}],
+            )
+        ],
+        used_nodes=[an_object("node-1", usage={"cpu": "1500m", "memory": "1Gi"})],
+        used_pods=[
+            an_object("web-1", containers=[{"usage": {"cpu": "250m", "memory": "64Mi"}}] * 2)
+        ],
+    )
+
+
+def snapshot_of(server: Listed, warnings: list[str] | None = None) -> Snapshot:
+    heard: list[str] = [] if warnings is None else warnings
+    requests = Requests(transport=server, cluster="harbor")
+    seen = ClusterReader(requests, SerialWorkers(), heard.append).read()
+    found = full_snapshot(seen, cluster_id="c-1", epoch="e-1", sequence=1, now=NOON)
+    assert decode(encode(found)) == found  # the service takes it
+    return found
+
+
+def test_pods_are_told_under_the_workload_that_its_owner_wrote() -> None:
+    web, nightly = snapshot_of(a_shop()).pods
+    assert web.owner == Owner(kind="Deployment", name="web", uid="uid-web")
+    assert nightly.owner == Owner(kind="CronJob", name="nightly", uid="uid-nightly")
+
+
+def test_a_workload_is_told_with_its_counts_its_pods_and_the_floor_of_its_namespace() -> None:
+    web = snapshot_of(a_shop()).workloads[0]
+    assert (web.kind, web.replicas, web.ready) == ("Deployment", 3, 2)
+    assert web.requests == Amounts(cpu_m=500, memory=64 * 2**20)
+    assert web.containers == ("main",)
+    assert web.annotations == {"plimsoll.dev/min-on-demand": "20%"}
+
+
+def test_budgets_autoscalers_and_load_balancers_are_joined_by_uid() -> None:
+    found = snapshot_of(a_shop())
+    assert found.budgets[0].workloads == ("uid-web", "uid-nightly")
+    assert found.autoscalers[0].workload == "uid-web"
+    (balancer,) = found.load_balancers
+    assert (balancer.name, balancer.provisioned, balancer.ready_endpoints) == ("shop", True, 1)
+
+
+def test_usage_is_the_sum_of_the_containers() -> None:
+    node, pod = snapshot_of(a_shop()).usage
+    assert node == Usage(uid="node-node-1", cpu_m=1500, memory=2**30)
+    assert pod == Usage(uid="pod-shop-web-1", cpu_m=500, memory=2**27)
+
+
+def test_nothing_but_the_allowed_fields_leaves_the_cluster() -> None:
+    server = a_shop()
+    container = server.lists["pods"][0]["spec"]["containers"][0]
+    container |= {"env": [{"name": "A", "value": SECRET}], "args": [SECRET], "command": [SECRET]}
+    server.lists["pods"][0]["metadata"]["annotations"] = {"note": SECRET}
+    server.lists["pods"][0]["metadata"]["labels"] = {"note": SECRET}
+    server.lists["deployments"][0]["metadata"]["annotations"] = {"last-applied": SECRET}
+    server.lists["deployments"][0]["spec"]["template"]["spec"]["containers"][0] |= container
+    assert SECRET not in msgspec.json.encode(snapshot_of(server)).decode()
+
+
+@pytest.mark.parametrize("kind", ["cronjobs", "services", "endpointslices", "used_pods"])
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_kind_that_is_missing_or_not_granted_costs_itself_only(kind: str, status: int) -> None:
+    server, warnings = a_shop(), list[str]()
+    server.refused[kind] = status
+    assert len(snapshot_of(server, warnings).pods) == 2
+    assert any(str(status) in words for words in warnings)
+
+
+@pytest.mark.parametrize(("status", "error"), [(403, MissingRights), (503, Temporary)])
+def test_without_pods_there_is_no_snapshot(status: int, error: type[Exception]) -> None:
+    server = a_shop()
+    server.refused["pods"] = status
+    with pytest.raises(error):
+        snapshot_of(server)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata": {"uid": ""}},
+        {"metadata": {"creationTimestamp": "yesterday"}},
+        {"spec": {"restartPolicy": "Sometimes"}},
+        {"spec": {"containers": [{"resources": {"requests": {"cpu": "many"}}}]}},
+    ],
+)
+def test_an_object_that_the_service_would_refuse_costs_itself_only(change: Any) -> None:
+    server, warnings = a_shop(), list[str]()
+    for part, fields in change.items():
+        server.lists["pods"][0][part] |= fields
+    assert [pod.name for pod in snapshot_of(server, warnings).pods] == ["nightly-1"]
+    assert any("web-1" in words for words in warnings)
+
+
+def test_what_a_pod_demands_of_its_place_is_told_and_that_there_is_more() -> None:
+    own = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    other = own | {"labelSelector": {"matchLabels": {"app": "cart"}}}
+    placing = []
+    for terms in ([own], [own, other]):
+        server = a_shop()
+        anti = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        spec = server.lists["deployments"][0]["spec"]["template"]["spec"]
+        spec["affinity"] = {"podAntiAffinity": anti}
+        placing.append(snapshot_of(server).workloads[0].placing)
+    assert [p.apart for p in placing] == [("kubernetes.io/hostname",)] * 2
+    assert [p.unstated for p in placing] == [False, True]
+
+
+def test_every_kind_that_the_agent_reads_is_in_its_table_of_calls() -> None:
+    server = a_shop()
+    asked = set()
+    answer = server.call
+
+    def call(method: str, path: str, **request: Any) -> Response:
+        asked.add(path)
+        return answer(method, path, **request)
+
+    server.call = call  # type: ignore[method-assign]
+    snapshot_of(server)
+    usage = {f"{METRICS}/nodes", f"{METRICS}/pods", "/version"}
+    assert asked - usage == {call.path() for call in WATCHED}
