@@ -375,6 +375,27 @@ def test_a_node_that_runs_again_is_given_back_and_its_pods_are_left(
         assert because in sole_action(plan, Uncordon).reason
 
 
+def test_a_notice_after_the_relaunch_keeps_the_node_interrupted_though_the_index_lagged_behind():
+    former = interrupted("spot")
+    assert former.interruption is not None
+    later = NoticeRecord(
+        kind="health-scheduled-change", time=noon(310), id="b", about="arn", ends=noon(500)
+    )
+    both = replace(former.interruption, notices=(*former.interruption.notices, later))
+    node = replace(former, interruption=both)
+    seen = looked(
+        [node, a_node("od")],
+        pods_of("web", 2, node="spot"),
+        [replace(a_deployment(replicas=2), max_surge=0)],
+        instances=ec2(node, state="running", launched=noon(300)),
+    )
+
+    plan = plan_drain(seen, noon(320))  # the first launch was to end at 120 s
+    assert actions(plan, Uncordon) == []
+    assert len(actions(plan, Evict)) == 1  # one at a time: it is not the last call of both
+    assert plan.reports[0].deadline == noon(498)
+
+
 def test_pods_still_there_when_the_instance_is_gone_are_reported_as_killed():
     node = interrupted("spot")
     seen = looked([node], pods_of("web", 1, node="spot"), [a_deployment(replicas=1)])

@@ -371,20 +371,22 @@ def test_the_record_of_a_former_life_is_replaced():
     assert reborn == merged(rebalance(900), launched=after(600))
 
 
-def test_of_a_record_without_a_launch_time_only_what_is_newer_is_kept():
-    unknown = merged(spot(0), state(120, "stopped"), rebalance(700), launched=None)
-    unknown = marked(unknown, cordoned=after(1), closed=after(130))
-    kept = in_this_life(unknown, launched=after(600))
-    assert kept == merged(rebalance(700), launched=after(600))
-    assert in_this_life(unknown, launched=after(800)) is None
-    assert in_this_life(unknown, launched=None) == unknown
+@pytest.mark.parametrize("launched", [None, START])
+def test_of_a_record_by_an_index_that_lags_behind_only_what_is_newer_and_the_cordon_are_kept(
+    launched,
+):
+    record = merged(spot(0), state(120, "stopped"), rebalance(700), launched=launched)
+    record = marked(record, cordoned=after(1), closed=after(130))
+    kept = in_this_life(record, launched=after(600))
+    assert kept == marked(merged(rebalance(700), launched=after(600)), cordoned=after(1))
+    assert in_this_life(record, launched=after(800)) is None
+    assert in_this_life(record, launched=None) == record
 
 
-def test_a_record_of_a_known_life_belongs_to_that_life_entirely():
+def test_a_record_of_the_present_life_or_a_later_one_is_kept_as_it_is():
     interruption = merged(spot(60), launched=after(30))
     assert in_this_life(interruption, launched=after(30.5)) == interruption
-    assert in_this_life(interruption, launched=START) == interruption  # an index that lags behind
-    assert in_this_life(interruption, launched=after(40)) is None
+    assert in_this_life(interruption, launched=START) == interruption
 
 
 # What leads to a drain

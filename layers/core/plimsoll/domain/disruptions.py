@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final, Self
@@ -139,6 +139,25 @@ def is_gone(seen: Observation, node: Node) -> bool:
     """Whether EC2 says now that a node's instance is off: an event may be of a former launch."""
     said = seen.instances.get(node.instance or "")
     return said is not None and said.off
+
+
+def of_present_launches(seen: Observation) -> Observation:
+    """Return what is seen without what records say of former launches, where EC2 tells of a later one.
+
+    A record of nothing else stays as it is: `why_over` has it removed.
+    """
+    kept = {
+        node.name: present
+        for node in seen.nodes
+        if (found := node.interruption) and (said := seen.instances.get(node.instance or ""))
+        if (present := in_this_life(found, launched=said.launched)) not in {None, found}
+    }
+    if not kept:
+        return seen
+    nodes = [
+        replace(node, interruption=kept.get(node.name, node.interruption)) for node in seen.nodes
+    ]
+    return replace(seen, nodes=nodes)
 
 
 def why_over(seen: Observation, node: Node, now: datetime) -> str | None:

@@ -22,6 +22,7 @@ from plimsoll.domain.disruptions import (
     held_on,
     is_gone,
     left_on,
+    of_present_launches,
     opted_out_on,
 )
 from plimsoll.domain.finalize import finalize_steps, report_of
@@ -66,6 +67,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         pace: how many replacements may be under way, as the plan before left it; None after none.
     """
     last = now + ahead
+    seen = of_present_launches(seen)
     interrupted = InterruptedNodes.of(seen)
     disruptions = disruptions_of(seen, interrupted, now, refused)
     draft = _Draft(seen=seen, interrupted=interrupted, refused=refused or {})

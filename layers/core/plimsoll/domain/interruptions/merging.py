@@ -66,14 +66,15 @@ def merge(
 def in_this_life(existing: Interruption, *, launched: datetime | None) -> Interruption | None:
     """Keep of a record what is about the present life of its instance; None when nothing is.
 
-    `launched` is EC2's present launch time. A record written while that was not known may hold
-    things of both lives; one with a known launch time is of one life entirely.
+    `launched` is EC2's present launch time. A record that names none, or an earlier one, may hold
+    things of both lives: whoever wrote it went by the node index, which lags behind EC2. The cordon
+    is the Node's, which may outlive a launch.
     """
     if launched is None:
         return existing
     launched = launched.replace(microsecond=0)
-    if existing.launched is not None:
-        return existing if existing.launched >= launched else None
+    if existing.launched is not None and existing.launched >= launched:
+        return existing
     notices = tuple(n for n in existing.notices if n.time >= launched)
     if not notices:
         return None
@@ -85,7 +86,6 @@ def in_this_life(existing: Interruption, *, launched: datetime | None) -> Interr
         existing,
         launched=launched,
         notices=notices,
-        cordoned=since(existing.cordoned),
         emptied=since(existing.emptied),
         gone=since(existing.gone) or first_gone(notices),
         closed=since(existing.closed),
