@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import click
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.selectors import matches
-from plimsoll_cli.drain_loop import End, NodeDrain, Progress, waits
+from plimsoll_agent.drain_loop import End, NodeDrain, waits
+from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
+from plimsoll_cli.drain_progress import Progress
 from plimsoll_cli.environment import Environment, environment_of
 from plimsoll_cli.label_selectors import parse_labels
-from plimsoll_cli.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll_cli.options import json_option, print_json
 from plimsoll_testbed.model.durations import parse_duration
+
+type Ending = End | Literal["interrupted", "undone", "dry run"]
 
 EXAMPLES: Final = """\b
 Examples:
@@ -130,7 +133,7 @@ def drain(  # noqa: PLR0913, PLR0917 - the options of the command
     progress = Progress(clock=environment.clock, quiet=as_json)
     work = NodeDrain(api=api, clock=environment.clock, progress=progress)
     left: DrainPlan | None = None
-    end: End = "interrupted"
+    end: Ending = "interrupted"
     try:
         if dry_run:
             end, left = "dry run", _rehearse(seen, request, progress, undo=undo)
@@ -186,7 +189,9 @@ def _rehearse(
     return found
 
 
-def _conclude(end: End, request: DrainRequest, left: DrainPlan | None, progress: Progress) -> None:
+def _conclude(
+    end: Ending, request: DrainRequest, left: DrainPlan | None, progress: Progress
+) -> None:
     for name, why in ({} if left is None else left.blocked).items():
         progress.say(f"Pod {name} stays: {why}")
     if left is not None and end in {"timed out", "called off"}:
@@ -201,7 +206,7 @@ def _as_json(  # noqa: PLR0913, PLR0917 - the parts of the answer
     cluster: str,
     request: DrainRequest,
     environment: Environment,
-    end: End,
+    end: Ending,
     progress: Progress,
     left: DrainPlan | None,
 ) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from plimsoll.domain.names import INTERRUPTION, NAMESPACE, RELEASED
 from plimsoll.domain.selectors import matches
 from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import Executor
+from plimsoll_agent.node_drain import drain_interruption
 from plimsoll_cli.environment import Said
 from plimsoll_cli.label_selectors import parse_labels
-from plimsoll_cli.node_drain import drain_interruption
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
 from plimsoll_testbed.model.hollow.transport import HollowTransport

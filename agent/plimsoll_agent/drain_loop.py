@@ -1,27 +1,27 @@
-"""The loop of `plimsoll drain`: observe, plan, act, and say what is done and what is waited for."""
+"""The loop of a drain that somebody asked for: observe, plan, act, and say what is waited for.
+
+`plimsoll drain` runs it, and so does the agent when an instruction consolidates a node.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
-
-import click
+from typing import Final, Literal, Protocol
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Conflict, MissingRights, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import Executor, Outcome, requested_pause
-from plimsoll.services.ports import Clock, ClusterApi
-from plimsoll_cli.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
+from plimsoll.services.ports import Clock, ClusterApi, Telemetry
+from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 
 PAUSE_SECONDS: Final = 1.0
 """Between two observations."""
@@ -32,44 +32,14 @@ STUCK: Final = (
     "an autoscaler adds nodes for Pending pods"
 )
 
-type End = Literal[
-    "drained", "blocked", "timed out", "called off", "interrupted", "undone", "dry run"
-]
+type End = Literal["drained", "blocked", "timed out", "called off"]
 
 
-@dataclass(slots=True, kw_only=True)
-class Progress:
-    """What a drain has done and said. Implements the port `Telemetry` for the executor."""
-
-    clock: Clock
-    quiet: bool
-    """The answer is JSON, at the end."""
-    actions: list[dict[str, object]] = field(default_factory=list)
-    said: set[str] = field(default_factory=set)
-
-    def say(self, line: str) -> None:
-        """Print a line with the time."""
-        if not self.quiet:
-            click.echo(f"{self.clock.now():%H:%M:%S}  {line}")
+class Progress(Telemetry, Protocol):
+    """Hears what a drain does, as telemetry of its actions, and what it waits for."""
 
     def once(self, line: str) -> None:
-        """Print a line unless it was printed before."""
-        if line not in self.said:
-            self.said.add(line)
-            self.say(line)
-
-    def log(self, message: str, **facts: object) -> None:
-        """Print an action that was carried out, with its reason."""
-        self.actions.append({key: facts[key] for key in ("action", "target", "because")})
-        gone = " (was gone already)" if message == "was gone already" else ""
-        self.say(f"{facts['action']} {facts['target']}{gone}: {facts['because']}")
-
-    def warn(self, message: str, **facts: object) -> None:
-        """Print why an action was not done; the next round decides anew."""
-        self.once(f"{message}: {facts['action']} {facts['target']}: {facts['because']}")
-
-    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
-        """Count nothing."""
+        """Hear something that may be said again and again."""
 
 
 class NoNodeGroups:
@@ -99,6 +69,8 @@ class NodeDrain:
     api: ClusterApi
     clock: Clock
     progress: Progress
+    has_priority: Callable[[Observation], bool] = lambda _: False
+    """Whether something else in the cluster has to be done first, for which this is called off."""
 
     def run(self, request: DrainRequest) -> tuple[End, DrainPlan]:
         """Observe, plan and act until nothing is left to wait for; return how it ended.
@@ -125,7 +97,8 @@ class NodeDrain:
             if seen is None:
                 return "timed out", latest
             latest = plan_nodes(seen, request, self.clock.now())
-            if any(n.name in request.nodes and not n.unschedulable for n in seen.nodes):
+            uncordoned = (n.name in request.nodes and not n.unschedulable for n in seen.nodes)
+            if any(uncordoned) or self.has_priority(seen):
                 return "called off", latest
 
     def _next(self, pause: float, until: datetime | None) -> Observation | None:
