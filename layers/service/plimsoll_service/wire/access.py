@@ -48,12 +48,21 @@ class Enrolment(Part, frozen=True, kw_only=True):
     """By the private key, over `enrolment_message`: nobody enrols a key that is not theirs."""
 
 
+class InstructionKey(Part, frozen=True, kw_only=True):
+    """A public key by which instructions are signed."""
+
+    key_id: Text
+    public_key: PublicKey
+
+
 class Enrolled(Part, frozen=True, kw_only=True):
     """The answer to an enrolment. Enrolling the same key again gives the same answer."""
 
     cluster_id: Text
     kid: Text
     """How the service names the key."""
+    instruction_keys: Annotated[tuple[InstructionKey, ...], Meta(max_length=8)] = ()
+    """Those that an executor pins: it follows no others, until it is enrolled again."""
 
 
 class Assertion(Part, frozen=True, kw_only=True):

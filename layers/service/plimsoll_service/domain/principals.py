@@ -1,0 +1,91 @@
+"""Who may talk to the service: agents of clusters, and people, each with one key, of one tenant.
+
+Both come in by a join token, which an operator gives out and which is good once. What is stored of a
+token is its hash, and of a key its public half: who reads the table can prove to be nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final
+
+from plimsoll.domain.errors import BadInput
+
+JOIN_LIFE: Final = timedelta(hours=1)
+"""How long a join token is good for, unless its operator says less."""
+TOKEN_LIFE: Final = timedelta(minutes=10)
+"""How long an access token is good for: what a thief of one has."""
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+
+
+class Role(StrEnum):
+    """What somebody came in as."""
+
+    AGENT = "agent"
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """What a join token lets in."""
+
+    tenant: str
+    role: Role
+    name: str
+    """Of the cluster, or of the person, within the tenant."""
+    expires: datetime
+
+    @property
+    def subject(self) -> str:
+        """The id that comes of it: the same again for another key of the same cluster."""
+        told = sha256(f"{self.tenant}/{self.role}/{self.name}".encode()).hexdigest()
+        return f"{self.role[0]}-{told[:24]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Somebody who was let in."""
+
+    subject: str
+    tenant: str
+    role: Role
+    name: str
+    kid: str
+    public_key: bytes
+    cluster_uid: str
+    """Of the namespace kube-system; of a person the word `person`."""
+
+    @classmethod
+    def admitted(cls, invitation: Invitation, public_key: bytes, cluster_uid: str) -> Principal:
+        """Return whom an invitation lets in with a key."""
+        return cls(
+            subject=invitation.subject,
+            tenant=invitation.tenant,
+            role=invitation.role,
+            name=invitation.name,
+            kid=kid_of(public_key),
+            public_key=public_key,
+            cluster_uid=cluster_uid,
+        )
+
+
+def kid_of(public_key: bytes) -> str:
+    """Return how a key is named."""
+    return f"k-{sha256(public_key).hexdigest()[:24]}"
+
+
+def checked_name(name: str, what: str) -> str:
+    """Return a name that may stand in the keys of tables and in policies.
+
+    Raises:
+        BadInput: it may not: `*` and `#` would reach the data of others.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise BadInput(
+            f"{what} is {name[:64]!r}: use lower-case letters, digits and dashes, 40 at most"
+        )
+    return name

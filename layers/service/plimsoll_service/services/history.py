@@ -1,0 +1,72 @@
+"""What the service knows of a cluster: its newest snapshot, and what it used before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from plimsoll_service.domain.arrivals import Newest
+from plimsoll_service.domain.rollups import Rollup, Span, combined
+from plimsoll_service.domain.usage import WorkloadUsage
+from plimsoll_service.services.ports import TenantData
+from plimsoll_service.wire.snapshot import Snapshot, apply, decode
+
+NEWEST: Final = "newest"
+"""The document that says which snapshot counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The newest snapshot of a cluster, whole."""
+
+    snapshot: Snapshot
+    received_at: datetime
+
+
+def newest(data: TenantData, cluster: str) -> Known | None:
+    """Return the newest snapshot of a cluster, or None: none came yet, or its time is over."""
+    found = data.get(cluster, NEWEST)
+    if found is None:
+        return None
+    said = msgspec.json.decode(found.body, type=Newest)
+    body = data.get_snapshot(cluster, said.epoch, said.sequence)
+    if body is None:
+        return None
+    change = decode(body)
+    if change.full:
+        return Known(snapshot=change, received_at=said.received_at)
+    base = data.get_snapshot(cluster, said.epoch, said.base)
+    if base is None:
+        return None
+    return Known(snapshot=apply(decode(base), change), received_at=said.received_at)
+
+
+def rollups(
+    data: TenantData, cluster: str, span: Span, since: datetime, until: datetime
+) -> tuple[Rollup, ...]:
+    """Return the rollups of a span whose start lies between two times, in their order."""
+    found = data.list(cluster, span.key(since), span.key(until), limit=10_000)
+    return tuple(msgspec.json.decode(d.body, type=Rollup) for d in found)
+
+
+def usage(
+    data: TenantData, cluster: str, since: datetime, until: datetime
+) -> Mapping[str, WorkloadUsage]:
+    """Return what the pods of each workload used between two times, by the workload's uid.
+
+    Whole hours count. The one of the newest snapshot is made an hour by a later one, and counts by its
+    minutes until then.
+    """
+    found = data.get(cluster, NEWEST)
+    if found is None:
+        return {}
+    taken = msgspec.json.decode(found.body, type=Newest).taken_at
+    current = Span.HOUR.start(taken)
+    hours = [h for h in rollups(data, cluster, Span.HOUR, since, until) if h.start != current]
+    minutes = rollups(data, cluster, Span.MINUTE, max(since, current), min(until, taken))
+    made = combined((*hours, *minutes), Span.DAY)
+    return made.usage if made else {}

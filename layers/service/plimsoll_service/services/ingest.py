@@ -1,0 +1,207 @@
+"""Snapshots: taken in and acknowledged by the API, and worked off behind the queue.
+
+What is acknowledged lies in the bucket and is named in the queue. Everything after that may die, come
+twice or out of order: each step is carried out again with the same result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary, Throttled
+from plimsoll_service.domain.arrivals import Arrival, Newest, advanced
+from plimsoll_service.domain.errors import Forbidden, TooLarge
+from plimsoll_service.domain.principals import Principal
+from plimsoll_service.domain.rollups import Rollup, Span, combined, due, of_snapshot
+from plimsoll_service.services.history import NEWEST
+from plimsoll_service.services.instructions import pending
+from plimsoll_service.services.ports import Clock, Queue, TenantData, Tenants
+from plimsoll_service.wire import snapshot as wire
+from plimsoll_service.wire.access import Accepted
+from plimsoll_service.wire.documents import Malformed
+
+MOST_COMPRESSED: Final = 4 * 2**20
+"""Lambda takes requests of 6 MB, in base64."""
+POLL_SECONDS: Final = 60
+ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """Takes snapshots in."""
+
+    tenants: Tenants
+    queue: Queue
+    clock: Clock
+    snapshots_per_minute: int
+    """Of one tenant."""
+
+    def take(self, agent: Principal, body: bytes) -> Accepted:
+        """Keep a snapshot, and acknowledge it.
+
+        Raises:
+            Malformed: it is no snapshot.
+            Forbidden: it is of another cluster.
+            TooLarge: it is too large to be taken.
+            Throttled: the tenant sends too many.
+            Temporary: it could not be kept; it was not acknowledged, and is sent again.
+        """
+        if len(body) > MOST_COMPRESSED:
+            raise TooLarge(f"the snapshot has {len(body)} bytes; {MOST_COMPRESSED} are taken")
+        snapshot = wire.decode(body)
+        if snapshot.cluster_id != agent.subject:
+            raise Forbidden("the snapshot is of another cluster than its token")
+        if not _is_word(snapshot.epoch):
+            raise Malformed("has an epoch that is no UUID - at `$.epoch`")
+        now = self.clock.now()
+        data = self.tenants.of(agent.tenant)
+        self._count(data, now)
+        data.put_snapshot(agent.subject, snapshot.epoch, snapshot.sequence, body)
+        self.queue.send(
+            Arrival(
+                tenant=agent.tenant,
+                cluster=agent.subject,
+                epoch=snapshot.epoch,
+                sequence=snapshot.sequence,
+                base=snapshot.base,
+                received_at=now,
+                digest=sha256(body).hexdigest(),
+            )
+        )
+        return Accepted(
+            accepted=snapshot.sequence,
+            instructions_pending=bool(pending(data, agent.subject, most=1).instructions),
+            next_poll_s=POLL_SECONDS,
+            resync=not snapshot.full
+            and not data.has_snapshot(agent.subject, snapshot.epoch, snapshot.base),
+        )
+
+    def _count(self, data: TenantData, now: datetime) -> None:
+        """Count a snapshot against the limit of its tenant.
+
+        Two that are counted at once may be counted as one: the limit keeps a tenant from flooding
+        the queue, and no more.
+        """
+        minute = Span.MINUTE.start(now)
+        key = f"rate#{minute:%Y-%m-%dT%H:%M}"
+        found = data.get("", key)
+        count = int(found.body) if found else 0
+        if count >= self.snapshots_per_minute:
+            left = (minute + timedelta(minutes=1) - now).total_seconds()
+            raise Throttled(
+                f"the tenant sent {count} snapshots in this minute", retry_after=max(1.0, left)
+            )
+        version = found.version if found else 0
+        expires = minute + timedelta(hours=1)
+        try:
+            data.put("", key, str(count + 1).encode(), version=version, expires=expires)
+        except Conflict:
+            return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestService:
+    """Works off the queue."""
+
+    tenants: Tenants
+
+    def work(self, arrival: Arrival) -> bool:
+        """Work one snapshot in; return whether it is the newest of its cluster now.
+
+        Raises:
+            Temporary: it comes back.
+            BadInput: it cannot be worked in, now or ever.
+        """
+        data = self.tenants.of(arrival.tenant)
+        snapshot = read_whole(data, arrival)
+        for _ in range(ATTEMPTS):
+            try:
+                return self._work(data, arrival, snapshot)
+            except Conflict:
+                continue
+        raise Temporary(f"others wrote about {arrival.cluster} {ATTEMPTS} times meanwhile")
+
+    def _work(self, data: TenantData, arrival: Arrival, snapshot: wire.Snapshot) -> bool:
+        """Write the minute, then what is made of it, and only then say which one is the newest.
+
+        Who dies in between is followed by one who does it all again.
+        """
+        cluster = arrival.cluster
+        found = data.get(cluster, NEWEST)
+        known = msgspec.json.decode(found.body, type=Newest) if found else None
+        minute = of_snapshot(snapshot)
+        _put_minute(data, cluster, minute)
+        for span, start in due(snapshot.taken_at, known.taken_at if known else None):
+            _make_anew(data, cluster, span, start)
+        newest = advanced(known, arrival, snapshot.taken_at)
+        if newest is None:
+            return False
+        version = found.version if found else 0
+        data.put(cluster, NEWEST, msgspec.json.encode(newest), version=version)
+        return True
+
+
+def read_whole(data: TenantData, arrival: Arrival) -> wire.Snapshot:
+    """Return the snapshot of an arrival, whole: a delta is applied to its base.
+
+    Raises:
+        Temporary: it is not in the bucket; or its base is not, which may be on its way.
+        BadInput: it is not what was acknowledged.
+    """
+    body = data.get_snapshot(arrival.cluster, arrival.epoch, arrival.sequence)
+    if body is None:
+        raise Temporary(f"{_name(arrival)} is not in the bucket")
+    if sha256(body).hexdigest() != arrival.digest:
+        raise BadInput(f"{_name(arrival)} is not what was acknowledged")
+    try:
+        change = wire.decode(body)
+        if change.full:
+            return change
+        base = data.get_snapshot(arrival.cluster, arrival.epoch, arrival.base)
+        if base is None:
+            raise NotFound(f"{_name(arrival)}: its base {arrival.base} never came")
+        return wire.apply(wire.decode(base), change)
+    except Malformed as error:
+        raise BadInput(f"{_name(arrival)} {error}") from error
+
+
+def _name(arrival: Arrival) -> str:
+    return f"the snapshot {arrival.epoch} {arrival.sequence} of {arrival.cluster}"
+
+
+def _put_minute(data: TenantData, cluster: str, minute: Rollup) -> None:
+    key = Span.MINUTE.key(minute.start)
+    found = data.get(cluster, key)
+    if found and msgspec.json.decode(found.body, type=Rollup).last >= minute.last:
+        return
+    _put(data, cluster, Span.MINUTE, minute, found.version if found else 0)
+
+
+def _make_anew(data: TenantData, cluster: str, span: Span, start: datetime) -> None:
+    """Make an hour or a day anew; one that holds more samples stays."""
+    parts = Span.MINUTE if span is Span.HOUR else Span.HOUR
+    key = span.key(start)
+    found = data.get(cluster, key)
+    last = start + span.length - parts.length
+    documents = data.list(cluster, parts.key(start), parts.key(last))
+    made = combined((msgspec.json.decode(d.body, type=Rollup) for d in documents), span)
+    if made is None:
+        return
+    if found and msgspec.json.decode(found.body, type=Rollup).samples > made.samples:
+        return
+    _put(data, cluster, span, made, found.version if found else 0)
+
+
+def _put(data: TenantData, cluster: str, span: Span, made: Rollup, version: int) -> None:
+    key, body = span.key(made.start), msgspec.json.encode(made)
+    data.put(cluster, key, body, version=version, expires=made.start + span.kept)
+
+
+def _is_word(text: str) -> bool:
+    """Whether an epoch may stand in a key: `/` and `#` would reach elsewhere."""
+    return len(text) <= 64 and all(c.isalnum() or c == "-" for c in text) and text.isascii()  # noqa: PLR2004 - a UUID has 36

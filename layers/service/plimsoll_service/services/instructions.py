@@ -1,0 +1,60 @@
+"""Instructions on their way to executors, and what became of them.
+
+One that waits is the document `waiting#NUMBER`, which expires with the instruction. Its result is the
+document `result#NUMBER`, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Final
+
+from plimsoll.domain.errors import Conflict
+from plimsoll_service.services.ports import TenantData
+from plimsoll_service.wire.documents import decode, encode
+from plimsoll_service.wire.instructions import Instructions, Result, SignedInstruction
+
+MOST: Final = 100
+"""How many an executor is given at once."""
+_LAST: Final = 2**53
+
+
+def post(
+    data: TenantData, cluster: str, number: int, signed: SignedInstruction, expires: datetime
+) -> None:
+    """Let an instruction wait for the executor of a cluster.
+
+    Raises:
+        Conflict: one of that number waits already.
+    """
+    data.put(cluster, _waiting(number), encode(signed), expires=expires)
+
+
+def pending(data: TenantData, cluster: str, *, most: int = MOST) -> Instructions:
+    """Return what waits for an executor, in the order of the numbers."""
+    found = data.list(cluster, _waiting(0), _waiting(_LAST), limit=most)
+    return Instructions(instructions=tuple(decode(d.body, SignedInstruction) for d in found))
+
+
+def report(data: TenantData, cluster: str, results: Sequence[Result]) -> None:
+    """Write down what became of instructions. Of two results of one number the first counts."""
+    for result in results:
+        with suppress(Conflict):  # reported before, by one who may have died before the next line
+            data.put(cluster, _result(result.number), encode(result))
+        data.delete(cluster, _waiting(result.number))
+
+
+def result_of(data: TenantData, cluster: str, number: int) -> Result | None:
+    """Return what became of an instruction, once its executor has said so."""
+    found = data.get(cluster, _result(number))
+    return decode(found.body, Result) if found else None
+
+
+def _waiting(number: int) -> str:
+    return f"waiting#{number:016d}"
+
+
+def _result(number: int) -> str:
+    return f"result#{number:016d}"

@@ -1,0 +1,142 @@
+"""What the service's use cases need of the world. Memory twins and AWS's hold to one contract suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from plimsoll_service.domain.arrivals import Arrival
+from plimsoll_service.domain.principals import Invitation, Principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A document of a cluster."""
+
+    key: str
+    body: bytes
+    """JSON."""
+    version: int
+    """Counts its writes, from 1."""
+
+
+class TenantData(Protocol):
+    """The data of one tenant. `cluster` is empty for what belongs to the tenant as a whole."""
+
+    def get(self, cluster: str, key: str) -> Document | None:
+        """Return a document, or None: it is not there, or has expired."""
+        ...
+
+    def put(
+        self,
+        cluster: str,
+        key: str,
+        body: bytes,
+        *,
+        version: int = 0,
+        expires: datetime | None = None,
+    ) -> Document:
+        """Write a document over the version that was read; 0: there is none yet.
+
+        Raises:
+            Conflict: somebody else wrote it since.
+        """
+        ...
+
+    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Sequence[Document]:
+        """Return the documents from one key to another, both included, in the order of their keys."""
+        ...
+
+    def delete(self, cluster: str, key: str) -> None:
+        """Delete a document. Again is once."""
+        ...
+
+    def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
+        """Keep a snapshot as it came, compressed. Again is once."""
+        ...
+
+    def get_snapshot(self, cluster: str, epoch: str, sequence: int) -> bytes | None:
+        """Return a snapshot as it came, or None: it is not there."""
+        ...
+
+    def has_snapshot(self, cluster: str, epoch: str, sequence: int) -> bool:
+        """Whether a snapshot is there."""
+        ...
+
+
+class Tenants(Protocol):
+    """The data of all tenants, one at a time."""
+
+    def of(self, tenant: str) -> TenantData:
+        """Return the data of one tenant; through it no other's can be reached."""
+        ...
+
+
+class Members(Protocol):
+    """Who was invited, and who was let in."""
+
+    def invite(self, digest: str, invitation: Invitation) -> None:
+        """Keep an invitation under the digest of its join token."""
+        ...
+
+    def redeem(self, digest: str, kid: str, now: datetime) -> Invitation | None:
+        """Use up a join token for a key; None: unknown, expired, or used for another key."""
+        ...
+
+    def get(self, subject: str) -> Principal | None:
+        """Return a principal as it is now, or None: nobody, or revoked."""
+        ...
+
+    def admit(self, principal: Principal) -> None:
+        """Let a principal in. Whoever had the same subject is out: a key is replaced so.
+
+        Raises:
+            Conflict: the subject is another cluster, by its uid; revoke it first.
+        """
+        ...
+
+    def revoke(self, subject: str) -> None:
+        """Let nobody in by that subject's key from now on. Again is once."""
+        ...
+
+    def agents(self) -> Sequence[Principal]:
+        """Return the agents of all tenants."""
+        ...
+
+    def once(self, word: str, expires: datetime) -> bool:
+        """Whether a word is said for the first time; from now on it is not."""
+        ...
+
+
+class Queue(Protocol):
+    """The queue of snapshots that were acknowledged."""
+
+    def send(self, arrival: Arrival) -> None:
+        """Send one.
+
+        Raises:
+            Temporary: it was not taken.
+        """
+        ...
+
+
+class TokenKeys(Protocol):
+    """The keys by which access tokens are signed and known."""
+
+    def newest(self) -> bytes:
+        """Return the key that signs."""
+        ...
+
+    def all(self) -> Sequence[bytes]:
+        """Return the keys by which a token may be signed: the newest one, and the one before it."""
+        ...
+
+
+class Clock(Protocol):
+    """The time."""
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        ...

@@ -1,0 +1,167 @@
+"""In-memory twins of what the optimisation service keeps: for rigs and for tests.
+
+They hold to the same contract suite as AWS's (`tests/contract/test_service_stores.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from plimsoll.domain.errors import Conflict
+from plimsoll_service.domain.arrivals import Arrival
+from plimsoll_service.domain.principals import Invitation, Principal
+from plimsoll_service.services.ports import Clock, Document
+
+
+@dataclass(slots=True)
+class MemoryTenants:
+    """The data of all tenants."""
+
+    clock: Clock
+    _data: dict[str, MemoryTenantData] = field(default_factory=dict)
+
+    def of(self, tenant: str) -> MemoryTenantData:
+        """Return the data of one tenant."""
+        return self._data.setdefault(tenant, MemoryTenantData(self.clock))
+
+
+@dataclass(slots=True)
+class MemoryTenantData:
+    """The data of one tenant."""
+
+    clock: Clock
+    _documents: dict[tuple[str, str], tuple[Document, datetime | None]] = field(
+        default_factory=dict
+    )
+    _snapshots: dict[tuple[str, str, int], bytes] = field(default_factory=dict)
+
+    def get(self, cluster: str, key: str) -> Document | None:
+        """Return a document that has not expired."""
+        found = self._documents.get((cluster, key))
+        if found is None:
+            return None
+        document, expires = found
+        return document if expires is None or expires > self.clock.now() else None
+
+    def put(
+        self,
+        cluster: str,
+        key: str,
+        body: bytes,
+        *,
+        version: int = 0,
+        expires: datetime | None = None,
+    ) -> Document:
+        """Write a document over the version that was read.
+
+        Raises:
+            Conflict: somebody else wrote it since.
+        """
+        found = self.get(cluster, key)
+        if (found.version if found else 0) != version:
+            raise Conflict(f"{key} of {cluster} was written meanwhile")
+        made = Document(key=key, body=body, version=version + 1)
+        self._documents[cluster, key] = made, expires
+        return made
+
+    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Sequence[Document]:
+        """Return the documents between two keys, in their order."""
+        keys = sorted(key for its, key in self._documents if its == cluster)
+        found = (self.get(cluster, key) for key in keys if first <= key <= last)
+        return [document for document in found if document is not None][:limit]
+
+    def delete(self, cluster: str, key: str) -> None:
+        """Delete a document."""
+        self._documents.pop((cluster, key), None)
+
+    def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
+        """Keep a snapshot."""
+        self._snapshots[cluster, epoch, sequence] = body
+
+    def get_snapshot(self, cluster: str, epoch: str, sequence: int) -> bytes | None:
+        """Return a snapshot."""
+        return self._snapshots.get((cluster, epoch, sequence))
+
+    def has_snapshot(self, cluster: str, epoch: str, sequence: int) -> bool:
+        """Whether a snapshot is there."""
+        return (cluster, epoch, sequence) in self._snapshots
+
+
+@dataclass(slots=True)
+class MemoryMembers:
+    """Who was invited, and who was let in."""
+
+    _invited: dict[str, tuple[Invitation, str | None]] = field(default_factory=dict)
+    _members: dict[str, Principal] = field(default_factory=dict)
+    _said: set[str] = field(default_factory=set)
+
+    def invite(self, digest: str, invitation: Invitation) -> None:
+        """Keep an invitation."""
+        self._invited[digest] = invitation, None
+
+    def redeem(self, digest: str, kid: str, now: datetime) -> Invitation | None:
+        """Use up a join token for a key."""
+        invitation, used_for = self._invited.get(digest, (None, None))
+        if invitation is None or invitation.expires <= now or used_for not in {None, kid}:
+            return None
+        self._invited[digest] = invitation, kid
+        return invitation
+
+    def get(self, subject: str) -> Principal | None:
+        """Return a principal."""
+        return self._members.get(subject)
+
+    def admit(self, principal: Principal) -> None:
+        """Let a principal in.
+
+        Raises:
+            Conflict: the subject is another cluster.
+        """
+        known = self._members.get(principal.subject)
+        if known is not None and known.cluster_uid != principal.cluster_uid:
+            raise Conflict(
+                f"{principal.name} is enrolled already, as another cluster: revoke it first"
+            )
+        self._members[principal.subject] = principal
+
+    def revoke(self, subject: str) -> None:
+        """Let nobody in by that subject's key."""
+        self._members.pop(subject, None)
+
+    def agents(self) -> Sequence[Principal]:
+        """Return the agents of all tenants."""
+        return [p for p in self._members.values() if p.role == "agent"]
+
+    def once(self, word: str, expires: datetime) -> bool:  # noqa: ARG002 - memory is short-lived
+        """Whether a word is said for the first time."""
+        first = word not in self._said
+        self._said.add(word)
+        return first
+
+
+@dataclass(slots=True)
+class MemoryQueue:
+    """The queue of snapshots that were acknowledged."""
+
+    sent: list[Arrival] = field(default_factory=list)
+
+    def send(self, arrival: Arrival) -> None:
+        """Send one."""
+        self.sent.append(arrival)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTokenKeys:
+    """The keys of access tokens, the newest first."""
+
+    keys: Sequence[bytes]
+
+    def newest(self) -> bytes:
+        """Return the key that signs."""
+        return self.keys[0]
+
+    def all(self) -> Sequence[bytes]:
+        """Return all keys."""
+        return self.keys

@@ -1,0 +1,91 @@
+"""Builders of who talks to the optimisation service: keys, enrolments, assertions, signed requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import count
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from plimsoll_service.domain.principals import Invitation, Principal, Role
+from plimsoll_service.services.access import SignedRequest, digest_of
+from plimsoll_service.wire.access import (
+    Assertion,
+    Enrolment,
+    TokenRequest,
+    assertion_message,
+    enrolment_message,
+    payload_of,
+    request_message,
+)
+
+KUBE_SYSTEM = "0d5c7f1e-5f2c-4d3a-9b7e-2f6a1c8e4b90"
+
+
+@dataclass
+class Key:
+    """A private key, the same for the same seed."""
+
+    seed: int = 1
+    numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        self._key = Ed25519PrivateKey.from_private_bytes(bytes([self.seed]) * 32)
+
+    @property
+    def public(self) -> bytes:
+        return self._key.public_key().public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        return self._key.sign(message)
+
+    def enrolment(self, join_token: str, cluster_uid: str = KUBE_SYSTEM) -> Enrolment:
+        return Enrolment(
+            join_token=join_token,
+            public_key=self.public,
+            cluster_uid=cluster_uid,
+            signature=self.sign(enrolment_message(join_token, self.public, cluster_uid)),
+        )
+
+    def assertion(
+        self, subject: str, kid: str, at: datetime, *, jti: str = "", life: int = 60
+    ) -> TokenRequest:
+        iat = int(at.timestamp())
+        said = Assertion(
+            cluster_id=subject,
+            kid=kid,
+            iat=iat,
+            exp=iat + life,
+            jti=jti or f"jti-{self.seed}-{next(self.numbers)}",
+        )
+        payload = payload_of(said)
+        return TokenRequest(payload=payload, signature=self.sign(assertion_message(payload)))
+
+    def request(
+        self, method: str, path: str, at: datetime, body: bytes = b"", query: str = ""
+    ) -> SignedRequest:
+        timestamp, sequence = int(at.timestamp()), next(self.numbers)
+        message = request_message(method, path, query, timestamp, sequence, body)
+        return SignedRequest(
+            method=method,
+            path=path,
+            query=query,
+            timestamp=str(timestamp),
+            sequence=str(sequence),
+            signature=self.sign(message),
+            body=body,
+        )
+
+
+def invitation(
+    tenant: str = "acme", name: str = "shop", *, role: Role = Role.AGENT, now: datetime
+) -> Invitation:
+    return Invitation(tenant=tenant, role=role, name=name, expires=now + timedelta(hours=1))
+
+
+def agent_of(key: Key, tenant: str = "acme", name: str = "shop", *, now: datetime) -> Principal:
+    return Principal.admitted(invitation(tenant, name, now=now), key.public, KUBE_SYSTEM)
+
+
+__all__ = ["KUBE_SYSTEM", "Key", "agent_of", "digest_of", "invitation"]

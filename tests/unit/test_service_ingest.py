@@ -1,0 +1,355 @@
+"""What is acknowledged is kept, counted once, and the newest snapshot wins: whatever the order."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary, Throttled
+from plimsoll_service.domain.arrivals import PAST_EPOCHS, Arrival, Newest, advanced
+from plimsoll_service.domain.errors import Forbidden, TooLarge
+from plimsoll_service.domain.principals import Principal
+from plimsoll_service.domain.rollups import Span
+from plimsoll_service.services.history import newest, rollups, usage
+from plimsoll_service.services.ingest import MOST_COMPRESSED, IngestService, Intake
+from plimsoll_service.wire.documents import Malformed
+from plimsoll_service.wire.snapshot import Snapshot, Usage, delta, encode
+from plimsoll_testbed.model.service_stores import MemoryQueue, MemoryTenantData, MemoryTenants
+from tests.support.enrolled import Key, agent_of
+from tests.support.snapshots import wire_node, wire_pods, wire_workload
+
+NOW = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+AGENT = agent_of(Key(), now=NOW)
+SHOP = AGENT.subject
+EPOCHS = ("aaaa-1", "bbbb-2", "cccc-3")
+
+
+@dataclass
+class Clock:
+    time: datetime = NOW
+
+    def now(self) -> datetime:
+        return self.time
+
+
+@dataclass
+class Rig:
+    clock: Clock = field(default_factory=Clock)
+    queue: MemoryQueue = field(default_factory=MemoryQueue)
+    per_minute: int = 1000
+
+    def __post_init__(self) -> None:
+        self.tenants = MemoryTenants(self.clock)
+        self.service = IngestService(tenants=self.tenants)
+        self.intake = Intake(
+            tenants=self.tenants,
+            queue=self.queue,
+            clock=self.clock,
+            snapshots_per_minute=self.per_minute,
+        )
+
+    @property
+    def data(self) -> MemoryTenantData:
+        return self.tenants.of(AGENT.tenant)
+
+    def push(self, snapshot: Snapshot, agent: Principal = AGENT) -> Any:
+        return self.intake.take(agent, encode(snapshot))
+
+    def work_off(self) -> None:
+        while self.queue.sent:
+            self.service.work(self.queue.sent.pop(0))
+
+
+def a_snapshot(
+    sequence: int = 1, *, at: datetime = NOW, epoch: str = EPOCHS[0], nodes: int = 1
+) -> Snapshot:
+    web = wire_workload("web", replicas=2)
+    return Snapshot(
+        cluster_id=SHOP,
+        epoch=epoch,
+        sequence=sequence,
+        taken_at=at,
+        kubernetes="v1.36.3",
+        nodes=tuple(wire_node(f"n-{i}") for i in range(nodes)),
+        workloads=(web,),
+        pods=wire_pods(web, "n-0", "n-0"),
+    )
+
+
+def arrival(sequence: int, *, epoch: str = EPOCHS[0], received_at: datetime = NOW) -> Arrival:
+    return Arrival(
+        tenant="acme",
+        cluster=SHOP,
+        epoch=epoch,
+        sequence=sequence,
+        base=0,
+        received_at=received_at,
+        digest="",
+    )
+
+
+def after(*arrivals: Arrival) -> Newest | None:
+    known = None
+    for each in arrivals:
+        known = advanced(known, each, each.received_at) or known
+    return known
+
+
+# --- Which one is the newest -------------------------------------------------------------------------
+
+
+def test_the_newest_wins_in_whatever_order_snapshots_come():
+    """Three epochs, two of each, every order of six messages."""
+    sent = [
+        arrival(sequence, epoch=epoch, received_at=NOW + (2 * i + sequence) * MINUTE)
+        for i, epoch in enumerate(EPOCHS)
+        for sequence in (1, 2)
+    ]
+    for order in permutations(sent):
+        found = after(*order)
+        assert found is not None
+        assert (found.epoch, found.sequence) == (EPOCHS[2], 2)
+
+
+def test_a_snapshot_that_is_replayed_from_a_past_epoch_changes_nothing():
+    one, two = arrival(1), arrival(1, epoch=EPOCHS[1], received_at=NOW + MINUTE)
+    replayed = replace(one, sequence=9, received_at=NOW + 9 * MINUTE)
+    assert after(one, two, replayed) == after(one, two)
+
+
+def test_only_so_many_past_epochs_are_remembered():
+    sent = [arrival(1, epoch=f"e-{i}", received_at=NOW + i * MINUTE) for i in range(50)]
+    found = after(*sent)
+    assert found is not None
+    assert len(found.past) == PAST_EPOCHS
+    assert found.past[-1] == "e-48"
+
+
+# --- Taking in ---------------------------------------------------------------------------------------
+
+
+def test_what_is_acknowledged_is_in_the_bucket_and_in_the_queue():
+    rig = Rig()
+    answer = rig.push(a_snapshot(7))
+    assert (answer.accepted, answer.resync, answer.instructions_pending) == (7, False, False)
+    assert rig.data.has_snapshot(SHOP, EPOCHS[0], 7)
+    assert [(a.epoch, a.sequence) for a in rig.queue.sent] == [(EPOCHS[0], 7)]
+
+
+def test_a_delta_without_its_base_asks_for_a_full_snapshot():
+    rig, base = Rig(), a_snapshot(1)
+    change = delta(base, a_snapshot(2, at=NOW + MINUTE, nodes=2))
+    assert rig.push(change).resync
+    rig.push(base)
+    assert not rig.push(change).resync
+
+
+def test_what_the_queue_does_not_take_is_not_acknowledged():
+    class Closed(MemoryQueue):
+        def send(self, arrival: Arrival) -> None:
+            raise Temporary(f"no room for {arrival.sequence}")
+
+    with pytest.raises(Temporary):
+        Rig(queue=Closed()).push(a_snapshot())
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"", Malformed),
+        (b"not gzip", Malformed),
+        (encode(a_snapshot())[:-9], Malformed),
+        (encode(msgspec.structs.replace(a_snapshot(), epoch="../x")), Malformed),
+        (encode(msgspec.structs.replace(a_snapshot(), cluster_id="other")), Forbidden),
+        (bytes(MOST_COMPRESSED + 1), TooLarge),
+    ],
+    ids=["empty", "no gzip", "cut off", "an epoch that climbs", "another cluster", "too large"],
+)
+def test_what_is_no_snapshot_of_this_cluster_is_refused_and_not_kept(body, error):
+    rig = Rig()
+    with pytest.raises(error):
+        rig.intake.take(AGENT, body)
+    assert not rig.queue.sent
+
+
+def test_a_tenant_that_sends_too_many_is_told_when_to_come_back():
+    rig = Rig(per_minute=3)
+    for sequence in (1, 2, 3):
+        rig.push(a_snapshot(sequence))
+    rig.clock.time = NOW + timedelta(seconds=20)
+    with pytest.raises(Throttled) as told:
+        rig.push(a_snapshot(4))
+    assert told.value.retry_after == 40
+    rig.clock.time = NOW + MINUTE
+    assert rig.push(a_snapshot(4)).accepted == 4
+
+
+# --- Working off -------------------------------------------------------------------------------------
+
+
+def test_the_newest_snapshot_is_read_whole():
+    rig, base = Rig(), a_snapshot(1)
+    later = a_snapshot(2, at=NOW + MINUTE, nodes=3)
+    rig.push(base)
+    rig.push(delta(base, later))
+    rig.work_off()
+    found = newest(rig.data, SHOP)
+    assert found is not None
+    assert found.snapshot == later
+
+
+def test_a_delta_that_is_worked_off_before_its_base_stands():
+    rig, base = Rig(), a_snapshot(1)
+    rig.push(base)
+    rig.push(delta(base, a_snapshot(2, at=NOW + MINUTE, nodes=3)))
+    rig.queue.sent.reverse()
+    rig.work_off()
+    found = newest(rig.data, SHOP)
+    assert found is not None
+    assert (found.snapshot.sequence, len(found.snapshot.nodes)) == (2, 3)
+
+
+def test_a_delta_whose_base_never_came_is_set_aside_and_not_tried_for_ever():
+    rig, base = Rig(), a_snapshot(1)
+    rig.push(delta(base, a_snapshot(2, at=NOW + MINUTE)))
+    with pytest.raises(NotFound, match="base 1 never came"):
+        rig.work_off()
+
+
+def test_a_snapshot_that_was_changed_in_the_bucket_is_not_believed():
+    rig = Rig()
+    rig.push(a_snapshot(1))
+    rig.data.put_snapshot(SHOP, EPOCHS[0], 1, encode(a_snapshot(1, nodes=9)))
+    with pytest.raises(BadInput, match="not what was acknowledged"):
+        rig.work_off()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hours_and_days_hold_each_minute_once_however_messages_come(seed):
+    """Three hours over midnight, a snapshot each minute; doubled, shuffled, workers that die."""
+    random, rig = Random(seed), Rig()
+    start = datetime(2026, 11, 22, 22, 30, tzinfo=UTC)
+    for i in range(180):
+        rig.clock.time = start + i * MINUTE
+        rig.push(a_snapshot(i + 1, at=rig.clock.time, nodes=1 + i % 3))
+    sent = rig.queue.sent + random.sample(rig.queue.sent, 60)
+    # as SQS does it: mostly in order, some far behind
+    order = sorted(range(len(sent)), key=lambda i: sent[i].sequence + random.uniform(-40, 40))
+    for i in order:
+        if random.random() < 0.2:
+            with suppress(KilledError):
+                IngestService(tenants=Dying(rig.tenants, random.randrange(4))).work(sent[i])
+        rig.service.work(sent[i])
+    end = start + 180 * MINUTE
+    for i in range(60):  # the next hour begins; its messages close the one before
+        rig.clock.time = end + i * MINUTE
+        rig.push(a_snapshot(181 + i, at=rig.clock.time))
+    rig.queue.sent = rig.queue.sent[180:]
+    rig.work_off()
+    hours = rollups(rig.data, SHOP, Span.HOUR, start, end)
+    assert [(f"{h.start:%H}", h.samples) for h in hours] == [
+        ("22", 30),
+        ("23", 60),
+        ("00", 60),
+        ("01", 60),
+    ]
+    assert [h.nodes for h in hours] == [60, 120, 120, 90]
+    [day] = rollups(rig.data, SHOP, Span.DAY, start, start)
+    assert day.samples == 90
+
+
+def test_usage_is_that_of_whole_hours_and_of_the_minutes_since():
+    rig = Rig()
+    for i in range(90):
+        rig.clock.time = NOW + i * MINUTE
+        full = a_snapshot(i + 1, at=rig.clock.time)
+        used = tuple(Usage(uid=p.uid, cpu_m=250, memory=2**28) for p in full.pods)
+        rig.push(msgspec.structs.replace(full, usage=used))
+    rig.work_off()
+    found = usage(rig.data, SHOP, NOW, NOW + 90 * MINUTE)
+    assert {uid: its.cpu_m.samples for uid, its in found.items()} == {"uid-web": 180}
+
+
+def test_two_workers_that_write_at_once_both_count():
+    """The second finds that the first wrote meanwhile, and looks again."""
+    rig = Rig()
+    rig.push(a_snapshot(1))
+    rig.push(a_snapshot(2, at=NOW + MINUTE))
+    first, second = rig.queue.sent
+    busy = Interrupted(rig.tenants, lambda: rig.service.work(first))
+    assert IngestService(tenants=busy).work(second)
+    found = newest(rig.data, SHOP)
+    assert found is not None
+    assert found.snapshot.sequence == 2
+    assert len(rollups(rig.data, SHOP, Span.MINUTE, NOW, NOW + MINUTE)) == 2
+
+
+class KilledError(Exception):
+    """The worker was killed."""
+
+
+@dataclass
+class Dying:
+    """Tenants whose worker is killed at its n-th write."""
+
+    inner: MemoryTenants
+    writes: int
+
+    def of(self, tenant: str) -> Any:
+        return Wrapped(self.inner.of(tenant), self._before_put)
+
+    def _before_put(self) -> None:
+        if self.writes == 0:
+            raise KilledError
+        self.writes -= 1
+
+
+@dataclass
+class Interrupted:
+    """Tenants to whom something happens before the first write."""
+
+    inner: MemoryTenants
+    happens: Any
+
+    def of(self, tenant: str) -> Any:
+        return Wrapped(self.inner.of(tenant), self._before_put)
+
+    def _before_put(self) -> None:
+        happens, self.happens = self.happens, None
+        if happens:
+            happens()
+
+
+@dataclass
+class Wrapped:
+    inner: MemoryTenantData
+    before_put: Any
+
+    def put(self, *args: Any, **more: Any) -> Any:
+        self.before_put()
+        return self.inner.put(*args, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def test_a_document_that_others_write_without_end_comes_back_later():
+    class Contended(MemoryTenantData):
+        def put(self, *_: Any, **__: Any) -> Any:
+            raise Conflict("again")
+
+    rig = Rig()
+    rig.push(a_snapshot(1))
+    [sent] = rig.queue.sent
+    contended = Contended(rig.clock, rig.data._documents, rig.data._snapshots)
+    rig.tenants._data[AGENT.tenant] = contended
+    with pytest.raises(Temporary):
+        rig.service.work(sent)
