@@ -18,7 +18,7 @@ ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Place(file="drill.yaml", line=1)
 
 
-def at(seconds: float) -> datetime:
+def second(seconds: float) -> datetime:
     return ZERO + timedelta(seconds=seconds)
 
 
@@ -57,10 +57,10 @@ class RigCluster:
             "harbor", "base", capacity="on-demand", price=1.0, stop=timedelta(seconds=3)
         )
         self.pods: dict[str, dict[str, Any]] = {}
-        self.m.declare(at(-100), "harbor", objects)
+        self.m.declare(second(-100), "harbor", objects)
         for node in nodes:
             self.m.instance_started(
-                at(-100), "harbor", "spot", f"i-{node}", node=node, zone="us-east-1a"
+                second(-100), "harbor", "spot", f"i-{node}", node=node, zone="us-east-1a"
             )
         for body in objects:
             if body["kind"] in {"Deployment", "StatefulSet", "ReplicaSet"}:
@@ -108,7 +108,7 @@ class RigCluster:
         self.see(t, name)
 
     def see(self, t: float, name: str) -> None:
-        self.m.observe_pod(at(t), "harbor", self.pods[name])
+        self.m.observe_pod(second(t), "harbor", self.pods[name])
 
     def stop(self, t: float, name: str, *, granted: int = 30, evicted: bool = False) -> None:
         if evicted:
@@ -120,7 +120,7 @@ class RigCluster:
         self.see(t, name)
 
     def remove(self, t: float, name: str) -> None:
-        self.m.pod_removed(at(t), "harbor", self.pods[name])
+        self.m.pod_removed(second(t), "harbor", self.pods[name])
 
     def notice(
         self,
@@ -129,20 +129,20 @@ class RigCluster:
         kind: str = "spot-interruption",
         deadline: float | None = 120.0,
     ) -> None:
-        end = None if deadline is None else at(t + deadline)
-        self.m.noticed(at(t), f"i-{node}", kind, deadline=end)
+        end = None if deadline is None else second(t + deadline)
+        self.m.noticed(second(t), f"i-{node}", kind, deadline=end)
 
     def cordon(self, t: float, node: str = "n1") -> None:
         self.m.observe_node(
-            at(t), "harbor", {"metadata": {"name": node}, "spec": {"unschedulable": True}}
+            second(t), "harbor", {"metadata": {"name": node}, "spec": {"unschedulable": True}}
         )
 
     def gone(self, t: float, node: str = "n1") -> None:
-        self.m.gone(at(t), f"i-{node}")
+        self.m.gone(second(t), f"i-{node}")
 
     def scale(self, t: float, replicas: int, name: str = "web") -> None:
         self.m.scale(
-            at(t),
+            second(t),
             ScaleEntry(
                 at=timedelta(seconds=t),
                 scale=Scale(cluster="harbor", kind="Deployment", name=name, replicas=replicas),
@@ -150,7 +150,7 @@ class RigCluster:
         )  # fmt: skip
 
     def figures(self, t: float) -> Figures:
-        return self.m.figures(at(t), settled=True, spot_price=0.35)
+        return self.m.figures(second(t), settled=True, spot_price=0.35)
 
     def row(self, t: float, name: str = "web") -> WorkloadFigures:
         return next(row for row in self.figures(t).workloads if row.name == name)
@@ -277,7 +277,7 @@ def test_what_a_responder_raises_for_a_while_changes_neither_replicas_nor_floor(
 
 def test_a_workload_that_is_applied_later_binds_when_it_was_first_ready():
     rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.m.declare(at(10), "harbor", [workload("new", 1)])
+    rig_cluster.m.declare(second(10), "harbor", [workload("new", 1)])
     assert rig_cluster.m.not_ready() == [
         "Deployment default/new of harbor has 0 of 1 replicas Ready"
     ]  # fmt: skip
@@ -290,9 +290,9 @@ def test_a_later_word_on_a_scheduled_change_postpones_the_end_of_a_node():
     rig_cluster = RigCluster(workload(replicas=2))
     rig_cluster.notice(10, kind="health-scheduled-change", deadline=200)
     rig_cluster.notice(40, kind="health-scheduled-change", deadline=300)
-    assert rig_cluster.m.nodes["i-n1"].deadline == at(340)
+    assert rig_cluster.m.nodes["i-n1"].deadline == second(340)
     rig_cluster.notice(50)
-    assert rig_cluster.m.nodes["i-n1"].deadline == at(170)
+    assert rig_cluster.m.nodes["i-n1"].deadline == second(170)
 
 
 def test_pods_that_run_when_their_instance_vanishes_are_killed():
@@ -497,9 +497,11 @@ def test_an_instance_that_goes_without_a_word_has_a_row_without_a_notice_time():
 
 def test_capacity_counts_requests_nodes_hours_and_cost():
     rig_cluster = RigCluster(workload(replicas=2))
-    rig_cluster.m.capacity_asked(at(60.9), "harbor", "base")
-    rig_cluster.m.capacity_asked(at(70), "harbor", "base")
-    rig_cluster.m.instance_started(at(61), "harbor", "base", "i-n3", node="n3", zone="us-east-1a")
+    rig_cluster.m.capacity_asked(second(60.9), "harbor", "base")
+    rig_cluster.m.capacity_asked(second(70), "harbor", "base")
+    rig_cluster.m.instance_started(
+        second(61), "harbor", "base", "i-n3", node="n3", zone="us-east-1a"
+    )
     rig_cluster.notice(60)
     rig_cluster.gone(1800)
     spot, base = rig_cluster.figures(3600).capacity

@@ -29,7 +29,7 @@ from benchmarks.storms.watcher import Watcher
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def at(seconds: float) -> datetime:
+def second(seconds: float) -> datetime:
     return ZERO + timedelta(seconds=seconds)
 
 
@@ -83,7 +83,9 @@ def line(message: str, request: str, **more: str) -> str:
 
 def test_splits_the_time_to_the_cordon_where_the_function_started() -> None:
     times = Times.split(
-        {"a": at(0), "b": at(0)}, {"a": at(2), "b": at(4)}, {"a": at(1.5), "b": at(3)}
+        {"a": second(0), "b": second(0)},
+        {"a": second(2), "b": second(4)},
+        {"a": second(1.5), "b": second(3)},
     )
     assert times.total == [2, 4]
     assert times.before == [1.5, 3]
@@ -93,13 +95,13 @@ def test_splits_the_time_to_the_cordon_where_the_function_started() -> None:
 
 
 def test_counts_a_node_that_was_never_cordoned_among_the_nodes_only() -> None:
-    times = Times.split({"a": at(0), "b": at(0)}, {"a": at(2)}, {})
+    times = Times.split({"a": second(0), "b": second(0)}, {"a": second(2)}, {})
     assert (times.nodes, times.total) == (2, [2])
     assert row([(times.nodes, times.total)])[-1] == "50%"
 
 
 def test_does_not_split_the_time_of_a_node_whose_function_left_no_line() -> None:
-    times = Times.split({"a": at(0)}, {"a": at(2)}, {"a": at(30)})
+    times = Times.split({"a": second(0)}, {"a": second(2)}, {"a": second(30)})
     assert (times.total, times.before, times.inside) == ([2], [], [])
 
 
@@ -107,7 +109,7 @@ def test_the_first_function_that_cordoned_a_node_counts() -> None:
     again = line("batch received", "2").replace(":01,500", ":31,500")
     acted = [line("acted", r, action="cordon", target="Node spot-1") for r in ("1", "2")]
     log = "\n".join([line("batch received", "1"), again, *acted])
-    assert started(log) == {"spot-1": at(1.5)}
+    assert started(log) == {"spot-1": second(1.5)}
 
 
 def test_reads_from_the_log_which_function_cordoned_a_node() -> None:
@@ -120,7 +122,7 @@ def test_reads_from_the_log_which_function_cordoned_a_node() -> None:
             line("acted", "1", action="cordon", target="Node spot-3")[:-9],
         ]
     )
-    assert started(log) == {"spot-1": at(1.5)}
+    assert started(log) == {"spot-1": second(1.5)}
 
 
 def test_counts_what_the_functions_did_and_what_was_refused() -> None:
@@ -193,7 +195,7 @@ def test_a_pod_whose_instance_went_serves_no_longer_whatever_the_api_server_says
     watcher = Watcher()
     watcher.pod("ADDED", pod("1", "a"))
     watcher.begin()
-    gone = at(NOTICE_SECONDS).timestamp()
+    gone = second(NOTICE_SECONDS).timestamp()
     watcher.stopped({"uid": "1", "app": "web", "address": "10.0.0.1", "at": gone})
     watcher.pod("MODIFIED", pod("1", "a"))
 
@@ -208,7 +210,7 @@ def test_a_request_is_lost_without_an_endpoint_or_if_its_pod_stops_before_it_ans
     watcher = Watcher()
     for address in (None, "10.0.0.1", "10.0.0.1", "10.0.0.1", None):
         watcher.request(address)
-    stop = {"uid": "1", "app": "web", "address": "10.0.0.1", "at": at(3).timestamp()}
+    stop = {"uid": "1", "app": "web", "address": "10.0.0.1", "at": second(3).timestamp()}
     watcher.stopped(stop)
 
     lost = [at - ZERO.timestamp() for at in watcher.lost()]

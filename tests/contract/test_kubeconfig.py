@@ -9,7 +9,10 @@ import pytest
 import yaml
 
 from plimsoll.domain.errors import BadInput, Refused
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.rigs.kubeconfig import load
+from tests.support.builders import NOON
 
 
 def a_kubeconfig(folder: Path, *, user: Mapping[str, object] | None = None, **changes) -> Path:
@@ -35,16 +38,22 @@ def test_takes_the_current_context_or_the_one_that_is_named(tmp_path: Path):
     assert load(file, "lab")[1] == "lab"
 
 
-def test_takes_endpoint_and_token(tmp_path: Path):
-    transport, _ = load(a_kubeconfig(tmp_path))
-    assert transport._endpoint == "https://10.0.0.1:6443"
-    assert transport._token is not None
-    assert transport._token.get() == "secret"
+def answered(api: HollowServer, folder: Path, user: Mapping[str, object]) -> int:
+    """Return the status of a request to a server that takes one token."""
+    clusters = [{"name": "c", "cluster": {"server": api.url}}]
+    transport, _ = load(a_kubeconfig(folder, user=user, clusters=clusters))
+    return transport.call("GET", "/api/v1/nodes").status
+
+
+def test_requests_go_to_the_server_of_the_cluster_with_the_token_of_the_user(tmp_path: Path):
+    with HollowServer(HollowCluster(now=NOON)) as api:
+        assert answered(api, tmp_path, {"token": api.token}) == 200
+        assert answered(api, tmp_path, {"token": "another"}) == 401
 
 
 def test_a_client_certificate_needs_no_token(tmp_path: Path):
-    transport, _ = load(a_kubeconfig(tmp_path, user={}))
-    assert transport._token is None
+    with HollowServer(HollowCluster(now=NOON)) as api:
+        assert answered(api, tmp_path, {}) == 401
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):
@@ -65,10 +74,11 @@ def test_a_file_that_is_no_kubeconfig_is_said_so(content: str, tmp_path: Path):
         load(file)
 
 
-def test_a_program_for_credentials_that_fails_is_said_so(tmp_path: Path):
+def test_a_program_for_credentials_that_fails_is_said_so_or_lets_nobody_in(tmp_path: Path):
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/false"}}
-    try:
-        transport, _ = load(a_kubeconfig(tmp_path, user=user))
-    except Refused:
-        return
-    assert transport._token is None  # the client only logs it: the API server then refuses us
+    with HollowServer(HollowCluster(now=NOON)) as api:
+        try:
+            status = answered(api, tmp_path, user)
+        except Refused:
+            return
+        assert status == 401  # the client only logs it
