@@ -32,7 +32,7 @@ from plimsoll_testbed.rigs.threads import RetryQueue
 from plimsoll_testbed.rigs.watched_store import WatchedStore
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.problems import Place
-from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry
 
 SECONDS = 10.0
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

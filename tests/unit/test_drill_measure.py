@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from plimsoll_testbed.measure.figures import Figures, NodeFigures, WorkloadFigures, percentile
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.scenario.problems import Place
-from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, Scale, ScaleEntry, Selector
+from plimsoll_testbed.scenario.selectors import Selector
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, Scale, ScaleEntry
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Place(file="drill.yaml", line=1)

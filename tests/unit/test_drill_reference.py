@@ -18,7 +18,9 @@ from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.faults import FAULTS
 from plimsoll_testbed.scenario.kinds import KINDS
 from plimsoll_testbed.scenario.reference import fields, main, render
-from plimsoll_testbed.scenario.scenario import ENTRIES, DrillFile, GroupSelector, Selector
+from plimsoll_testbed.scenario.scenario import DrillFile
+from plimsoll_testbed.scenario.selectors import GroupSelector, Selector
+from plimsoll_testbed.scenario.timeline import ENTRIES
 from plimsoll_testbed.scenario.validation import Rules, resolved, schema
 
 ROOT = Path(__file__).parents[2]

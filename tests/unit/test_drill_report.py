@@ -19,7 +19,7 @@ from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.report import Report, as_text, build_report, exit_status
 from plimsoll_testbed.output.tables import comparison_table, workloads_table
 from plimsoll_testbed.scenario.drill import Drill, read_drill
-from plimsoll_testbed.scenario.scenario import Expect, WorkloadBounds
+from plimsoll_testbed.scenario.expect import Expect, WorkloadBounds
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "all-spot-at-once.yaml"
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)

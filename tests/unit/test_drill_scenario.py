@@ -19,15 +19,9 @@ from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.faults import FAULTS
 from plimsoll_testbed.scenario.problems import BadScenario
 from plimsoll_testbed.scenario.reading import read_scenario
-from plimsoll_testbed.scenario.scenario import (
-    ApplyEntry,
-    DrillFile,
-    FaultEntry,
-    NoticeEntry,
-    ScaleEntry,
-    Scenario,
-    Selector,
-)
+from plimsoll_testbed.scenario.scenario import DrillFile, Scenario
+from plimsoll_testbed.scenario.selectors import Selector
+from plimsoll_testbed.scenario.timeline import ApplyEntry, FaultEntry, NoticeEntry, ScaleEntry
 from plimsoll_testbed.scenario.validation import resolved, schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -22,11 +22,7 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.rigs.simulated.responders import Responder
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.scenario.scenario import (
-    FaultEntry,
-    Scale,
-    ScaleEntry,
-)
+from plimsoll_testbed.scenario.timeline import FaultEntry, Scale, ScaleEntry
 from plimsoll_testbed.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
 from plimsoll_testbed.storms.compare import Loss, worse_of, worse_than
 from plimsoll_testbed.storms.endings import endings_wrong

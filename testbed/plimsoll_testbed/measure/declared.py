@@ -20,7 +20,7 @@ from plimsoll.domain.workloads import Budget
 from plimsoll_testbed.measure.workload_metrics import WorkloadId, WorkloadMetrics
 from plimsoll_testbed.model.hollow.conditions import controller_of
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
-from plimsoll_testbed.scenario.scenario import ScaleEntry
+from plimsoll_testbed.scenario.timeline import ScaleEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

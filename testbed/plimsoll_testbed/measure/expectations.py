@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from plimsoll_testbed.measure.figures import Figures, Totals, WorkloadFigures
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.durations import words
+from plimsoll_testbed.scenario.expect import Bounds, Expect, WorkloadBounds
 from plimsoll_testbed.scenario.kinds import COUNTED
 from plimsoll_testbed.scenario.problems import listed
-from plimsoll_testbed.scenario.scenario import Bounds, Expect, WorkloadBounds
 
 JUDGED = "plimsoll"
 """The responder that expectations are about; others are measured only."""

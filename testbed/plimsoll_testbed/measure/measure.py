@@ -31,7 +31,7 @@ from plimsoll_testbed.measure.workload_metrics import (
 )
 from plimsoll_testbed.model.durations import parse_duration
 from plimsoll_testbed.model.hollow.controllers.kubelet import STOP
-from plimsoll_testbed.scenario.scenario import ScaleEntry
+from plimsoll_testbed.scenario.timeline import ScaleEntry
 
 JITTER = timedelta(milliseconds=250)
 """On wall-clock rigs a stop is seen this much early or late; no grace period is that short."""

@@ -26,8 +26,10 @@ from plimsoll_testbed.model.hollow.resources import BY_KIND, path_of
 from plimsoll_testbed.model.hollow.store import Change, Store
 from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.manifests import Manifest
-from plimsoll_testbed.scenario.scenario import ClusterSpec, GroupSelector, ScaleEntry
+from plimsoll_testbed.scenario.selectors import GroupSelector
+from plimsoll_testbed.scenario.timeline import ScaleEntry
 
 OWNER: Final = "kubectl"
 """The field manager of what the owner does."""

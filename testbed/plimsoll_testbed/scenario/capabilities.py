@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from plimsoll_testbed.scenario.faults import faults_of
 from plimsoll_testbed.scenario.problems import BadScenario, Problem, listed
-from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, Scenario
+from plimsoll_testbed.scenario.scenario import Scenario
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

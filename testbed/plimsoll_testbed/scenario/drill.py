@@ -13,11 +13,13 @@ from typing import Any
 
 from plimsoll.domain.quantities import Resources
 from plimsoll_testbed.model.declared import FieldPath
+from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.kinds import COUNTED, LISTED
 from plimsoll_testbed.scenario.manifests import WORKLOADS, Manifest, read_manifests
 from plimsoll_testbed.scenario.problems import Problems, listed, rename, shown
 from plimsoll_testbed.scenario.reading import read_scenario
-from plimsoll_testbed.scenario.scenario import ApplyEntry, ClusterSpec, ScaleEntry, Scenario
+from plimsoll_testbed.scenario.scenario import Scenario
+from plimsoll_testbed.scenario.timeline import ApplyEntry, ScaleEntry
 
 _SYSTEM_PRIORITIES = frozenset({"system-node-critical", "system-cluster-critical"})
 

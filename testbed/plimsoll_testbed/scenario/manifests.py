@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, override
 
-from plimsoll_testbed.scenario.kinds import KINDS, MODELS, KubernetesObject, Namespace
+from plimsoll_testbed.scenario.kinds import KINDS, MODELS, Namespace
+from plimsoll_testbed.scenario.object_fields import KubernetesObject
 from plimsoll_testbed.scenario.problems import Place, Problems, listed, rename, shown
 from plimsoll_testbed.scenario.validation import validate
 from plimsoll_testbed.scenario.yamlfiles import Document, read_documents

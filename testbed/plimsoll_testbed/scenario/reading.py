@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from plimsoll_testbed.scenario.problems import BadScenario, Problems
-from plimsoll_testbed.scenario.scenario import ApplyEntry, DrillFile, Entry, ScaleEntry, Scenario
+from plimsoll_testbed.scenario.scenario import DrillFile, Scenario
+from plimsoll_testbed.scenario.timeline import ApplyEntry, Entry, ScaleEntry
 from plimsoll_testbed.scenario.validation import validate
 from plimsoll_testbed.scenario.yamlfiles import Document, read_documents
 

@@ -19,12 +19,9 @@ from typing import Final
 from plimsoll_testbed.scenario.capabilities import RIGS
 from plimsoll_testbed.scenario.faults import FAULTS
 from plimsoll_testbed.scenario.kinds import KINDS
-from plimsoll_testbed.scenario.scenario import (
-    ENTRIES,
-    DrillFile,
-    GroupSelector,
-    Selector,
-)
+from plimsoll_testbed.scenario.scenario import DrillFile
+from plimsoll_testbed.scenario.selectors import GroupSelector, Selector
+from plimsoll_testbed.scenario.timeline import ENTRIES
 from plimsoll_testbed.scenario.validation import Rules, limits, resolved, schema, words_for
 
 _TABLE: Final = re.compile(r"(<!-- table: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -25,7 +25,7 @@ from plimsoll_testbed.model.hollow.controllers.kubelet import STOP
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.manifests import Manifest
-from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry
 from plimsoll_testbed.storms.notice_delivery import since
 
 type Other = Literal["drain", "none"]

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
-from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, ScaleEntry, Selector
+from plimsoll_testbed.scenario.selectors import Selector
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry
 from plimsoll_testbed.storms.chance import chance
 from plimsoll_testbed.storms.model import Event, Rollout
 from plimsoll_testbed.storms.workload import ROLLED, SCALED, Workload

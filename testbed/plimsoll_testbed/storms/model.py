@@ -12,7 +12,7 @@ from typing import Any, Final
 from plimsoll_testbed.model.declared import Declared
 from plimsoll_testbed.model.durations import words
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
-from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, ScaleEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry
 from plimsoll_testbed.storms.workload import CUSTOM, Workload, priority_class
 
 type Json = dict[str, Any]

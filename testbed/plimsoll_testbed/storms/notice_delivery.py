@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll_testbed.model.hollow.settings import Settings
-from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry
 
 NOTICE: Final = re.compile(r"(?P<kind>[a-z-]+) for (?P<node>\S+) of \S+$")
 """How the timeline says that a notice is sent."""

@@ -33,7 +33,7 @@ from plimsoll.domain.pods import Pod
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
-from plimsoll_testbed.scenario.scenario import NoticeEntry
+from plimsoll_testbed.scenario.timeline import NoticeEntry
 from plimsoll_testbed.storms.model import CLUSTER, Storm
 from plimsoll_testbed.storms.workload import SCALED, Workload
 

@@ -16,7 +16,7 @@ from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.rigs.simulated.time import Invocation
 from plimsoll_testbed.rigs.warmup import NeverReadyError
 from plimsoll_testbed.scenario.drill import Drill
-from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry
 from plimsoll_testbed.storms.compare import Loss, Other, Worse, losses, worse_than
 from plimsoll_testbed.storms.endings import Ending, ending_of, endings_wrong, still_to_do
 from plimsoll_testbed.storms.files import read_storm

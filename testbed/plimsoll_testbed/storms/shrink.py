@@ -14,7 +14,8 @@ from hypothesis.errors import NoSuchExample
 
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.problems import BadScenario
-from plimsoll_testbed.scenario.scenario import FaultEntry, NoticeEntry, ScaleEntry, Selector
+from plimsoll_testbed.scenario.selectors import Selector
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry
 from plimsoll_testbed.storms.model import Event, Rollout, Storm
 from plimsoll_testbed.storms.workload import Workload
 

@@ -28,7 +28,8 @@ from plimsoll_testbed.rigs.run import rig_of_runs, told
 from plimsoll_testbed.rigs.simulated.autoscaler import ClusterAutoscaler
 from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.rigs.warmup import warm_up
-from plimsoll_testbed.scenario.scenario import ClusterSpec, FaultEntry
+from plimsoll_testbed.scenario.clusters import ClusterSpec
+from plimsoll_testbed.scenario.timeline import FaultEntry
 
 TELL_SECONDS: Final = 10.0
 """Between two words about what is waited for."""

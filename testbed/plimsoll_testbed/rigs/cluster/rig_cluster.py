@@ -26,8 +26,8 @@ from plimsoll_testbed.rigs.follower import Follower
 from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, RigCluster
 from plimsoll_testbed.rigs.threads import RetryQueue, Threads
 from plimsoll_testbed.rigs.watched_store import WatchedStore
+from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.manifests import Manifest
-from plimsoll_testbed.scenario.scenario import ClusterSpec
 
 POLL_SECONDS: Final = 0.05
 """Seconds between two checks whether the nodes of the start have joined."""

@@ -17,8 +17,8 @@ from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.warmup import warm_up
+from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.drill import Drill
-from plimsoll_testbed.scenario.scenario import ClusterSpec
 
 
 @dataclass(slots=True, kw_only=True)

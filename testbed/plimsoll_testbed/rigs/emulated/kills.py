@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from plimsoll.services.ports import Clock
 from plimsoll_testbed.rigs.threads import Threads
-from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry
 
 FUNCTIONS: Final = {
     "drains": "DrainsFunction",

@@ -29,7 +29,7 @@ from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.registry import Rig
 from plimsoll_testbed.rigs.run import RESYNC, RESYNC_PHASE, How, Run, rig_of_runs, told
 from plimsoll_testbed.scenario.drill import Drill
-from plimsoll_testbed.scenario.scenario import Entry, FaultEntry
+from plimsoll_testbed.scenario.timeline import Entry, FaultEntry
 
 POLL_SECONDS: Final = 0.25
 """Seconds between two updates of the view, and checks for the end."""

@@ -13,7 +13,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from plimsoll_testbed.rigs.simulated.time import Invocation
-from plimsoll_testbed.scenario.scenario import FaultEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry
 
 LAST_CALL: Final = 40
 """A killed run dies after one of its first so many calls: by then most have begun to act."""

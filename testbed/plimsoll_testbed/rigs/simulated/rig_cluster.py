@@ -16,8 +16,8 @@ from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.machines import Machine, node_object
 from plimsoll_testbed.rigs.rig_cluster import OWNER, Json, RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.manifests import Manifest
-from plimsoll_testbed.scenario.scenario import ClusterSpec
 
 
 class HollowRigCluster(RigCluster):

@@ -1,0 +1,102 @@
+"""The clusters of a scenario: their node groups, how their pods behave, and who else acts in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, override
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic.json_schema import SkipJsonSchema
+
+from plimsoll_testbed.model.declared import (
+    Contradiction,
+    Declared,
+    Label,
+    repeated,
+)
+from plimsoll_testbed.model.durations import Duration, words
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec, each_once
+from plimsoll_testbed.scenario.problems import Place
+
+MAX_PATH: Final = 4096
+
+
+def _relative(value: Any, info: ValidationInfo) -> Any:
+    """Read a path, which is relative to the folder of the scenario: the context of validation."""
+    if isinstance(value, str) and 0 < len(value) <= MAX_PATH:
+        return (info.context or Path()) / value
+    return value
+
+
+type File = Annotated[
+    Path,
+    BeforeValidator(_relative),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_PATH}),
+]
+
+
+class PodTimes(Declared):
+    """How pods behave. A pod template overrides it by the annotations drill.plimsoll.dev/startup, drill.plimsoll.dev/stop and drill.plimsoll.dev/never-ready; drill.plimsoll.dev/run lets the pods of a Job finish."""
+
+    startup: Duration = timedelta(seconds=15)
+    """From bound to Ready; default 15s."""
+    stop: Duration = timedelta(seconds=3)
+    """From SIGTERM to exit; default 3s. Longer than the grace period means SIGKILL at its end."""
+
+
+class Autoscaler(Declared):
+    """A plain cluster autoscaler that grows on-demand groups for Pending pods, whoever responds; leave it out for none."""
+
+    scan: Duration = timedelta(seconds=10)
+    """How often it looks for Pending pods; default 10s."""
+
+    @override
+    def contradictions(self) -> Iterator[Contradiction]:
+        if self.scan < timedelta(seconds=1):
+            yield Contradiction(
+                path=("scan",),
+                found=words(self.scan),
+                allowed="at least 1s",
+                cure="Write 10s, the usual time",
+            )
+
+
+class Placed(Declared):
+    """What a message about a running drill names by its place in the file."""
+
+    place: SkipJsonSchema[Place] = Place(file="")
+
+
+class ClusterSpec(Placed):
+    """A cluster."""
+
+    name: Label
+    """Its name, once in a scenario."""
+    node_groups: Annotated[tuple[NodeGroupSpec, ...], Field(min_length=1)]
+    """Its node groups."""
+    manifests: tuple[File, ...]
+    """Files of ordinary Kubernetes manifests, relative to the scenario."""
+    pods: PodTimes = PodTimes()
+    rivals: Annotated[
+        tuple[Literal["karpenter", "managed-node-group", "nth", "hpa", "gitops", "operator"], ...],
+        Field(json_schema_extra={"uniqueItems": True}),
+        AfterValidator(each_once),
+    ] = ()
+    """Other programs that act in the cluster; default none. hpa: autoscalers follow their CPU target, every 15 s, by the share of its request that each pod uses (annotation drill.plimsoll.dev/usage, default 10%); gitops: every minute it sets workloads, budgets and autoscalers back to what is declared, but for a count that an autoscaler holds; operator: every 5 s it sets back what has a custom resource as controlling owner, and makes Pods of such an owner anew under their names."""
+    autoscaler: Autoscaler | None = None
+
+    def group(self, name: str) -> NodeGroupSpec:
+        """Return one of its groups by name."""
+        return next(group for group in self.node_groups if group.name == name)
+
+    @override
+    def contradictions(self) -> Iterator[Contradiction]:
+        yield from repeated("nodeGroups", [group.name for group in self.node_groups], "node group")
