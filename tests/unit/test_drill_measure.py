@@ -421,6 +421,38 @@ def test_a_pod_that_leaves_a_node_without_a_notice_or_before_its_replacement_is_
     assert rig_cluster.row(60).replaced_first == 0
 
 
+@pytest.mark.parametrize(
+    ("stop", "notices", "unforeseen"),
+    [
+        ("3s", [(10, 20, True)], 0),
+        ("29s", [(10, 20, True)], 1),  # told too late for this pod
+        ("29s", [(0, 400, True), (10, 20, True)], 1),  # what was told before said nothing of it
+        ("3s", [(20, 10, True)], 1),
+        ("3s", [(10, 20, False)], 1),  # the notice is lost
+        ("3s", [(0, 30, False), (10, 120, True)], 1),  # and the one that arrives tells a later end
+        ("3s", [(0, 60, True), (10, 20, False)], 1),
+        ("3s", [(0, 30, True), (10, 120, False)], 0),
+    ],
+)
+def test_who_could_not_be_told_in_time_to_stop_is_killed_or_cut_short_unforeseen(
+    stop, notices, unforeseen
+):
+    rig_cluster = RigCluster(workload(replicas=0))
+    for name in ("killed", "cut"):
+        rig_cluster.pod(0, name, annotations={"drill.plimsoll.dev/stop": stop})
+    for t, ahead, arrives in notices:
+        rig_cluster.notice(t, deadline=ahead)
+        if not arrives:
+            rig_cluster.m.notice_lost("i-n1")
+    rig_cluster.stop(28, "cut", granted=1)
+    rig_cluster.remove(29, "cut")
+    rig_cluster.gone(30)
+
+    [metrics] = rig_cluster.m.workload_metrics.values()
+    assert (metrics.killed, metrics.cut_short) == (1, 1)
+    assert metrics.unforeseen_killed == metrics.unforeseen_cut == unforeseen
+
+
 def test_a_pod_that_was_evicted_but_died_with_its_instance_counts_as_killed_only():
     rig_cluster = RigCluster(workload(replicas=2))
     rig_cluster.notice(5)

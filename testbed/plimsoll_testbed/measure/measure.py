@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.domain import names
+from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.measure.declared import Declared
 from plimsoll_testbed.measure.figures import Figures, figures
@@ -36,7 +37,7 @@ from plimsoll_testbed.scenario.timeline import ScaleEntry
 JITTER = timedelta(milliseconds=250)
 """On wall-clock rigs a stop is seen this much early or late; no grace period is that short."""
 FORESEEN = timedelta(seconds=15)
-"""Who is told less time ahead that an instance goes can save no pod of it."""
+"""Who is told less time ahead that an instance goes can save no pod of it, however soon that stops."""
 
 
 @dataclass(slots=True)
@@ -224,9 +225,12 @@ class Measurement:
         succeeded = seen.phase == "Succeeded"
         if shortened and not succeeded and served + JITTER < min(seen.stop, seen.own_grace):
             metrics = self._node(cluster, seen.node)
+            ends = None if metrics is None else metrics.deadline
             if seen.metrics is not None:
                 seen.metrics.cut_short += 1
-                seen.metrics.ends.append((metrics and metrics.deadline) or now)
+                seen.metrics.ends.append(ends or now)
+                if metrics is not None and ends is not None:
+                    seen.metrics.unforeseen_cut += not metrics.foreseen(ends, _ahead(seen))
             if metrics is not None:
                 metrics.cut_short += 1
             self._history.fate(now, "cut short", seen.uid, metrics.instance if metrics else None)
@@ -300,7 +304,7 @@ class Measurement:
 
     def notice_lost(self, instance: str) -> None:
         """Take in that the last notice about an instance never arrives."""
-        self.nodes[instance].lost += 1
+        self.nodes[instance].said.pop()
 
     def gone(self, now: datetime, instance: str) -> None:
         """Take in that an instance vanished, before its pods or node are removed from the API."""
@@ -320,7 +324,7 @@ class Measurement:
                     self._history.fate(now, "killed", uid, instance)
                     if seen.metrics is not None:
                         seen.metrics.kill(now, seen)
-                        seen.metrics.unforeseen += not metrics.foreseen(now, FORESEEN)
+                        seen.metrics.unforeseen_killed += not metrics.foreseen(now, _ahead(seen))
         metrics.gone = now
         self.groups[metrics.cluster, metrics.group].stop(now, instance)
 
@@ -392,3 +396,8 @@ class Measurement:
             groups=self.groups.values(),
             spot_price=spot_price,
         )
+
+
+def _ahead(pod: PodMetrics) -> timedelta:
+    """Return how long ahead an end has to be told, for this pod to stop in time if it is told at once."""
+    return max(FORESEEN, min(pod.stop, pod.own_grace) + MARGIN)

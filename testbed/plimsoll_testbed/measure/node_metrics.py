@@ -23,20 +23,18 @@ class NodeMetrics:
     """When it goes, as far as is known."""
     told: datetime | None = None
     """When that was said. An instance that goes without a word is told at that very moment."""
+    said: list[tuple[datetime, datetime | None]] = field(default_factory=list)
+    """When each notice that arrives was sent, and the end that it tells."""
     noticed: datetime | None = None
-    notices: int = 0
-    lost: int = 0
-    """How many of its notices never arrive."""
     cordoned: datetime | None = None
     empty: datetime | None = None
     gone: datetime | None = None
     killed: int = 0
     cut_short: int = 0
 
-    def foreseen(self, now: datetime, ahead: timedelta) -> bool:
-        """Whether its end, which is now, was told in time by a notice that arrived."""
-        arrived = self.lost < self.notices
-        return arrived and self.told is not None and now - self.told >= ahead
+    def foreseen(self, end: datetime, ahead: timedelta) -> bool:
+        """Whether this end, or a nearer one, was told so long ahead by a notice that arrived."""
+        return any(told <= end and end - at >= ahead for at, told in self.said if told is not None)
 
     @property
     def listed(self) -> bool:
@@ -45,10 +43,11 @@ class NodeMetrics:
 
     def notice(self, now: datetime, kind: str, deadline: datetime | None, *, pods: int) -> None:
         """Take in a notice; the earlier deadline is the more urgent, but a change may be postponed."""
-        self.notices += kind != "none"
-        if kind != "none" and self.noticed is None:
-            self.noticed = now
-            self.empty = None if pods else now
+        if kind != "none":
+            self.said.append((now, deadline))
+            if self.noticed is None:
+                self.noticed = now
+                self.empty = None if pods else now
         if self.kind is None or self._rank(kind, deadline) < self._rank(self.kind, self.deadline):
             self.kind = kind
         postponed = kind == self.kind == "health-scheduled-change"

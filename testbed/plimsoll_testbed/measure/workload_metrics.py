@@ -125,9 +125,11 @@ class WorkloadMetrics:
     unserved: timedelta = _ZERO
     """Time at zero, and with no Ready pod but vanished ones."""
     killed: int = 0
-    unforeseen: int = 0
-    """Of those killed, how many went with an instance whose end was not told in time."""
+    unforeseen_killed: int = 0
+    """Of those killed, how many went with an instance whose end was not told in time for them to stop."""
     cut_short: int = 0
+    unforeseen_cut: int = 0
+    """The same, of those cut short."""
     ends: list[datetime] = field(default_factory=list)
     """When the instances of the pods that were killed or cut short go."""
     surprised: int = 0
@@ -139,6 +141,11 @@ class WorkloadMetrics:
     def counted(self) -> bool:
         """Whether its ready pods are measured."""
         return self.id[2] not in LISTED
+
+    @property
+    def unforeseen(self) -> int:
+        """How many of its pods were killed or cut short since nobody was told in time."""
+        return self.unforeseen_killed + self.unforeseen_cut
 
     @property
     def ready_on_spot(self) -> int:

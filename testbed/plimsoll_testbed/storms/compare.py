@@ -49,7 +49,7 @@ class Loss:
     seconds_at_zero: float
     """Without a pod that is Ready and whose instance is there."""
     pods: int
-    """Cut short, or killed by an instance whose end was told in time."""
+    """Cut short or killed, by an instance whose end was told in time for them to stop."""
     killed: int = 0
     """Those of them that were killed."""
     ends: tuple[timedelta, ...] = ()
@@ -81,8 +81,8 @@ def losses(measurement: Measurement) -> Mapping[str, Loss]:
     return {
         f"{kind} {namespace}/{name}": Loss(
             seconds_at_zero=metrics.unserved.total_seconds(),
-            pods=metrics.killed - metrics.unforeseen + metrics.cut_short,
-            killed=metrics.killed - metrics.unforeseen,
+            pods=metrics.killed + metrics.cut_short - metrics.unforeseen,
+            killed=metrics.killed - metrics.unforeseen_killed,
             ends=tuple(since(measurement.started, end) for end in metrics.ends),
             surprised=metrics.surprised + metrics.unforeseen,
         )
