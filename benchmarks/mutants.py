@@ -244,7 +244,8 @@ class Workspace:
             shutil.copy(mutant.module, module)
 
     def _pytest(self, *arguments: str, timeout: float | None = None) -> int:
-        sources = [self._directory / root for root in ("layers/core", "cli", "testbed", ".")]
+        roots = ("layers/core", "layers/service", "agent", "cli", "testbed", ".")
+        sources = [self._directory / root for root in roots]
         python = Path(".venv/bin/python").absolute()
         return subprocess.run(
             [python, "-m", "pytest", "-q", "--tb=no", "--hypothesis-seed=0", *arguments],

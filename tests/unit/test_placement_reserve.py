@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.actions import LabelNode, Release
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll.domain.names import CAPACITY_LABELS, MIN_ON_DEMAND
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
+from plimsoll.domain.placement.moves import plan_moves
 from plimsoll.domain.placement.on_demand import floor_of
 from plimsoll.domain.placement.reserve import losses
 from plimsoll.domain.pods import Pod
@@ -127,10 +128,17 @@ def test_a_single_replica_moves_off_spot_when_the_reserve_shrinks():
     assert not plan_placement(seen, NOON).steps
 
 
-def test_a_single_replica_stays_on_an_on_demand_node_that_has_no_label_yet():
-    nodes = [*nodes_of(1, 0), a_node("od-new")]
-    plan = plan_placement(looked(nodes, [pod_of("cart", "od-new")], [single("cart")]), NOON)
-    assert not [step for step in plan.steps if isinstance(step.action, Release)]
+@pytest.mark.parametrize(("capacity", "moved"), [("on-demand", 0), ("spot", 1)])
+def test_where_all_must_stand_on_on_demand_only_pods_on_spot_move(capacity, moved):
+    nodes = [
+        *nodes_of(1, 0),
+        a_node("other", capacity=None, labels={"karpenter.sh/capacity-type": capacity}),
+    ]
+    template = pod_spec_json(nodeSelector={CAPACITY_LABELS[0]: "on-demand"})
+    whole = {MIN_ON_DEMAND: "100%"}
+    cart = a_deployment("cart", replicas=1, annotations=whole, template=template)
+    seen = looked(nodes, [pod_of("cart", "other")], [cart])
+    assert len(list(plan_moves(seen, {}, [], NOON, pinned=[cart]))) == moved
 
 
 def test_a_single_replica_on_spot_counts_as_kept_while_the_reserve_can_take_it():
