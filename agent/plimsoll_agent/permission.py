@@ -1,0 +1,161 @@
+"""Whether an instruction may be carried out: by what it says, by the owner's policy, by the live state.
+
+Pure: each function returns the reason against it, or None. The service proposes; nothing that it
+signs can make an executor do more than the owner allows and the cluster as it is now can bear.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.disruptions import leaves, opted_out_on
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll_agent.journal import Journal
+from plimsoll_agent.owner_policy import OwnerPolicy
+from plimsoll_service.wire.instructions import Instruction, StandingWorkload
+
+_EARLY: Final = timedelta(minutes=5)
+"""How far the clocks of service and cluster may differ."""
+
+
+def against_instruction(
+    instruction: Instruction, cluster_id: str, journal: Journal, now: datetime
+) -> str | None:
+    """Return why an instruction is not for us, or not for now."""
+    if instruction.cluster_id != cluster_id:
+        return "it is for another cluster"
+    if journal.answered(instruction.number):
+        return f"its number {instruction.number} is not above {journal.last}"
+    if now >= instruction.expires_at:
+        return f"it expired at {instruction.expires_at:%H:%M:%SZ}"
+    if now < instruction.issued_at - _EARLY:
+        return (
+            f"it was issued in the future, at {instruction.issued_at:%H:%M:%SZ}: see to the clocks"
+        )
+    return None
+
+
+def against_policy(
+    instruction: Instruction, policy: OwnerPolicy, journal: Journal, now: datetime
+) -> str | None:
+    """Return why the owner's policy does not allow an instruction."""
+    if instruction.kind not in policy.kinds:
+        return f"the owner's policy does not name {instruction.kind} among its kinds"
+    if not policy.open(now):
+        return f"the owner's policy allows it {'; '.join(map(str, policy.hours))} UTC"
+    if instruction.kind == "consolidate-node":
+        nodes, pods = journal.drained_since(now)
+        if nodes >= policy.nodes_per_hour:
+            return f"the owner's policy allows {policy.nodes_per_hour} nodes an hour"
+        if pods + instruction.preconditions.most_pods > policy.pods_per_hour:
+            return f"the owner's policy allows {policy.pods_per_hour} pods an hour, and {pods} have left"
+    foreign = [key for key in instruction.labels if not key.startswith(policy.labels or ("\0",))]
+    if foreign:
+        return f"the owner's policy does not allow the label {foreign[0]}"
+    return None
+
+
+def against_node(instruction: Instruction, policy: OwnerPolicy, node: Node | None) -> str | None:
+    """Return why the Node, as it is now, is not the one that was meant."""
+    target = instruction.target
+    if node is None or node.uid != target.uid:
+        return f"there is no Node {target.name} of this uid any more"
+    if node.instance is not None and not target.provider_id.endswith(f"/{node.instance}"):
+        return f"Node {target.name} is {node.instance}, and {target.provider_id!r} was meant"
+    if node.interruption is not None or node.newer_record:
+        return f"Node {target.name} has an interruption, which comes first"
+    if not policy.nodes.items() <= node.labels.items():
+        return f"the owner's policy does not cover Node {target.name}"
+    for key, value in instruction.preconditions.labels.items():
+        if node.labels.get(key) != value:
+            return f"its label {key} is {node.labels.get(key)!r}, and not {value!r}"
+    return None
+
+
+def against_drain(
+    instruction: Instruction, policy: OwnerPolicy, seen: Observation, node: Node
+) -> str | None:
+    """Return why the cluster, as it is now, cannot do without the Node."""
+    return next(_against_drain(instruction, policy, seen, node), None)
+
+
+def leaving(seen: Observation, node: Node) -> Sequence[Pod]:
+    """Return the pods that have to leave a node."""
+    return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod)]
+
+
+def interrupted(seen: Observation) -> str | None:
+    """Return which interruption of the cluster comes before anything voluntary."""
+    recorded = (n.name for n in seen.nodes if n.interruption is not None or n.newer_record)
+    name = next(recorded, None)
+    return None if name is None else f"Node {name} is interrupted: voluntary moves wait"
+
+
+def _against_drain(
+    instruction: Instruction, policy: OwnerPolicy, seen: Observation, node: Node
+) -> Iterator[str]:
+    if node.unschedulable:
+        yield f"Node {node.name} is cordoned already, by somebody else"
+    if (why := interrupted(seen)) is not None:
+        yield why
+    if (waiting := next((pod for pod in seen.pods if pod.pending), None)) is not None:
+        yield f"Pod {waiting} waits for a node"
+    for pod in opted_out_on(seen, node):
+        yield f"the owner of Pod {pod} opted out with plimsoll.dev/ignore"
+    moved = leaving(seen, node)
+    if len(moved) > instruction.preconditions.most_pods:
+        yield f"{len(moved)} pods would have to leave, and {instruction.preconditions.most_pods} were meant"
+    standing = {Ref(w.kind, w.namespace, w.name): w for w in instruction.preconditions.workloads}
+    for pod in moved:
+        if pod.namespace in policy.namespaces_kept:
+            yield f"the owner's policy keeps the pods of namespace {pod.namespace}"
+        yield from _against_leaving(pod, seen, standing)
+    yield from _without_a_place(instruction, seen, node, moved)
+
+
+def _against_leaving(
+    pod: Pod, seen: Observation, standing: Mapping[Ref, StandingWorkload]
+) -> Iterator[str]:
+    owner = seen.owner(pod)
+    if owner is None:
+        yield f"nobody makes Pod {pod} anew"
+        return
+    workload, meant = seen.workload.get(owner), standing.get(owner)
+    if meant is None:
+        yield f"{owner} has a pod there, which was not meant"
+    elif workload is not None and workload.uid != meant.uid:
+        yield f"{owner} is not the one that was meant: it was made anew"
+    elif workload is not None and workload.replicas < meant.replicas:
+        yield f"{owner} has {workload.replicas} replicas, and {meant.replicas} were meant"
+
+
+def _without_a_place(
+    instruction: Instruction, seen: Observation, node: Node, moved: Sequence[Pod]
+) -> Iterator[str]:
+    """Yield why the replacements do not fit beside what stands, on the Nodes that were meant."""
+    meant = set(instruction.preconditions.destinations)
+    staying = {each.uid for each in seen.nodes if each.staying}
+    if lost := meant - staying:
+        yield f"{len(lost)} of the {len(meant)} Nodes that were to take its pods are not there or not Ready"
+    nodes = [
+        each if each.uid in meant and each.name != node.name else replace(each, unschedulable=True)
+        for each in seen.nodes
+    ]
+    snapshot = ClusterSnapshot(nodes, seen.pods, seen.claims)
+    short = Counter[str]()
+    for pod in sorted(moved, key=lambda p: (-p.scheduling.requests.cpu, str(p))):
+        replacement = replacement_of(pod)
+        place = snapshot.choose(replacement)
+        if place is None:
+            short[f"Pod {pod}: {snapshot.explain(replacement)}"] += 1
+        else:
+            snapshot.place(replacement, place.name)
+    yield from (f"no place is left for {words}" for words in short)

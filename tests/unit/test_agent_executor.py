@@ -1,0 +1,485 @@
+"""The command executor on a hollow cluster: what it does, and all that it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.errors import Conflict, PlimsollError, Temporary
+from plimsoll.domain.metrics import Metric
+from plimsoll.domain.names import NAMESPACE
+from plimsoll_agent.calls import JOURNAL, POLICY
+from plimsoll_agent.executing import CommandExecutor
+from plimsoll_agent.journal import ConfigMapJournal
+from plimsoll_agent.node_drain import drain_interruption
+from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
+from plimsoll_service.wire import instructions as wire
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready
+from plimsoll_testbed.model.hollow.transport import HollowTransport
+from tests.support import hollows
+from tests.support.builders import NOON
+from tests.support.cli_environment import Counting, StillClock
+from tests.support.instructions import HandingOut, SeededSigner
+
+CLUSTER = "c-1"
+ALLOWED = {
+    "mode": "act",
+    "kinds": "consolidate-node label-node",
+    "labels": "plimsoll.dev/",
+    "instruction-keys": SeededSigner().pinned,
+}
+
+
+class Living(StillClock):
+    """A clock that the cluster lives by; it may also kill whoever waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster: HollowCluster | None = None
+        self.lowest = 99
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        assert self.time - NOON < timedelta(hours=2), "the drain does not end"
+        assert self.cluster is not None
+        self.cluster.step(self.time)
+        pods = self.cluster.store.all("pods")
+        self.lowest = min(self.lowest, sum(is_ready(p) and not is_deleting(p) for p in pods))
+        self.meanwhile()
+
+
+class Said:
+    """What was heard."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[str, str]] = []
+
+    def log(self, message: str, **facts: object) -> None: ...
+    def warn(self, message: str, **facts: object) -> None: ...
+    def once(self, line: str) -> None: ...
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None: ...
+    def answered(self, kind: str, outcome: str) -> None:
+        self.answers.append((kind, outcome))
+
+
+class Site:
+    """A cluster with web on the node `old`, and an executor that the owner lets act."""
+
+    def __init__(self, *more: dict[str, Any], **policy: str) -> None:
+        self.clock, self.said, self.service = Living(), Said(), HandingOut()
+        self.clock.time = early = NOON - timedelta(minutes=10)
+        self.cluster = self.clock.cluster = HollowCluster(now=early)
+        self.cluster.join(hollows.a_node("old"), now=early)
+        for name in (NAMESPACE, "shop"):
+            self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name, data in ((POLICY, ALLOWED | policy), (JOURNAL, {})):
+            meta = {"name": name, "namespace": NAMESPACE}
+            self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+        self.apply(hollows.a_deployment("web", 2), *more)
+        self.clock.sleep(600)
+        self.clock.lowest = 99
+        self.cluster.join(hollows.a_node("new"), now=self.clock.now())
+        self.cluster.step(self.clock.now())
+        self.wire = Counting(HollowTransport(self.cluster, self.clock))
+
+    def apply(self, *manifests: dict[str, Any]) -> None:
+        self.cluster.apply(manifests, now=self.clock.now())
+
+    @property
+    def executor(self) -> CommandExecutor:
+        """A new one each time, as after a restart."""
+        api = KubernetesCluster(self.wire, "harbor", self.clock, workers=SerialWorkers())
+        return CommandExecutor(
+            cluster_id=CLUSTER,
+            api=api,
+            service=self.service,
+            policy=lambda: read_policy(api.requests),
+            journal=ConfigMapJournal(api.requests),
+            clock=self.clock,
+            progress=self.said,
+        )
+
+    def node(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.cluster.store.must_get("nodes", "", name)
+        return found
+
+    def on(self, node: str) -> int:
+        pods = self.cluster.store.all("pods")
+        return sum(p["spec"].get("nodeName") == node for p in pods)
+
+    def uid(self, kind: str, name: str) -> str:
+        return str(self.cluster.store.must_get(kind, "default", name)["metadata"]["uid"])
+
+    def change_policy(self, **data: str | None) -> None:
+        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{POLICY}"
+        body = {"data": {key.replace("_", "-"): value for key, value in data.items()}}
+        self.patch(path, body)
+
+    def patch(self, path: str, body: dict[str, Any]) -> None:
+        now = self.clock.now()
+        answer = self.cluster.handle("PATCH", path, {}, body, hollows.MERGE, now=now)
+        assert answer.status == 200, answer.body
+
+    def consolidate(self, number: int = 1, **changes: Any) -> wire.Instruction:
+        node, now = self.node("old"), self.clock.now()
+        standing = wire.StandingWorkload(
+            kind="Deployment",
+            namespace="default",
+            name="web",
+            uid=self.uid("deployments", "web"),
+            replicas=2,
+        )
+        target = wire.Target(
+            name="old", uid=node["metadata"]["uid"], provider_id=node["spec"]["providerID"]
+        )
+        meant = wire.Preconditions(
+            workloads=(standing,),
+            most_pods=2,
+            destinations=(self.node("new")["metadata"]["uid"],),
+        )
+        facts: dict[str, Any] = {
+            "id": f"r-{number}",
+            "cluster_id": CLUSTER,
+            "number": number,
+            "issued_at": now,
+            "expires_at": now + timedelta(minutes=30),
+            "kind": "consolidate-node",
+            "target": target,
+            "preconditions": meant,
+            "plan": wire.Plan(reason="its pods fit on the other node"),
+        }
+        return wire.Instruction(**facts | changes)
+
+    def label(self, number: int = 1, **labels: str | None) -> wire.Instruction:
+        asked = {f"plimsoll.dev/{key}": value for key, value in labels.items()}
+        return self.consolidate(
+            number, kind="label-node", labels=asked, preconditions=wire.Preconditions()
+        )
+
+    def round(self, *asked: wire.Instruction) -> str:
+        """Ask, and return the outcome of the last one."""
+        for instruction in asked:
+            self.service.ask(instruction)
+        self.executor.round()
+        return self.service.results[-1].outcome if self.service.results else "nothing"
+
+    @property
+    def reason(self) -> str:
+        return self.service.results[-1].reason
+
+    def cluster_writes(self) -> list[str]:
+        return [write for write in self.wire.writes if JOURNAL not in write]
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def test_a_node_is_consolidated_and_no_replica_is_missed(site):
+    assert site.round(site.consolidate()) == "done"
+    assert site.on("old") == 0
+    assert site.on("new") == 2
+    assert site.node("old")["spec"]["unschedulable"]
+    assert site.clock.lowest == 2
+
+
+def test_a_node_is_labelled(site):
+    assert site.round(site.label(group="a")) == "done"
+    assert site.node("old")["metadata"]["labels"]["plimsoll.dev/group"] == "a"
+
+
+def test_the_same_instruction_is_carried_out_once_however_often_it_comes(site):
+    asked = site.consolidate()
+    site.round(asked, asked)
+    site.patch("/api/v1/nodes/old", {"spec": {"unschedulable": None}})
+    writes = len(site.cluster_writes())
+    assert site.round(asked) == "done"
+    assert len(site.cluster_writes()) == writes
+
+
+def test_a_number_that_was_passed_is_never_taken_again(site):
+    site.round(site.label(7, group="a"))
+    told = len(site.service.results)
+    site.service.waiting.clear()
+    site.round(site.label(6, group="b"))
+    assert site.node("old")["metadata"]["labels"]["plimsoll.dev/group"] == "a"
+    assert len(site.service.results) == told
+    assert site.said.answers[-1] == ("label-node", "replayed")
+
+
+def test_read_only_it_says_what_it_would_do_and_does_nothing():
+    site = Site(mode="read-only")
+    assert site.round(site.consolidate(1)) == "would-do"
+    assert "would cordon Node old; release Pod default/web-" in site.reason
+    assert site.round(site.label(2, group="a")) == "would-do"
+    assert site.cluster_writes() == []
+
+
+# What speaks against an instruction itself
+
+
+def test_an_instruction_by_another_key_is_not_even_read(site):
+    site.service.signer = SeededSigner(2)
+    assert site.round(site.consolidate()) == "nothing"
+    assert site.said.answers == [("instruction", "untrusted")]
+    assert site.cluster_writes() == []
+
+
+def test_an_instruction_that_was_changed_on_its_way_is_not_even_read(site):
+    site.service.ask(site.consolidate())
+    (signed,) = site.service.waiting
+    changed = signed.payload.replace(b'"number":1', b'"number":9')
+    site.service.waiting[:] = [replace(signed, payload=changed)]
+    assert site.round() == "nothing"
+    assert site.said.answers == [("instruction", "untrusted")]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"cluster_id": "c-2"}, "another cluster"),
+        ({"issued_at": NOON - timedelta(hours=1), "expires_at": NOON}, "expired"),
+        (
+            {"issued_at": NOON + timedelta(hours=1), "expires_at": NOON + timedelta(hours=2)},
+            "in the future",
+        ),
+        ({"target": wire.Target(name="old", uid="another")}, "of this uid"),
+        ({"target": wire.Target(name="older", uid="another")}, "of this uid"),
+        ({"labels": {"team": "red"}}, "does not allow the label team"),
+    ],
+)
+def test_an_instruction_that_is_not_for_here_and_now_is_refused(site, change, why):
+    assert site.round(site.consolidate(**change)) == "refused"
+    assert why in site.reason
+    assert site.cluster_writes() == []
+
+
+# What speaks against it by the owner's policy: a stolen signing key gets no further than this
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ({"kinds": "label-node"}, "does not name consolidate-node"),
+        ({"kinds": ""}, "does not name consolidate-node"),
+        ({"hours": "fri 13:00-14:00"}, "allows it fri 13:00-14:00 UTC"),
+        ({"nodes-per-hour": "0"}, "0 nodes an hour"),
+        ({"pods-per-hour": "1"}, "1 pods an hour"),
+        ({"nodes": "team=web"}, "does not cover Node old"),
+        ({"namespaces-kept": "default"}, "keeps the pods of namespace default"),
+    ],
+)
+def test_a_signed_instruction_cannot_exceed_the_owners_policy(policy, why):
+    site = Site(**policy)
+    assert site.round(site.consolidate()) == "refused"
+    assert why in site.reason
+    assert site.cluster_writes() == []
+
+
+def test_no_flood_of_signed_instructions_drains_more_nodes_than_the_owner_allows_in_an_hour(site):
+    site.round(site.consolidate(1))
+    site.patch("/api/v1/nodes/old", {"spec": {"unschedulable": None}})
+    for number in range(2, 20):
+        assert site.round(site.consolidate(number)) == "refused"
+        site.clock.sleep(60)
+    site.clock.sleep(3600)
+    nobody = wire.Preconditions()
+    assert site.round(site.consolidate(20, preconditions=nobody)) == "done"
+
+
+@pytest.mark.parametrize(
+    "policy", [{"mode": "Act"}, {"nodes-per-hour": "many"}, {"node-per-hour": "9"}]
+)
+def test_a_policy_with_a_slip_of_the_pen_allows_nothing(policy):
+    site = Site(**policy)
+    with pytest.raises(PlimsollError, match="ConfigMap plimsoll-agent-policy"):
+        site.round(site.consolidate())
+    assert site.cluster_writes() == []
+
+
+def test_without_a_policy_nothing_is_trusted():
+    assert OwnerPolicy() == OwnerPolicy.parse({})
+    site = Site(**{"instruction-keys": ""})
+    assert site.round(site.consolidate()) == "nothing"
+
+
+# What speaks against it in the cluster
+
+
+def waiting_pod() -> dict[str, Any]:
+    return hollows.a_deployment("big", 1, hollows.a_template("big", cpu="64"))
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (lambda s: s.patch("/api/v1/nodes/old", {"spec": {"unschedulable": True}}), "cordoned"),
+        (lambda s: s.patch("/api/v1/nodes/new", {"spec": {"unschedulable": True}}), "not Ready"),
+        (lambda s: s.apply(hollows.a_deployment("cart", 1)), "cart has a pod there"),
+        (lambda s: s.apply(hollows.a_pod("bare")), "nobody makes Pod default/bare anew"),
+        (lambda s: s.apply(waiting_pod()), "waits for a node"),
+        (
+            lambda s: s.patch(f"{hollows.DEPLOYMENTS}/web", {"spec": {"replicas": 1}}),
+            "web has 1 replicas, and 2 were meant",
+        ),
+        (
+            lambda s: s.patch(
+                f"{hollows.DEPLOYMENTS}/web",
+                {"metadata": {"labels": {"plimsoll.dev/ignore": "true"}}},
+            ),
+            "opted out",
+        ),
+    ],
+)
+def test_what_changed_since_the_plan_was_made_speaks_against_it(site, happens, why):
+    asked = site.consolidate(preconditions=replace(site.consolidate().preconditions, most_pods=9))
+    site.patch("/api/v1/nodes/new", {"spec": {"unschedulable": True}})  # so that all land on `old`
+    happens(site)
+    site.cluster.step(site.clock.now() + timedelta(seconds=30))
+    if why != "not Ready":
+        site.patch("/api/v1/nodes/new", {"spec": {"unschedulable": None}})
+    before = len(site.cluster_writes())
+    assert site.round(asked) == "refused"
+    assert why in site.reason
+    assert len(site.cluster_writes()) == before
+
+
+def test_more_pods_than_were_meant_speak_against_it(site):
+    few = replace(site.consolidate().preconditions, most_pods=1)
+    assert site.round(site.consolidate(preconditions=few)) == "refused"
+    assert "2 pods would have to leave, and 1 were meant" in site.reason
+
+
+def test_without_a_place_for_every_pod_nothing_begins():
+    site = Site(hollows.a_deployment("fill", 1, hollows.a_template("fill", cpu="7")))
+    fill = wire.StandingWorkload(
+        kind="Deployment",
+        namespace="default",
+        name="fill",
+        uid=site.uid("deployments", "fill"),
+        replicas=1,
+    )
+    asked = site.consolidate()
+    meant = asked.preconditions
+    before = replace(meant, workloads=(*meant.workloads, fill), most_pods=3)
+    site.apply(hollows.a_deployment("late", 1, hollows.a_template("late", cpu="4")))
+    site.cluster.step(site.clock.now() + timedelta(seconds=10))
+    assert site.round(site.consolidate(preconditions=before)) == "refused"
+    assert "no place is left for Pod default/fill" in site.reason
+
+
+def test_an_interruption_anywhere_comes_first(site):
+    api = site.executor.api
+    node = api.node("new")
+    assert node is not None
+    there = dataclasses.replace(drain_interruption("new", started=NOON), instance=node.instance)
+    api.cordon(node, there)
+    assert site.round(site.label(1, group="a")) == "done"
+    assert site.round(site.consolidate(2)) == "refused"
+    assert "interrupted" in site.reason
+
+
+# Whoever dies, and when
+
+
+class KilledError(BaseException):
+    """The process is gone."""
+
+
+def die() -> None:
+    raise KilledError
+
+
+def test_killed_midway_the_drain_is_undone_by_the_next_one(site):
+    site.clock.meanwhile = die
+    with pytest.raises(KilledError):
+        site.round(site.consolidate())
+    assert site.node("old")["spec"]["unschedulable"]
+    site.clock.meanwhile = lambda: None
+    assert site.round() == "failed"
+    assert "undone" in site.reason
+    assert not site.node("old")["spec"].get("unschedulable")
+    site.clock.sleep(60)
+    assert all(
+        "plimsoll.dev/released" not in p["metadata"].get("annotations", {}) for p in pods(site)
+    )
+    assert len(pods(site)) == 2
+    assert site.clock.lowest == 2
+
+
+def pods(site: Site) -> list[dict[str, Any]]:
+    return [p for p in site.cluster.store.all("pods") if not is_deleting(p)]
+
+
+def test_killed_after_the_last_pod_left_it_is_done(site):
+    site.clock.meanwhile = lambda: die() if site.on("old") == 0 else None
+    with pytest.raises(KilledError):
+        site.round(site.consolidate())
+    site.clock.meanwhile = lambda: None
+    assert site.round() == "done"
+
+
+def test_of_two_executors_one_acts(site):
+    site.service.ask(site.consolidate())
+    first, second = site.executor, site.executor
+    load = second.journal.load
+    journal = load()
+    first.round()
+    writes = len(site.cluster_writes())
+    second.journal.load = lambda: journal
+    with pytest.raises(Conflict):
+        second.round()
+    assert len(site.cluster_writes()) == writes
+
+
+def test_a_result_that_the_service_did_not_hear_is_told_again(site):
+    site.service.deaf = Temporary("503")
+    with pytest.raises(Temporary):
+        site.round(site.consolidate())
+    site.service.deaf = None
+    assert site.round() == "done"
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda site: site.change_policy(mode="read-only"),
+        lambda site: site.change_policy(mode="stop!"),
+        lambda site: site.patch("/api/v1/nodes/old", {"spec": {"unschedulable": None}}),
+    ],
+    ids=["read-only", "a policy that cannot be read", "uncordoned"],
+)
+def test_the_owner_may_take_the_right_back_while_a_node_is_drained(site, happens):
+    done: list[bool] = []
+
+    def once() -> None:
+        if not done:
+            done.append(True)
+            happens(site)
+
+    site.clock.meanwhile = once
+    asked = site.consolidate()
+    site.service.ask(asked)
+    site.executor.round()
+    assert site.service.results[-1].outcome == "failed"
+    assert not site.node("old")["spec"].get("unschedulable")
+
+
+def test_a_drain_that_takes_too_long_is_undone():
+    blocked = hollows.a_budget("web", "web", minAvailable=2)
+    site = Site(blocked, **{"drain-minutes": "1"})
+    site.patch(f"{hollows.DEPLOYMENTS}/web", {"spec": {"strategy": {"type": "Recreate"}}})
+    site.clock.sleep(5)
+    assert site.round(site.consolidate()) == "failed"
+    assert "timed out" in site.reason
+    assert not site.node("old")["spec"].get("unschedulable")
