@@ -11,19 +11,6 @@ from plimsoll.domain.quantities import Resources
 
 HOURS: Final = 730
 """Of a month, as AWS counts them."""
-GIBIBYTE_MONTH: Final[Mapping[str, float]] = {
-    "gp3": 0.08,
-    "gp2": 0.10,
-    "io1": 0.125,
-    "io2": 0.125,
-    "st1": 0.045,
-    "sc1": 0.015,
-}
-"""Dollars for a GiB of EBS volume and month in us-east-1, without provisioned IOPS (2026-07).
-https://aws.amazon.com/ebs/pricing/"""
-LOAD_BALANCER_HOUR: Final = 0.0225
-"""Dollars in us-east-1, without what is charged by use (2026-07).
-https://aws.amazon.com/elasticloadbalancing/pricing/"""
 _USUAL: Final = re.compile(r"[cmr][5-9][a-z]*\.(?!metal)[a-z0-9]+")
 """Instances for pods that ask for nothing special: no accelerators, no burst credits, no metal."""
 
@@ -67,6 +54,10 @@ class PriceTable:
     """By instance type."""
     sizes: Mapping[str, Size] = field(default_factory=dict)
     """By instance type; of those that are known."""
+    volumes: Mapping[str, float] = field(default_factory=dict)
+    """Dollars for a GiB and month, by the type of the EBS volume; without provisioned IOPS."""
+    load_balancer: float = 0.0
+    """Dollars for an hour, without what is charged by use."""
 
     def usual(self, architectures: Collection[str]) -> Mapping[str, Size]:
         """Return the types of which a cheaper mix may be made."""

@@ -6,9 +6,22 @@ from collections.abc import Mapping
 from csv import reader
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from plimsoll.adapters.nodegroups.templates import allocatable_of
 from plimsoll_service.domain.prices import Price, PriceTable, Size
+
+VOLUMES: Final = {
+    "gp3": 0.08,
+    "gp2": 0.10,
+    "io2": 0.125,
+    "io1": 0.125,
+    "st1": 0.045,
+    "sc1": 0.015,
+}
+"""Dollars for a GiB and month in us-east-1, noted 2026-11. https://aws.amazon.com/ebs/pricing/"""
+LOAD_BALANCER: Final = 0.0225
+"""Dollars for an hour in us-east-1, noted 2026-11. https://aws.amazon.com/elasticloadbalancing/pricing/"""
 
 
 @cache
@@ -27,6 +40,8 @@ def price_table() -> PriceTable:
         dates="on-demand of 2026-07-20, spot of 2025-06-28",
         prices=prices,
         sizes=sizes,
+        volumes=VOLUMES,
+        load_balancer=LOAD_BALANCER,
     )
 
 

@@ -1,0 +1,306 @@
+"""A snapshot as the predicates of the core layer read it: what fits where, and what may be moved.
+
+What a snapshot does not tell of a pod's place is never guessed. Such a pod is not moved, and its node
+is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Final
+
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.floors import runs_twice, unavailable
+from plimsoll.domain.names import IGNORE, REGION, ZONE
+from plimsoll.domain.nodes import Node, Taint, capacity_of
+from plimsoll.domain.pods import (
+    NodeTerm,
+    OwnerKind,
+    Pod,
+    PodTerm,
+    Ref,
+    Requirement,
+    Scheduling,
+    Selector,
+    SpreadConstraint,
+    Toleration,
+)
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.workloads import Claim, Workload
+from plimsoll_service.wire import snapshot as wire
+
+OWNER: Final = "plimsoll.dev/owner"
+"""Stands for the labels that a pod and the selectors of its own workload have in common."""
+_WITH_NODE: Final = frozenset({OwnerKind.DAEMON_SET, OwnerKind.NODE})
+"""Owners of pods that come and go with their node."""
+_MOVABLE: Final = frozenset(
+    {OwnerKind.DEPLOYMENT, OwnerKind.STATEFUL_SET, OwnerKind.REPLICA_SET, OwnerKind.ROLLOUT}
+)
+_DOMAINS: Final = ("kubernetes.io/hostname", ZONE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """One cluster at one time. Not slotted: what is derived is made on first use and kept."""
+
+    seen: wire.Snapshot
+    """A full snapshot."""
+
+    @property
+    def at(self) -> datetime:
+        """When it was taken."""
+        return self.seen.taken_at
+
+    @cached_property
+    def region(self) -> str | None:
+        """The region that most of its nodes are in."""
+        regions = Counter(n.labels[REGION] for n in self.seen.nodes if REGION in n.labels)
+        return max(regions, key=lambda name: (regions[name], name), default=None)
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        """Nodes by name."""
+        return {node.name: _node(node) for node in self.seen.nodes}
+
+    @cached_property
+    def workloads(self) -> Mapping[str, wire.Workload]:
+        """Workloads by uid."""
+        return {workload.uid: workload for workload in self.seen.workloads}
+
+    @cached_property
+    def pods(self) -> Mapping[str, Pod]:
+        """Pods by uid. Those of one template share what decides where they may run."""
+        shared: dict[tuple[object, ...], Scheduling] = {}
+        found = {}
+        for pod in self.seen.pods:
+            workload = self.workload_of(pod)
+            uid = workload.uid if workload else pod.uid
+            key = (uid, pod.requests.cpu_m, pod.requests.memory, pod.volumes)
+            if key not in shared:
+                shared[key] = scheduling_of(pod, workload)
+            found[pod.uid] = Pod(
+                namespace=pod.namespace,
+                name=pod.name,
+                uid=pod.uid,
+                resource_version="",
+                labels={OWNER: uid},
+                annotations=pod.annotations,
+                owner=Ref(pod.owner.kind, pod.namespace, pod.owner.name) if pod.owner else None,
+                node=pod.node or None,
+                phase=pod.phase,
+                ready=pod.ready,
+                deleting=pod.created_at if pod.deleting else None,
+                created=pod.created_at,
+                priority=pod.priority,
+                restarts=pod.restart_policy != "Never",
+                scheduling=shared[key],
+            )
+        return found
+
+    @cached_property
+    def claims(self) -> Mapping[tuple[str, str], Claim]:
+        """Claims by namespace and name, with the zone of their volume."""
+        return {
+            (volume.namespace, volume.claim): Claim(
+                namespace=volume.namespace,
+                name=volume.claim,
+                volume=volume.name,
+                node_requirements=((ZONE, (volume.zone,)),) if volume.zone else (),
+            )
+            for volume in self.seen.volumes
+            if volume.claim
+        }
+
+    @cached_property
+    def on_node(self) -> Mapping[str, tuple[wire.Pod, ...]]:
+        """Pods by the name of their node; nodes without pods too."""
+        found: dict[str, list[wire.Pod]] = {node.name: [] for node in self.seen.nodes}
+        for pod in self.seen.pods:
+            if pod.node in found:
+                found[pod.node].append(pod)
+        return {name: tuple(pods) for name, pods in found.items()}
+
+    @cached_property
+    def of_workload(self) -> Mapping[str, tuple[wire.Pod, ...]]:
+        """Pods by the uid of their workload."""
+        found: dict[str, list[wire.Pod]] = {}
+        for pod in self.seen.pods:
+            if pod.owner is not None:
+                found.setdefault(pod.owner.uid, []).append(pod)
+        return {uid: tuple(pods) for uid, pods in found.items()}
+
+    def standing(self) -> ClusterSnapshot:
+        """Return nodes and pods as they stand, to plan on."""
+        return ClusterSnapshot(self.nodes.values(), self.pods.values(), self.claims)
+
+    def workload_of(self, pod: wire.Pod) -> wire.Workload | None:
+        """Return the workload that a pod belongs to, if it is told."""
+        return self.workloads.get(pod.owner.uid) if pod.owner else None
+
+    def leaves(self, pod: wire.Pod) -> bool:
+        """Whether a pod has to go elsewhere when its node goes."""
+        return pod.owner is None or pod.owner.kind not in _WITH_NODE
+
+    def why_unknown(self, pod: wire.Pod) -> str | None:
+        """Say what is not known of a pod that goes elsewhere; None: where it fits is known."""
+        workload = self.workload_of(pod)
+        if workload is None:
+            return "nothing is told of what owns it" if pod.owner else "nobody makes it anew"
+        if workload.placing.unstated or _keys(workload.placing) - set(wire.NODE_LABELS):
+            return "it asks more of its node than a snapshot tells"
+        return None
+
+    def why_stays(self, pod: wire.Pod) -> str | None:  # noqa: PLR0911 - one line for each reason
+        """Say why a pod must not be moved without need; None where it may be."""
+        workload = self.workload_of(pod)
+        unknown = self.why_unknown(pod)
+        if unknown is not None or workload is None:
+            return unknown
+        if workload.kind not in _MOVABLE:
+            return f"a {workload.kind} would lose what it has done"
+        if "true" in {each.annotations.get(IGNORE) for each in (workload, pod)}:
+            return f"its owner opted out with {IGNORE}"
+        if pod.restart_policy == "Never" or workload.strategy == "OnDelete":
+            return "it is not made anew while it runs"
+        if not runs_twice(workload.kind, workload.replicas, workload.strategy):
+            return "it cannot run twice, and would be down while it moves"
+        if workload.ready < workload.replicas:
+            return f"only {workload.ready} of {workload.replicas} replicas are Ready"
+        for budget in self.seen.budgets:
+            if workload.uid in budget.workloads and budget.disruptions_allowed == 0:
+                return f"the budget {budget.namespace}/{budget.name} lets none go"
+        return None
+
+    @cached_property
+    def most_together(self) -> Mapping[tuple[str, str], int]:
+        """(uid of a workload, topology key) -> the most of its pods that may share one domain.
+
+        Losing a node, or a zone, must take no more replicas than it could today, or than the workload's own
+        rollout may have missing.
+        """
+        found = {}
+        for uid, pods in self.of_workload.items():
+            workload = self.workloads.get(uid)
+            spare = (
+                unavailable(workload.replicas, workload.max_unavailable, workload.max_surge)
+                if workload
+                else 0
+            )
+            for key in _DOMAINS:
+                domains = Counter(
+                    _domain(self.nodes[pod.node], key) for pod in pods if pod.node in self.nodes
+                )
+                found[uid, key] = max(1, spare, *domains.values())
+        return found
+
+
+class Together:
+    """Counts replicas of workloads by node and zone, against the most that may share one."""
+
+    def __init__(self, view: View) -> None:
+        self._most = view.most_together
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def take(self, pod: Pod, node: Node, by: int = 1) -> None:
+        """Count a pod on a node; with -1 no longer."""
+        for key in _DOMAINS:
+            self._counts[pod.labels[OWNER], key, _domain(node, key)] += by
+
+    def allows(self, pod: Pod, node: Node) -> bool:
+        """Whether one more pod may stand there."""
+        uid = pod.labels[OWNER]
+        return all(
+            self._counts[uid, key, _domain(node, key)] < self._most.get((uid, key), 1)
+            for key in _DOMAINS
+        )
+
+
+def _domain(node: Node, key: str) -> str:
+    return node.name if key == _DOMAINS[0] else node.zone or ""
+
+
+def workload_for_floor(workload: wire.Workload, least: int | None) -> Workload:
+    """Return as much of a workload as the arithmetic of on-demand floors reads.
+
+    Args:
+        workload: the workload.
+        least: the least that its autoscaler scales it to.
+    """
+    return Workload(
+        ref=Ref(workload.kind, workload.namespace, workload.name),
+        uid=workload.uid,
+        resource_version="",
+        annotations=workload.annotations,
+        selector=Selector(labels={OWNER: workload.uid}),
+        replicas=workload.replicas,
+        scheduling=Scheduling(requests=amounts(workload.requests, pods=1)),
+        min_replicas=least,
+        claim_templates=workload.claim_templates,
+    )
+
+
+def scheduling_of(pod: wire.Pod, workload: wire.Workload | None) -> Scheduling:
+    """Return what decides where a pod may run."""
+    placing = workload.placing if workload else wire.Placing()
+    own = Selector(labels={OWNER: workload.uid if workload else pod.uid})
+    return Scheduling(
+        requests=amounts(pod.requests, pods=1),
+        node_selector=placing.node_selector,
+        node_terms=tuple(
+            NodeTerm(
+                expressions=tuple(
+                    Requirement(key=each.key, operator=each.operator, values=each.values)
+                    for each in term
+                )
+            )
+            for term in placing.node_terms
+        )
+        or None,
+        tolerations=tuple(
+            Toleration(key=each.key, operator=each.operator, value=each.value, effect=each.effect)
+            for each in placing.tolerations
+        ),
+        anti_affinity=tuple(PodTerm(topology_key=key, selector=own) for key in placing.apart),
+        spread=tuple(
+            SpreadConstraint(
+                max_skew=each.max_skew, topology_key=each.topology_key, hard=True, selector=own
+            )
+            for each in placing.spread
+        ),
+        claims=pod.volumes,
+    )
+
+
+def amounts(told: wire.Amounts, *, pods: int | None = None) -> Resources:
+    """Return amounts as the core layer counts them."""
+    return Resources(cpu=told.cpu_m, memory=told.memory, pods=told.pods if pods is None else pods)
+
+
+def _keys(placing: wire.Placing) -> set[str]:
+    return {
+        *placing.node_selector,
+        *(each.key for term in placing.node_terms for each in term),
+        *placing.apart,
+        *(each.topology_key for each in placing.spread),
+    }
+
+
+def _node(told: wire.Node) -> Node:
+    return Node(
+        name=told.name,
+        uid=told.uid,
+        resource_version="",
+        labels=told.labels,
+        taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in told.taints),
+        unschedulable=told.unschedulable,
+        ready=told.ready,
+        allocatable=amounts(told.allocatable),
+        instance=told.provider_id.rpartition("/")[2] or None,
+        zone=told.labels.get(ZONE),
+        capacity=capacity_of(told.labels),
+        created=told.created_at,
+    )

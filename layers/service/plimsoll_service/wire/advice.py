@@ -1,0 +1,117 @@
+"""What the service advises the owner of a cluster to do, and what became of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from plimsoll_service.wire.documents import Count, Text
+
+type Kind = Literal[
+    "consolidate-node",
+    "right-size",
+    "instance-mix",
+    "allow-spot",
+    "orphan-volume",
+    "idle-load-balancer",
+]
+type State = Literal["open", "accepted", "done", "refused", "withdrawn"]
+"""`accepted`: an instruction is made of it, or its owner carries it out. `refused`: its executor did not do
+it. `withdrawn`: it is not advised any more."""
+type Words = Annotated[str, Meta(max_length=4096)]
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """Part of the advice."""
+
+
+class About(Part, frozen=True, kw_only=True):
+    """The object that a recommendation is about."""
+
+    kind: Text
+    namespace: Annotated[str, Meta(max_length=256)] = ""
+    name: Text
+    uid: Text
+
+
+class Recommendation(Part, frozen=True, kw_only=True):
+    """One thing to do."""
+
+    id: Text
+    """Made of what it is about: the same advice has the same id as long as it stands."""
+    kind: Kind
+    about: About
+    reason: Words
+    monthly: float
+    """Dollars that it saves each month; below 0 where safety costs something."""
+    executable: bool = False
+    """Whether accepting it makes an instruction; else its owner carries it out."""
+    patch: Words = ""
+    """What the owner commits, or the command that does it."""
+    cpu_m: Count = 0
+    """What right-sizing asks for, of one pod; 0: as it is."""
+    memory: Count = 0
+    state: State = "open"
+    since: datetime
+    """When it was first seen."""
+    changed_at: datetime
+    """When its state last changed."""
+    note: Words = ""
+    """What its executor said, or why it changed."""
+    instruction: Count = 0
+    """The number of the instruction that was made of it; 0: none yet."""
+    measured: float | None = None
+    """Dollars a month that it was seen to save, once it was done."""
+
+
+class InstanceRow(Part, frozen=True, kw_only=True):
+    """The instances of one type and capacity."""
+
+    type: str
+    capacity: str
+    count: int
+    monthly: float
+
+
+class Configuration(Part, frozen=True, kw_only=True):
+    """The nodes of a cluster, as they are or as they could be."""
+
+    nodes: int
+    spot: int
+    """How many of them are spot."""
+    vcpus: int
+    memory: int
+    """Bytes that pods can have."""
+    monthly: float
+    instances: tuple[InstanceRow, ...]
+
+
+class Advice(Part, frozen=True, kw_only=True):
+    """A cluster as it is, and as it could be."""
+
+    cluster_id: Text
+    taken_at: datetime
+    """When the snapshot was taken that this is made of."""
+    prices: Words
+    """Whose prices, and of when."""
+    today: Configuration
+    optimised: Configuration
+    """For the same pods."""
+    resized: Configuration | None = None
+    """For the same pods with the requests that are advised; None: none are."""
+    gap: float
+    """How far at most `optimised` is above the optimum under the same rules, as a share of it."""
+    kept: dict[str, str]
+    """Name of a node that stays what it is in `optimised` -> why."""
+    left: dict[str, str] = {}
+    """Name of a workload whose requests stay as they are -> why."""
+    unpriced: tuple[str, ...] = ()
+    """Instance types whose price is not known: their nodes count as costing nothing."""
+
+
+class Recommendations(Part, frozen=True, kw_only=True):
+    """Those of one cluster."""
+
+    recommendations: tuple[Recommendation, ...]
