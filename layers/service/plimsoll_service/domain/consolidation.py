@@ -1,7 +1,8 @@
 """Nodes that the cluster can do without: their pods fit on others, or they have none.
 
-The nodes are found one after another, each in a cluster without those found before. So any of them
-can be consolidated, in any order, as long as the cluster stays as it was seen.
+The nodes are found one after another, each in a cluster without those found before, and a node that
+takes the pods of another stays. So any of them can be consolidated, in any order, as long as the
+cluster stays as it was seen.
 """
 
 from __future__ import annotations
@@ -63,15 +64,19 @@ def consolidations(view: View, table: PriceTable) -> Consolidations:
             together.take(pod, node)
     found: list[Consolidation] = []
     kept: dict[str, str] = {}
+    taken: set[str] = set()
     used = {told.uid: _used(standing, told.name) for told in view.seen.nodes}
     for told in sorted(view.seen.nodes, key=lambda n: (used[n.uid], n.name)):
         leaving = [pod for pod in view.on_node[told.name] if view.leaves(pod)]
         why = _why_kept(view, told, leaving) or _unpriced(told, table)
+        if told.name in taken:
+            why = "it takes the pods of another"
         moved = None if why else _moved(view, standing, together, told.name, leaving)
         if moved is None:
             kept[told.name] = why or "its pods fit nowhere else as safely as here"
             continue
         standing.remove_node(told.name)
+        taken.update(moved)
         price = table.prices[told.labels[INSTANCE_TYPE]]
         found.append(
             Consolidation(

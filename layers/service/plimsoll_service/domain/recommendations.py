@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Final, assert_never
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -49,32 +49,32 @@ def merged(
     advised = {each.id: each for each in found}
     for each in advised.values():
         before = known.get(each.id)
-        if before is None:
-            yield each
-            continue
-        match before.state:
-            case "open":
-                after = replace(each, since=before.since, changed_at=before.changed_at)
-            case "accepted" | "done":
-                continue
-            case "refused" | "withdrawn":
-                if before.state == "refused" and view.at - before.changed_at < QUIET:
-                    continue
-                after = replace(each, note=before.note)
-            case _ as never:
-                assert_never(never)
+        after = each if before is None else _advised_again(before, each, view.at)
         if after != before:
             yield after
     for before in known.values():
-        after = _observed(before, view, advised=before.id in advised)
-        if after != before:
-            yield after
+        if before.id not in advised or before.state in {"accepted", "done"}:
+            after = _observed(before, view)
+            if after != before:
+                yield after
 
 
-def _observed(before: Recommendation, view: View, *, advised: bool) -> Recommendation:
+def _advised_again(before: Recommendation, each: Recommendation, now: datetime) -> Recommendation:
+    match before.state:
+        case "open":
+            return replace(each, since=before.since, changed_at=before.changed_at)
+        case "withdrawn":
+            return each
+        case "refused":
+            return before if now - before.changed_at < QUIET else replace(each, note=before.note)
+        case "accepted" | "done":
+            return before
+
+
+def _observed(before: Recommendation, view: View) -> Recommendation:
     """Return what a kept recommendation has become by what the cluster shows now."""
     match before.state:
-        case "open" if not advised:
+        case "open":
             return replace(
                 before, state="withdrawn", changed_at=view.at, note="the cluster has changed"
             )
@@ -131,6 +131,11 @@ def resolved(each: Recommendation, result: Result, now: datetime) -> Recommendat
         return each
     state = "done" if result.outcome == "done" else "refused"
     return replace(each, state=state, changed_at=now, note=f"{result.outcome}: {result.reason}")
+
+
+def refused(each: Recommendation, why: str, now: datetime) -> Recommendation:
+    """Return an accepted recommendation of which no instruction can be made."""
+    return replace(each, state="refused", changed_at=now, note=why)
 
 
 def lapsed(each: Recommendation, now: datetime) -> Recommendation:

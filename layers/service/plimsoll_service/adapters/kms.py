@@ -1,0 +1,53 @@
+"""The key that signs instructions, in KMS: it cannot be read, and each use stands in CloudTrail.
+
+https://docs.aws.amazon.com/kms/latest/developerguide/symm-asymm-choose-key-spec.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from plimsoll.adapters.aws_errors import translated
+from plimsoll.domain.errors import BadInput
+
+ALGORITHM: Final = "ED25519_SHA_512"
+"""Plain Ed25519. KMS takes up to 4096 bytes for it, and calls such a message RAW."""
+
+
+@dataclass(frozen=True, slots=True)
+class KmsSigner:
+    """Signs instructions with a key of KMS (key spec ECC_NIST_EDWARDS25519)."""
+
+    client: Any
+    """Of boto3, for KMS."""
+    key_id: str
+    """Its ARN, or an alias; agents know the public key by this name."""
+
+    def public_key(self) -> bytes:
+        """Return the 32 bytes of the public key, which agents pin.
+
+        Raises:
+            BadInput: it is a key of another kind.
+        """
+        with translated(f"read the public key of {self.key_id}"):
+            answer = self.client.get_public_key(KeyId=self.key_id)
+        key = load_der_public_key(answer["PublicKey"])
+        if not isinstance(key, Ed25519PublicKey):
+            raise BadInput(f"{self.key_id} is no Ed25519 key: make one of ECC_NIST_EDWARDS25519")
+        return key.public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the 64 bytes of a signature."""
+        with translated(f"sign an instruction with {self.key_id}"):
+            answer = self.client.sign(
+                KeyId=self.key_id,
+                Message=message,
+                MessageType="RAW",
+                SigningAlgorithm=ALGORITHM,
+            )
+        signature: bytes = answer["Signature"]
+        return signature

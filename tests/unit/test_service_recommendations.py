@@ -1,0 +1,310 @@
+"""From a snapshot to an instruction, and from its result to what it saved."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from plimsoll.domain.errors import Conflict, NotFound, Refused
+from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
+from plimsoll_service.adapters.price_table import price_table
+from plimsoll_service.domain.arrivals import Newest
+from plimsoll_service.services import instructions, recommendations
+from plimsoll_service.services.history import NEWEST
+from plimsoll_service.services.recommendations import SAVINGS, Advised, advise
+from plimsoll_service.wire.advice import Advice, Recommendation
+from plimsoll_service.wire.documents import decode
+from plimsoll_service.wire.instructions import Instruction, Result, verify
+from plimsoll_service.wire.snapshot import LoadBalancer, Snapshot, Volume, encode
+from plimsoll_testbed.model.service_stores import MemoryTenantData
+from tests.support.snapshots import (
+    GIB,
+    NOW,
+    amounts,
+    wire_node,
+    wire_pods,
+    wire_snapshot,
+    wire_workload,
+)
+
+OLD = NOW - timedelta(days=2)
+SIGNER = LocalSigner.of("rig", bytes(range(32)))
+
+
+@dataclass(frozen=True)
+class Pinned:
+    public: bytes
+
+    def verify(self, signature: bytes, message: bytes) -> bool:
+        return is_signed(self.public, signature, message)
+
+
+@dataclass
+class Service:
+    """The service with one cluster in memory."""
+
+    time: datetime = NOW
+    sequence: int = 0
+    data: MemoryTenantData = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.data = MemoryTenantData(self)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def push(self, seen: Snapshot) -> None:
+        self.sequence += 1
+        seen = replace(seen, sequence=self.sequence, taken_at=self.time)
+        self.data.put_snapshot("harbor", seen.epoch, seen.sequence, encode(seen))
+        said = Newest(
+            epoch=seen.epoch,
+            sequence=seen.sequence,
+            base=0,
+            taken_at=self.time,
+            received_at=self.time,
+        )
+        known = self.data.get("harbor", NEWEST)
+        body = msgspec.json.encode(said)
+        self.data.put("harbor", NEWEST, body, version=known.version if known else 0)
+
+    def advise(self, seen: Snapshot | None = None, *, minutes: int = 1, signed: bool = True):
+        self.time += timedelta(minutes=minutes)
+        if seen is not None:
+            self.push(seen)
+        found = advise(
+            self.data,
+            "harbor",
+            table=price_table(),
+            signer=SIGNER if signed else None,
+            now=self.time,
+        )
+        assert found is not None
+        return found
+
+    def all(self) -> dict[str, Recommendation]:
+        found = recommendations.recommendations(self.data, "harbor")
+        return {f"{each.kind} {each.about.name}": each for each in found}
+
+    def accept(self, name: str) -> Recommendation:
+        id_ = self.all()[name].id
+        return recommendations.accept(self.data, "harbor", id_, "ada", self.time)
+
+    def waiting(self) -> list[Instruction]:
+        pinned = {SIGNER.key_id: Pinned(SIGNER.public_key())}
+        found = instructions.pending(self.data, "harbor").instructions
+        return [verify(each, pinned) for each in found]
+
+    def report(self, outcome: Any) -> None:
+        (told,) = self.waiting()
+        result = Result(id=told.id, number=told.number, outcome=outcome, reason="so", at=self.time)
+        instructions.report(self.data, "harbor", [result])
+
+
+def harbor(**changes: Any) -> Snapshot:
+    """Return a cluster in which the pod on a fits on b."""
+    web = wire_workload("web", max_unavailable=1, requests=amounts(100, GIB // 4))
+    facts: dict[str, Any] = {
+        "nodes": (wire_node("a", created_at=OLD), wire_node("b", created_at=OLD)),
+        "workloads": (web, cart := wire_workload("cart", max_unavailable=1)),
+        "pods": (*wire_pods(web, "a"), *wire_pods(cart, "b")),
+        "usage": (),
+    }
+    return wire_snapshot(**facts | changes)
+
+
+def without_a() -> Snapshot:
+    seen = harbor()
+    moved = tuple(replace(pod, node="b") for pod in seen.pods)
+    return replace(seen, nodes=seen.nodes[1:], pods=moved)
+
+
+@pytest.fixture
+def service() -> Service:
+    made = Service()
+    made.advise(harbor())
+    return made
+
+
+NODE = "consolidate-node a"
+
+
+def test_without_a_snapshot_there_is_no_advice():
+    found = advise(Service().data, "harbor", table=price_table(), signer=SIGNER, now=NOW)
+    assert found is None
+
+
+def test_a_cluster_is_shown_today_and_as_it_could_be(service):
+    document = service.data.get("harbor", SAVINGS)
+    advice = decode(document.body, Advice)
+    assert (advice.today.nodes, advice.today.spot, advice.today.vcpus) == (2, 0, 4)
+    assert advice.today.monthly == pytest.approx(2 * 0.096 * 730)
+    assert advice.optimised.monthly < advice.today.monthly
+    assert "us-east-1, on-demand of 2026" in advice.prices
+
+
+def test_each_recommendation_says_what_it_saves_and_why(service):
+    found = service.all()[NODE]
+    assert (found.state, found.executable) == ("open", True)
+    assert found.monthly == pytest.approx(0.096 * 730, abs=0.01)
+    assert "its 1 pods fit on b" in found.reason
+
+
+def test_the_same_advice_again_changes_nothing(service):
+    before = service.all()
+    assert service.advise(harbor()) == Advised(found=len(before), changed=0)
+    assert service.all() == before
+
+
+def test_what_is_not_advised_any_more_is_withdrawn_and_may_come_again(service):
+    service.advise(without_a())
+    assert service.all()[NODE].state == "withdrawn"
+    service.advise(harbor())
+    assert service.all()[NODE].state == "open"
+
+
+def test_nothing_is_asked_of_an_executor_that_nobody_accepted(service):
+    assert service.waiting() == []
+
+
+def test_an_accepted_recommendation_becomes_a_signed_instruction_once(service):
+    service.accept(NODE)
+    assert service.advise(harbor()).instructions == (1,)
+    assert service.advise(harbor()).instructions == ()
+    (told,) = service.waiting()
+    assert (told.id, told.number, told.cluster_id) == (service.all()[NODE].id, 1, "harbor")
+    assert (told.target.name, told.target.uid) == ("a", "uid-a")
+    assert told.preconditions.most_pods == 1
+    assert [each.uid for each in told.preconditions.workloads] == ["uid-web"]
+    assert told.preconditions.destinations == ("uid-b",)
+    assert [each.verb for each in told.plan.actions] == ["cordon", "evict"]
+
+
+def test_it_is_done_when_its_executor_says_so_and_saves_when_the_node_is_gone(service):
+    service.accept(NODE)
+    service.advise(harbor())
+    service.report("done")
+    empty = replace(harbor(), pods=without_a().pods)
+    cordoned = (replace(empty.nodes[0], unschedulable=True), empty.nodes[1])
+    service.advise(replace(empty, nodes=cordoned))
+    assert service.all()[NODE].state == "done"
+    service.advise(replace(empty, nodes=cordoned))
+    assert service.all()[NODE].measured == 0.0
+    service.advise(without_a())
+    assert service.all()[NODE].measured == pytest.approx(0.096 * 730, abs=0.01)
+
+
+@pytest.mark.parametrize("outcome", ["refused", "failed", "would-do"])
+def test_what_its_executor_does_not_do_is_refused_and_advised_again_after_an_hour(service, outcome):
+    service.accept(NODE)
+    service.advise(harbor())
+    service.report(outcome)
+    service.advise(harbor())
+    assert (service.all()[NODE].state, service.all()[NODE].note) == ("refused", f"{outcome}: so")
+    with pytest.raises(Refused):
+        service.accept(NODE)
+    service.advise(harbor(), minutes=61)
+    assert service.all()[NODE].state == "open"
+
+
+def test_an_instruction_that_nobody_answers_lapses(service):
+    service.accept(NODE)
+    service.advise(harbor())
+    service.advise(harbor(), minutes=61)
+    assert service.all()[NODE].state == "refused"
+    assert service.waiting() == []
+
+
+def test_an_accepted_recommendation_that_does_not_hold_any_more_is_refused(service):
+    service.accept(NODE)
+    full = replace(harbor().pods[1], requests=amounts(1900, GIB))
+    service.advise(replace(harbor(), pods=(harbor().pods[0], full)))
+    assert service.waiting() == []
+    assert service.all()[NODE].note == "its pods fit nowhere else as safely as here"
+
+
+def test_no_instruction_is_made_of_an_old_snapshot(service):
+    service.accept(NODE)
+    assert service.advise(minutes=11).instructions == ()
+    assert service.all()[NODE].state == "accepted"
+
+
+def test_without_a_signer_nothing_is_issued(service):
+    service.accept(NODE)
+    assert service.advise(harbor(), signed=False).instructions == ()
+
+
+def test_numbers_rise(service):
+    service.accept(NODE)
+    service.advise(harbor())
+    service.report("refused")
+    service.advise(harbor())
+    service.advise(harbor(), minutes=61)
+    service.accept(NODE)
+    assert service.advise(harbor()).instructions == (2,)
+
+
+def test_accepting_again_is_once_and_what_does_not_exist_is_not_found(service):
+    first = service.accept(NODE)
+    assert service.accept(NODE) == first
+    with pytest.raises(NotFound):
+        recommendations.accept(service.data, "harbor", "r-0", "ada", NOW)
+
+
+def test_who_loses_a_race_says_so_and_the_next_run_sees_to_it(service, monkeypatch):
+    real = service.data.put
+
+    def put(cluster: str, key: str, body: bytes, **how: Any):
+        if key.startswith("recommendation#"):
+            raise Conflict("somebody else wrote it")
+        return real(cluster, key, body, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(service.data), "put", lambda _, *args, **how: put(*args, **how))
+        assert service.advise(without_a()).lost
+    assert service.advise(without_a()).lost == ()
+    assert service.all()[NODE].state == "withdrawn"
+
+
+def test_what_costs_and_serves_nobody_is_named():
+    volume = Volume(
+        uid="v", name="pv-1", phase="Released", capacity=100 * GIB, type="gp3", created_at=OLD
+    )
+    balancer = LoadBalancer(uid="l", kind="Service", namespace="shop", name="old", created_at=OLD)
+    service = Service()
+    service.advise(
+        harbor(
+            volumes=(volume, replace(volume, uid="w", phase="Bound", name="pv-2")),
+            load_balancers=(balancer, replace(balancer, uid="m", name="new", ready_endpoints=2)),
+        )
+    )
+    found = service.all()
+    assert found["orphan-volume pv-1"].monthly == pytest.approx(8.0)
+    assert found["idle-load-balancer old"].monthly == pytest.approx(0.0225 * 730, abs=0.01)
+    assert not found.keys() & {"orphan-volume pv-2", "idle-load-balancer new"}
+    service.accept("orphan-volume pv-1")
+    service.advise(harbor(load_balancers=(balancer,)))
+    done = service.all()["orphan-volume pv-1"]
+    assert done.state == "done"
+    assert done.measured == pytest.approx(8.0)
+
+
+def test_a_floor_is_advised_where_none_is_stated_and_done_once_it_is():
+    web = wire_workload("web", replicas=4)
+    seen = harbor(workloads=(web,), pods=wire_pods(web, "a", "a", "b", "b"))
+    service = Service()
+    service.advise(seen)
+    found = service.all()["allow-spot web"]
+    assert json.loads(found.patch) == {"metadata": {"annotations": {MIN_ON_DEMAND: "50%"}}}
+    assert found.monthly > 0
+    service.accept("allow-spot web")
+    stated = replace(web, annotations={MIN_ON_DEMAND: "75%"})
+    service.advise(replace(seen, workloads=(stated,)))
+    assert service.all()["allow-spot web"].state == "done"
