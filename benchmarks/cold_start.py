@@ -97,7 +97,7 @@ def ground(nodes: int) -> Iterator[Ground]:
         ministack.deploy(AcceptDrills="true", Size="small")
         stack = Stack(ministack, aws)
         stack.register("harbor", Access(url=server.url, token=server.token))
-        stack.resync()
+        stack.resync("harbor")
         yield Ground(stack=ministack, server=server, machines=machines, patches=patches)
 
 

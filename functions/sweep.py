@@ -1,7 +1,7 @@
-"""Every minute: interrupted instances of which no event told, the node index, clusters to wake.
+"""SQS `resyncs` -> the resync of one cluster.
 
-A resync that fails is not tried again: the next one is a minute away, and an alarm counts those
-that end well.
+A resync that fails is not tried again: the next one is a minute away. One that dies, or meets a bug,
+leaves its message to the dead-letter queue, which says of which cluster it was.
 """
 
 from __future__ import annotations
@@ -11,15 +11,25 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
-from plimsoll.domain.metrics import Metric
-from plimsoll.observability import CloudWatch, logger, metrics
+from plimsoll.domain.resyncs import ResyncRequest
+from plimsoll.observability import logger, metrics
 
 bootstrap.make_ready()
 
 
 @metrics.log_metrics
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> None:  # noqa: ARG001 - Lambda's own signature
-    """Run one resync over every registered cluster."""
-    bootstrap.resync().run()
-    CloudWatch().count(Metric.RESYNC_FINISHED)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
+    """Run a resync for each message, and name those that met a bug.
+
+    Such a message is no error of the function: Lambda slows a queue down after errors, and the other
+    clusters' messages are in it too.
+    """
+    failed = []
+    for record in event["Records"]:
+        try:
+            bootstrap.resync().run(ResyncRequest.read(record["body"]))
+        except Exception:  # noqa: BLE001 - whatever it is, it is this cluster's alone
+            logger.exception("resync failed", extra={"sqs_message": record["messageId"]})
+            failed.append(record)
+    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}

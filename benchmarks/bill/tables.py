@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.bill.month import FUNCTIONS, Counts
-from plimsoll.domain.metrics import Metric
-from plimsoll.services.each_cluster import LABELLED
+from plimsoll.domain.metrics import LABELLED, Metric
 from tests.package.template import functions, resources
 
 HERE: Final = Path(__file__).parent
@@ -21,10 +20,14 @@ HOURS: Final = 730
 """Of a month."""
 INTERRUPTIONS: Final = 60
 """Of a cluster in a month: more than a node a day."""
+SCHEDULED: Final = ("schedule", "placement")
+"""Functions of which one invocation works for all clusters."""
 SIDE_BY_SIDE: Final = 8
-"""Clusters that a scheduled function works on at a time."""
+"""Clusters for which such an invocation works at a time."""
 START_SECONDS: Final = 0.4
 """What an invocation is billed for besides its calls; for the first in a sandbox it is more."""
+WARM_SECONDS: Final = 0.05
+"""The same where a sandbox works every minute and is hardly ever the first."""
 COLD_SECONDS: Final = 1.0
 """What a batch of notices is billed for besides: nearly always a cold start."""
 DECODED_PER_SECOND: Final = 40e6
@@ -37,10 +40,16 @@ NOTICES: Final = 4
 """Of an interruption: recommendation, warning, two changes of state."""
 SQS_CALLS: Final = 3
 """Of a message: sent, received, deleted."""
+SENT_TOGETHER: Final = 10
+"""Resyncs that one call sends."""
 CANARIES: Final = HOURS * 4
 KEY_REQUESTS: Final = HOURS * 12
 """Of a table: DynamoDB keeps its key for five minutes."""
-LOG_BYTES: Final = {"of an invocation": 2_000, "of an interruption": 300_000}
+LOG_BYTES: Final = {
+    "of an invocation": 2_000,
+    "of a resync": 1_000,  # three lines of Lambda's and one of metrics, less than 700
+    "of an interruption": 300_000,
+}
 BY_CLUSTER: Final = 1 + 3 * INTERRUPTIONS / HOURS
 """Metrics of a cluster: its on-demand reserve always; for each interruption two hours of open ones, and in
 one how old its notice was at the cordon."""
@@ -80,14 +89,15 @@ def bill(
         return quiet + sum(more.get(name, {}).get(key, 0) for name in names) * interruptions
 
     def runs(name: str) -> float:
-        """Return the invocations of a function: a schedule invokes one for all clusters."""
+        """Return the invocations of a function."""
         quiet = calm.get(name, {}).get("invocations", 0) * HOURS
+        quiet *= 1 if name in SCHEDULED else clusters
         return quiet + more.get(name, {}).get("invocations", 0) * interruptions
 
     def lambdas(name: str, *, besides: float = START_SECONDS) -> float:
         memory: int = functions()[f"{name.capitalize()}Function"]["Properties"]["MemorySize"]
         share = min(1.0, memory / WHOLE_PROCESSOR)
-        rounds = ceil(clusters / SIDE_BY_SIDE) / clusters if name in calm else 1.0
+        rounds = ceil(clusters / SIDE_BY_SIDE) / clusters if name in SCHEDULED else 1.0
         seconds = (
             month("waited seconds", [name]) * rounds
             + month("bytes decoded", [name]) / DECODED_PER_SECOND / share
@@ -100,27 +110,33 @@ def bill(
 
     polled = [e for f in functions().values() for e in f["Properties"]["Events"].values()]
     polls = HOURS * 3600 / POLL_SECONDS * POLLERS * sum(e["Type"] == "SQS" for e in polled)
-    messages = interruptions * NOTICES + CANARIES + month("wake-ups")
+    resyncs = runs("sweep")
+    messages = interruptions * NOTICES + CANARIES + month("messages") - resyncs
+    sqs = polls + messages * SQS_CALLS + resyncs * (SQS_CALLS - 1 + 1 / SENT_TOGETHER)
     canaries = CANARIES * (price["event put by ourselves"] + price["scheduled invocation"])
-    invocations = sum(map(runs, FUNCTIONS)) + CANARIES
-    logs = LOG_BYTES["of an interruption"] * interruptions
+    invocations = sum(map(runs, FUNCTIONS)) - resyncs + CANARIES
+    logs = (
+        LOG_BYTES["of an interruption"] * interruptions
+        + LOG_BYTES["of a resync"] * resyncs
+        + LOG_BYTES["of an invocation"] * invocations
+    )
     keys = len(resources("AWS::DynamoDB::Table")) * KEY_REQUESTS * price["KMS request"]
     lines = {
-        "resyncs": lambdas("sweep"),
+        "resyncs": lambdas("schedule", besides=WARM_SECONDS)
+        + lambdas("sweep", besides=WARM_SECONDS),
         "placement": lambdas("placement"),
         "notices and canaries": lambdas("notices", besides=COLD_SECONDS)
         + CANARIES * (price["Lambda request"] + price["Lambda time, arm64"])
         + canaries,
         "drains": lambdas("drains"),
-        "queues": (polls + messages * SQS_CALLS) * price["SQS request"],
+        "queues": sqs * price["SQS request"],
         "tables": month("reads") * price["DynamoDB read"]
         + month("writes") * price["DynamoDB write"]
         + keys,
         "metrics and alarms": (len(Metric) + min(clusters, LABELLED_AND_OTHERS) * BY_CLUSTER)
         * price["metric"]
         + len(resources("AWS::CloudWatch::Alarm")) * price["alarm"],
-        "logs": (logs + LOG_BYTES["of an invocation"] * invocations)
-        * price["log taken in and kept"],
+        "logs": logs * price["log taken in and kept"],
     }
     if through_nat is not None:
         lines["NAT gateway"] = HOURS * price["NAT gateway"]

@@ -22,6 +22,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
+from plimsoll.domain.resyncs import RESYNC_EVERY, ResyncRequest
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model import stores
 from tests.support import workload_sets
@@ -64,6 +65,7 @@ def wired(order: dict[str, Any]) -> tuple[Services, workload_sets.Telemetry]:
         reports=stores.MemoryReports(),
         announcer=stores.MemoryAnnouncer(),
         wake_ups=stores.MemoryWakeUps(),
+        resyncs=stores.MemoryResyncs(),
         clock=clock,
         workers=workers,
         cluster_workers=ThreadWorkers(8),
@@ -99,10 +101,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST, MOST))
     order = json.load(sys.stdin)
     services, telemetry = wired(order)
+    until = (SystemClock().now() + RESYNC_EVERY).isoformat()
+    request = ResyncRequest(cluster=NAME, label=NAME, until=until)
     functions: dict[str, Callable[[], object]] = {
         "notices": lambda: interrupt(services, list(order["going"].values())),
         "drains": lambda: services.drains.reconcile(NAME, "benchmark"),
-        "sweep": services.resync.run,
+        "sweep": lambda: services.resync.run(request),
         "placement": services.placement.run,
     }
     run = functions[sys.argv[1]]

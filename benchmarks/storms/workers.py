@@ -106,7 +106,9 @@ class Memory(AbstractContextManager["Memory"]):
 
 def _function(rest: str) -> str:
     """Return whose process it is: after the mark stand the stack's name and the function's."""
-    return next((name for name in ("Notices", "Drains", "Resync") if name in rest), "other").lower()
+    return next(
+        (name for name in ("Notices", "Drains", "Sweep", "Placement") if name in rest), "other"
+    ).lower()
 
 
 def _field(status: str, name: str) -> int | None:

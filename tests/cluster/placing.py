@@ -26,6 +26,7 @@ from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,
     MemoryRegistry,
     MemoryReports,
+    MemoryResyncs,
     MemoryWakeUps,
 )
 from plimsoll_testbed.rigs.controlplane import ControlPlane
@@ -149,6 +150,7 @@ def a_cast(plane: ControlPlane) -> Iterator[Cast]:
             reports=MemoryReports(),
             announcer=MemoryAnnouncer(),
             wake_ups=MemoryWakeUps(),
+            resyncs=MemoryResyncs(),
             clock=clock,
             workers=workers,
             cluster_workers=workers,

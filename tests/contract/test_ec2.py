@@ -173,11 +173,15 @@ def test_any_other_spot_request_is_none(moto_aws: Aws, ec2: Ec2Instances, code: 
 
 
 def test_ec2_leaves_out_what_runs_on(moto_aws: Aws, ec2: Ec2Instances) -> None:
-    asked = Answers(moto_aws, "ec2", "DescribeInstances", None)
+    asked = [
+        Answers(moto_aws, "ec2", f"Describe{what}", None)
+        for what in ("Instances", "SpotInstanceRequests")
+    ]
     assert ec2.interrupted([*run(moto_aws), spot_instance(moto_aws)]) == []
-    [(only,)] = [a["Filters"] for a in asked.asked]
-    assert only["Name"] == "instance-state-name"
-    assert "running" not in only["Values"]
+    (state,), (_, code) = [a["Filters"] for answers in asked for a in answers.asked]
+    assert (state["Name"], code["Name"]) == ("instance-state-name", "status-code")
+    assert "running" not in state["Values"]
+    assert "fulfilled" not in code["Values"]
 
 
 def status(id_: str, **event: Any) -> dict[str, Any]:

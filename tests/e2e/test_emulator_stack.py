@@ -153,7 +153,8 @@ def test_a_canary_goes_the_whole_way_and_is_written_down(stack):
 
 
 @pytest.mark.parametrize(
-    "queue", ["NoticesQueue", "NoticesDeadQueue", "WakeUpsQueue", "WakeUpsDeadQueue"]
+    "queue",
+    [f"{kind}{dead}Queue" for kind in ("Notices", "WakeUps", "Resyncs") for dead in ("", "Dead")],
 )
 def test_not_even_the_owner_of_the_account_may_send(stack, queue):
     if stack.name == "LocalStack":
@@ -162,9 +163,9 @@ def test_not_even_the_owner_of_the_account_may_send(stack, queue):
         stack.client("sqs").send_message(QueueUrl=stack.outputs[queue], MessageBody="{}")
 
 
-def test_the_sweep_of_no_clusters_ends_well(stack):
+def test_the_schedule_of_no_clusters_ends_well(stack):
     answer = stack.client("lambda").invoke(
-        FunctionName=stack.outputs["SweepFunction"], Payload=b"{}"
+        FunctionName=stack.outputs["ScheduleFunction"], Payload=b"{}"
     )
     assert "FunctionError" not in answer, stack.complaints()
     assert within(5, lambda: "ResyncFinished" in stack.log.read_text())

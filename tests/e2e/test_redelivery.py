@@ -117,7 +117,7 @@ def calls() -> tuple[str, ...]:
     made: list[str] = []
 
     def note(invocation: Invocation) -> None:
-        if invocation.name in {"notices", "drains", "sweep"}:
+        if invocation.name in {"notices", "drains", "schedule", "sweep"}:
             made.append(f"{invocation.name}: {invocation.last_call}")
 
     play(FaultHooks(on_call=note))
@@ -150,7 +150,7 @@ class Killer:
         self.victim: Invocation | None = None
 
     def __call__(self, invocation: Invocation) -> None:
-        if invocation.name not in {"notices", "drains", "sweep"}:
+        if invocation.name not in {"notices", "drains", "schedule", "sweep"}:
             return
         if self._left == 0:
             self.victim = invocation
@@ -193,6 +193,6 @@ def test_a_run_killed_after_any_one_call_gives_the_same_outcome():
     assert wrong == {}
 
 
-@pytest.mark.parametrize("function", ["notices", "drains", "sweep"])
+@pytest.mark.parametrize("function", ["notices", "drains", "schedule", "sweep"])
 def test_the_kill_points_cover_every_function(function: str):
     assert any(calls()[number].startswith(function) for number in kill_points())

@@ -47,9 +47,9 @@ class FakeService:
         self._fail(cluster)
         return 1
 
-    def run(self):
-        self.asked.append("run")
-        self._fail("run")
+    def run(self, what="run"):
+        self.asked.append(what)
+        self._fail(what)
         return 0
 
     def _fail(self, what):
@@ -90,7 +90,7 @@ def context():
 @pytest.fixture
 def service(monkeypatch):
     service = FakeService()
-    for name in ("notices", "drains", "placement", "resync"):
+    for name in ("notices", "drains", "placement", "resync", "resync_schedule"):
         monkeypatch.setattr(bootstrap, name, lambda: service)
     return service
 

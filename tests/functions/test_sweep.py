@@ -1,24 +1,44 @@
-"""A schedule in, one resync."""
+"""The schedule's message in, one resync."""
 
 from __future__ import annotations
 
 import pytest
 
-from functions import sweep
+from functions import schedule, sweep
 from plimsoll.domain.errors import Temporary
-from tests.functions.conftest import embedded_metrics
+from plimsoll.domain.resyncs import ResyncRequest
+from tests.functions.conftest import Crash, batch
 
 SCHEDULED = {"detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}
+REQUESTS = [
+    ResyncRequest(cluster=name, label=name, until="2026-01-01T00:01:00+00:00")
+    for name in ("harbor", "pier")
+]
 
 
-def test_a_resync_that_ends_well_is_counted(service, context, capsys):
-    sweep.handler(SCHEDULED, context)
+def test_a_message_asks_for_the_resync_of_its_cluster(service, context):
+    answer = sweep.handler(batch(REQUESTS[0].message()), context)
+    assert answer == {"batchItemFailures": []}
+    assert service.asked == [REQUESTS[0]]
+
+
+@pytest.mark.parametrize("broken", [REQUESTS[0].message(), "no JSON"])
+def test_a_bug_is_its_clusters_alone_and_no_error_that_slows_the_queue(
+    service, context, log, broken
+):
+    service.answers = {REQUESTS[0]: Crash("a bug")}
+    answer = sweep.handler(batch(broken, REQUESTS[1].message()), context)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "message-0"}]}
+    assert service.asked[-1] == REQUESTS[1]
+    assert "resync failed" in [line["message"] for line in log()]
+
+
+def test_the_schedule_asks_once(service, context):
+    schedule.handler(SCHEDULED, context)
     assert service.asked == ["run"]
-    assert embedded_metrics(capsys.readouterr().out)["ResyncFinished"] == [1.0]
 
 
-def test_a_resync_that_fails_is_an_error_of_the_function_and_not_counted(service, context, capsys):
-    service.answers = {"run": Temporary("not resynced: harbor")}
+def test_a_schedule_that_fails_is_an_error_of_the_function(service, context):
+    service.answers = {"run": Temporary("the registry is away")}
     with pytest.raises(Temporary):
-        sweep.handler(SCHEDULED, context)
-    assert "ResyncFinished" not in embedded_metrics(capsys.readouterr().out)
+        schedule.handler(SCHEDULED, context)

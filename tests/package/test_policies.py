@@ -10,6 +10,7 @@ import pytest
 from plimsoll.domain.errors import BadInput
 from plimsoll_cli.checks.policies import Decision, Request, decide
 from plimsoll_cli.checks.requests import FUNCTIONS, Case, Place, cases
+from plimsoll_cli.stack import CLUSTER_ROLES
 from tests.package.rendered import ACCOUNT, PARTITION, REGION, STACK, arn, rendered
 from tests.package.template import listed
 
@@ -157,7 +158,7 @@ TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:reports"
 @pytest.mark.parametrize(
     ("secret", "decision"), [("plimsoll/lab-AbCdEf", ALLOWED), ("db-AbCdEf", NOT_ALLOWED)]
 )
-@pytest.mark.parametrize("role", sorted(FUNCTIONS))
+@pytest.mark.parametrize("role", CLUSTER_ROLES)
 def test_a_customers_key_decrypts_the_secrets_of_clusters_and_no_others(role, secret, decision):
     about = {"kms:EncryptionContext:SecretARN": PLACE.arn("secretsmanager", f"secret:{secret}")}
     request = Request(action="kms:Decrypt", resource=KEY, context=about)
@@ -203,6 +204,8 @@ SENDERS = {
     "NoticesDeadQueue": {"RedriveRole", "NoticesRole"},
     "WakeUpsQueue": {"NoticesRole", "SweepRole", "PlacementRole"},
     "WakeUpsDeadQueue": set(),
+    "ResyncsQueue": {"ScheduleRole"},
+    "ResyncsDeadQueue": set(),
 }
 PEOPLE = ("role/admin", "user/ann", "root", "role/plimsoll-NoticesRole-of-another-stack")
 
@@ -230,8 +233,8 @@ def test_of_aws_only_the_rules_of_this_stack_send_notices_and_what_they_could_no
         assert send(queue, **by_service(service, arn("InstanceNotices"))) is NOT_ALLOWED
 
 
-@pytest.mark.parametrize("queue", ["WakeUpsQueue", "WakeUpsDeadQueue"])
-def test_no_service_of_aws_sends_wake_ups(queue):
+@pytest.mark.parametrize("queue", sorted(SENDERS.keys() - {"NoticesQueue", "NoticesDeadQueue"}))
+def test_no_service_of_aws_sends_wake_ups_or_resyncs(queue):
     rule = arn("InstanceNotices")
     assert send(queue, **by_service("events.amazonaws.com", rule)) is NOT_ALLOWED
 

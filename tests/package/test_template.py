@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 from dataclasses import fields
+from datetime import timedelta
 from importlib.metadata import version
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from plimsoll.config import Config
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import canary
+from plimsoll.domain.resyncs import RESYNC_EVERY
 from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
 from plimsoll_cli.checks.stack import DELIVERY_SECONDS
@@ -89,12 +91,24 @@ def test_what_is_reserved_covers_what_queues_may_start():
 
 
 @pytest.mark.parametrize(
-    ("name", "policy"), [("NoticesQueue", delivery.NOTICES), ("WakeUpsQueue", delivery.WAKE_UPS)]
+    ("name", "policy"),
+    [
+        ("NoticesQueue", delivery.NOTICES),
+        ("WakeUpsQueue", delivery.WAKE_UPS),
+        ("ResyncsQueue", delivery.RESYNCS),
+    ],
 )
 def test_queues_deliver_as_the_delivery_policy_says(name, policy):
     queue = resources("AWS::SQS::Queue")[name]["Properties"]
     assert queue["RedrivePolicy"]["maxReceiveCount"] == policy.attempts
     assert queue["VisibilityTimeout"] == policy.visibility_seconds
+
+
+def test_a_resync_is_asked_for_as_often_as_a_request_says_and_ends_before_the_next():
+    [event] = functions()["ScheduleFunction"]["Properties"]["Events"].values()
+    assert event["Properties"]["Schedule"] == "rate(1 minute)"
+    assert timedelta(minutes=1) == RESYNC_EVERY
+    assert functions()["SweepFunction"]["Properties"]["Timeout"] < RESYNC_EVERY.total_seconds()
 
 
 # --- Rules ---------------------------------------------------------------------------------------
@@ -248,7 +262,7 @@ def test_every_wildcard_resource_has_a_reason_beside_it():
 
 def test_the_roles_that_come_to_clusters_are_those_of_the_functions():
     roles = {f["Properties"]["Role"]["Fn::GetAtt"][0] for f in functions().values()}
-    assert set(CLUSTER_ROLES) == roles
+    assert {*CLUSTER_ROLES, "ScheduleRole"} == roles
 
 
 def test_the_stack_says_the_version_of_the_package():

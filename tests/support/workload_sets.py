@@ -21,7 +21,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
 from plimsoll.services.ports import NodeGroups
-from plimsoll.services.wiring import Ports, wire
+from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.transport import HollowTransport
@@ -30,6 +30,7 @@ from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,
     MemoryRegistry,
     MemoryReports,
+    MemoryResyncs,
     MemoryWakeUps,
 )
 from tests.support.builders import NOON, node_json
@@ -109,6 +110,20 @@ class Aws:
             raise self.fails
 
 
+@dataclass(frozen=True)
+class Minute:
+    """What the schedule of a minute leads to: a request for each cluster, and its resync."""
+
+    services: Services
+    queue: MemoryResyncs
+
+    def run(self) -> int:
+        """Return how many interruptions are open."""
+        self.services.resync_schedule.run()
+        requests, self.queue.sent = self.queue.sent, []
+        return sum(self.services.resync.run(request) for request in requests)
+
+
 class WiredServices:
     """One registered cluster `harbor`, in act mode unless told otherwise."""
 
@@ -130,6 +145,7 @@ class WiredServices:
         self.index = MemoryNodeIndex()
         self.reports = MemoryReports()
         self.wake_ups = MemoryWakeUps()
+        self.resyncs = MemoryResyncs()
         self.announcer = MemoryAnnouncer()
         self.workers = SerialWorkers()
         self.api = KubernetesCluster(
@@ -144,6 +160,7 @@ class WiredServices:
             reports=self.reports,
             announcer=self.announcer,
             wake_ups=self.wake_ups,
+            resyncs=self.resyncs,
             clock=self,
             workers=self.workers,
             cluster_workers=self.workers,
@@ -153,7 +170,7 @@ class WiredServices:
         self.notices = self.services.notices
         self.drains = self.services.drains
         self.placement = self.services.placement
-        self.resync = self.services.resync
+        self.resync = Minute(self.services, self.resyncs)
 
     # The ports `Clock`, `Clusters` and the factory of node groups.
 

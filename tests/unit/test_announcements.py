@@ -16,9 +16,8 @@ from plimsoll.adapters.sns import SnsAnnouncer
 from plimsoll.domain.announcements import LISTED, announcement
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.metrics import Metric
+from plimsoll.domain.metrics import LABELLED, OTHERS, Metric
 from plimsoll.domain.reports import Report
-from plimsoll.services.each_cluster import LABELLED, OTHERS
 from tests.support.workload_sets import WiredServices
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -198,7 +198,7 @@ def test_a_fraction_of_the_notices_is_hit(play: Play):
     assert 0 < report["totals"]["nodes_cordoned"] < 8
 
 
-@pytest.mark.parametrize("function", ["notices", "drains", "sweep"])
+@pytest.mark.parametrize("function", ["notices", "drains", "schedule", "sweep"])
 def test_a_killed_function_does_nothing_after_its_death_and_its_work_is_done_later(
     play: Play, log: Log, function: str
 ):

@@ -716,24 +716,6 @@ def test_the_resync_closes_the_report_of_a_node_that_is_no_more(rig):
     assert report.closed == rig.time
 
 
-def test_a_resync_that_fails_for_one_cluster_goes_on_with_the_others_and_says_so(rig):
-    rig.registry.add(replace(rig.cluster, name="away"))
-    rig.join("od")
-    real = rig.open
-
-    def open_or_fail(cluster):
-        if cluster.name == "away":
-            raise Temporary("no route")
-        return real(cluster)
-
-    rig.open = open_or_fail
-
-    rig.resync.run()
-    assert rig.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == 1
-    assert "cluster not resynced" in rig.telemetry.warned
-    assert rig.index.find([rig.node("od").instance or ""])
-
-
 def test_bad_input_names_the_field(rig):
     (bad,) = rig.notices.receive([rig.spot_event("i-not-an-id")])
 

@@ -13,12 +13,14 @@ from typing import Final
 
 from plimsoll.domain.names import GROW, HOOK_MARK, RENEW
 from plimsoll_cli.checks.policies import Request
+from plimsoll_cli.stack import CLUSTER_ROLES
 
 FUNCTIONS: Final[Mapping[str, str]] = {
     "NoticesRole": "notices",
     "DrainsRole": "drains",
     "SweepRole": "sweep",
     "PlacementRole": "placement",
+    "ScheduleRole": "schedule",
 }
 """Role -> the last part of its log group's name."""
 
@@ -89,6 +91,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     for role, log in FUNCTIONS.items():
         group = place.arn("logs", f"log-group:/plimsoll/{place.stack}/{log}:log-stream:a")
         yield from _requests(role, ("logs:CreateLogStream", "logs:PutLogEvents"), group)
+    for role in CLUSTER_ROLES:
         cluster = place.arn("eks", "cluster/harbor")
         yield from _requests(role, ("eks:DescribeCluster", "eks:ListNodegroups"), cluster)
         secret = place.arn("secretsmanager", "secret:plimsoll/lab-AbCdEf")
@@ -104,9 +107,12 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     for queue in ("WakeUpsQueue", "NoticesDeadQueue"):
         yield from _requests("NoticesRole", ("sqs:SendMessage",), place.queue(queue))
     yield from _requests("DrainsRole", _RECEIVE, place.queue("WakeUpsQueue"))
+    yield from _requests("SweepRole", _RECEIVE, place.queue("ResyncsQueue"))
+    yield from _requests("ScheduleRole", ("sqs:SendMessage",), place.queue("ResyncsQueue"))
+    for role in ("ScheduleRole", "PlacementRole"):
+        yield from _requests(role, ("dynamodb:Scan",), place.table("ClustersTable"))
     for role in ("SweepRole", "PlacementRole"):
         yield from _requests(role, ("sqs:SendMessage",), place.queue("WakeUpsQueue"))
-        yield from _requests(role, ("dynamodb:Scan",), place.table("ClustersTable"))
         yield from _requests(role, ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
     newest = f"{place.table('ReportsTable')}/index/newest"
     silent = ("ec2:DescribeSpotInstanceRequests", "ec2:DescribeInstanceStatus")
@@ -162,3 +168,6 @@ def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_itself)
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*")
     yield from _requests("DrainsRole", ("sqs:SendMessage",), place.queue("WakeUpsQueue"))
+    yield from _requests("SweepRole", ("sqs:SendMessage",), place.queue("ResyncsQueue"))
+    secret = place.arn("secretsmanager", "secret:plimsoll/lab-AbCdEf")
+    yield from _requests("ScheduleRole", ("secretsmanager:GetSecretValue",), secret)

@@ -21,7 +21,7 @@ from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.adapters.sns import SnsAnnouncer
-from plimsoll.adapters.sqs import SqsWakeUps
+from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll.config import Config, in_lambda
 from plimsoll.domain.clusters import Cluster
@@ -29,7 +29,7 @@ from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
 from plimsoll.services.notices import NoticeService, Senders
 from plimsoll.services.placement import PlacementService
-from plimsoll.services.resync import ResyncService
+from plimsoll.services.resync import ResyncSchedule, ResyncService
 from plimsoll.services.wiring import Ports, Services, wire
 
 
@@ -103,6 +103,7 @@ def _services() -> Services:
         announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().tables["ReportsTable"]),
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
+        resyncs=SqsResyncs(aws(), config().resyncs_queue),
         clock=clock,
         workers=_workers(),
         cluster_workers=ThreadWorkers(8),
@@ -138,3 +139,8 @@ def placement() -> PlacementService:
 def resync() -> ResyncService:
     """Return the resync."""
     return _services().resync
+
+
+def resync_schedule() -> ResyncSchedule:
+    """Return what asks for a resync of each cluster."""
+    return _services().resync_schedule

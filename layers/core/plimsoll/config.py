@@ -30,6 +30,8 @@ class Config:
     """URL; notices that no further attempt can help lie here with their reasons."""
     wake_ups_queue: str
     """URL."""
+    resyncs_queue: str
+    """URL."""
     report_topic: str
     """ARN of the SNS topic that is told what interruptions cost; empty: none."""
     kill_switch: bool

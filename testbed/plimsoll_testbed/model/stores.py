@@ -11,6 +11,7 @@ from datetime import datetime
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.reports import Report
+from plimsoll.domain.resyncs import ResyncRequest
 
 
 class MemoryRegistry:
@@ -117,6 +118,17 @@ class MemoryWakeUps:
     def send(self, cluster: str, delays: Sequence[int]) -> None:
         """Send one wake-up for each delay, in seconds."""
         self.sent += [(cluster, delay) for delay in delays]
+
+
+class MemoryResyncs:
+    """Resyncs that were asked for, for whoever plays the queue."""
+
+    def __init__(self) -> None:
+        self.sent: list[ResyncRequest] = []
+
+    def send(self, requests: Sequence[ResyncRequest]) -> None:
+        """Send one message for each request."""
+        self.sent += requests
 
 
 def _newest(report: Report) -> tuple[datetime, str]:

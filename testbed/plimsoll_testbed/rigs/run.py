@@ -23,8 +23,6 @@ from plimsoll_testbed.rigs.simulated.timeline import InjectsFaults, TakesEvents,
 from plimsoll_testbed.scenario.capabilities import refuse_unsupported
 from plimsoll_testbed.scenario.drill import Drill
 
-RESYNC: Final = timedelta(seconds=60)
-"""How often the resync runs: what a lost notice costs is how long its net is in coming."""
 RESYNC_PHASE: Final = timedelta(seconds=37)
 """From time 0 to the first resync after it: one at the second of a notice would do its work."""
 PLACEMENT: Final = timedelta(minutes=5)

@@ -167,7 +167,7 @@ class FaultEntry(Timed):
     """For notices-* and aws-throttled: the share that is hit, drawn by the seed; default 1."""
     delay: Duration = timedelta(seconds=1)
     """For notices-delayed: how much later they arrive. For notices-duplicated: how much later the copy arrives; default 1s."""
-    function: Literal["notices", "drains", "placement", "sweep"] | None = None
+    function: Literal["notices", "drains", "placement", "schedule", "sweep"] | None = None
     """For function-killed: which function."""
     service: Word | None = None
     """For aws-throttled: the AWS service, as its endpoint is named, for example autoscaling."""

@@ -46,9 +46,14 @@ _CODES: Final = (
 )
 _HAS_EVENTS: Final = [{"Name": "event.code", "Values": _CODES}]
 """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html"""
-_RECLAIMED: Final = re.compile(
-    r"marked-for-(?:termination|stop)"
-    r"|instance-(?:terminated|stopped)-(?:by-price|no-capacity|capacity-oversubscribed)"
+_RECLAIMED: Final = (
+    "marked-for-termination",
+    "marked-for-stop",
+    *(
+        f"instance-{end}-{why}"
+        for end in ("terminated", "stopped")
+        for why in ("by-price", "no-capacity", "capacity-oversubscribed")
+    ),
 )
 """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html"""
 _OVER: Final = ("[Completed]", "[Canceled]")
@@ -110,7 +115,10 @@ class Ec2Instances:
         for batch in batched(ids, BATCH, strict=False):
             with translated("describe spot instance requests"):
                 pages = self._aws.ec2.get_paginator("describe_spot_instance_requests").paginate(
-                    Filters=[{"Name": "instance-id", "Values": list(batch)}]
+                    Filters=[
+                        {"Name": "instance-id", "Values": list(batch)},
+                        {"Name": "status-code", "Values": _RECLAIMED},
+                    ]
                 )
                 found: list[Json] = [r for page in pages for r in page["SpotInstanceRequests"]]
             yield from (r for r in found if r.get("InstanceId") in batch)
@@ -178,7 +186,7 @@ def _is_spot(found: Json) -> bool:
 
 def _is_reclaimed(request: Json) -> bool:
     status = request.get("Status", {})
-    return "UpdateTime" in status and bool(_RECLAIMED.fullmatch(status.get("Code", "")))
+    return "UpdateTime" in status and status.get("Code") in _RECLAIMED
 
 
 def _spot(request: Json, about: Mapping[str, Any]) -> SpotInterruption:

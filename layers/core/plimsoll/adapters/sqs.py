@@ -1,4 +1,4 @@
-"""The queue of wake-ups."""
+"""The queues of wake-ups and of resyncs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
     from plimsoll.adapters.aws import Aws
+    from plimsoll.domain.resyncs import ResyncRequest
 
 BATCH: Final = 10
 """The most that one SendMessageBatch takes."""
@@ -33,18 +34,37 @@ class SqsWakeUps:
             Temporary: some were not taken. Sending all again is harmless: wake-ups are idempotent.
         """
         body = json.dumps({"cluster": cluster})
-        failed: list[str] = []
-        for batch in batched(delays, BATCH, strict=False):
-            entries: list[SendMessageBatchRequestEntryTypeDef] = [
-                {"Id": str(i), "MessageBody": body, "DelaySeconds": delay}
-                for i, delay in enumerate(batch)
-            ]
-            with translated(f"send wake-ups for cluster {cluster}"):
-                answer = self._aws.sqs.send_message_batch(QueueUrl=self._queue_url, Entries=entries)
-            # The batch succeeds as a call while single entries fail.
-            failed += [f"{e['Code']}: {e.get('Message', '')}" for e in answer.get("Failed", [])]
-        if failed:
-            raise Temporary(
-                f"{len(failed)} of {len(delays)} wake-ups for cluster {cluster} were not taken: "
-                f"{failed[0]}"
-            )
+        messages = [(body, delay) for delay in delays]
+        _send(self._aws, self._queue_url, messages, f"wake-ups for cluster {cluster}")
+
+
+class SqsResyncs:
+    """Resyncs as SQS messages, one for each cluster."""
+
+    def __init__(self, aws: Aws, queue_url: str) -> None:
+        self._aws = aws
+        self._queue_url = queue_url
+
+    def send(self, requests: Sequence[ResyncRequest]) -> None:
+        """Send one message for each request.
+
+        Raises:
+            Temporary: some were not taken; these clusters have their next resync in a minute.
+        """
+        _send(self._aws, self._queue_url, [(each.message(), 0) for each in requests], "resyncs")
+
+
+def _send(aws: Aws, queue_url: str, messages: Sequence[tuple[str, int]], what: str) -> None:
+    """Send bodies with their delays in seconds; every batch is tried."""
+    failed: list[str] = []
+    for batch in batched(messages, BATCH, strict=False):
+        entries: list[SendMessageBatchRequestEntryTypeDef] = [
+            {"Id": str(i), "MessageBody": body, "DelaySeconds": delay}
+            for i, (body, delay) in enumerate(batch)
+        ]
+        with translated(f"send {what}"):
+            answer = aws.sqs.send_message_batch(QueueUrl=queue_url, Entries=entries)
+        # The batch succeeds as a call while single entries fail.
+        failed += [f"{e['Code']}: {e.get('Message', '')}" for e in answer.get("Failed", [])]
+    if failed:
+        raise Temporary(f"{len(failed)} of {len(messages)} {what} were not taken: {failed[0]}")

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
+
+from plimsoll.domain.clusters import Cluster
+
+LABELLED: Final = 50
+"""How many clusters, the first by name, have metrics of their own: each costs as much as one."""
+OTHERS: Final = "others"
 
 type Unit = Literal["Count", "Percent", "Seconds"]
 
@@ -38,7 +45,7 @@ class Metric(StrEnum):
     PODS_KILLED = "PodsKilled"
     """Pods that were still running when their instance went."""
     RESYNC_FINISHED = "ResyncFinished"
-    """Resyncs that ended well."""
+    """Resyncs of clusters that ended well; where none is registered, runs of the schedule."""
 
     @property
     def unit(self) -> Unit:
@@ -46,3 +53,9 @@ class Metric(StrEnum):
         if self is Metric.ON_DEMAND_RESERVE:
             return "Percent"
         return "Seconds" if self is Metric.NOTICE_AGE_AT_CORDON else "Count"
+
+
+def labelled(clusters: Sequence[Cluster]) -> Iterator[tuple[Cluster, str]]:
+    """Yield each cluster with the name that it has in metrics."""
+    for number, cluster in enumerate(clusters):
+        yield cluster, cluster.name if number < LABELLED else OTHERS

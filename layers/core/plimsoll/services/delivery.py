@@ -60,6 +60,10 @@ WAKE_UPS: Final = DeliveryPolicy(attempts=3, visibility_seconds=45)
 """Wake-ups come in series, so one that failed is in no hurry. Whatever it failed with, it comes back,
 and the dead-letter queue tells a person of the third failure."""
 
+RESYNCS: Final = DeliveryPolicy(attempts=1, visibility_seconds=55)
+"""The next minute's message is the second attempt. One that died is kept in the dead-letter queue, which
+tells a person of which cluster it was."""
+
 URGENT_WAKE_UPS: Final = (*range(0, 120, 10), 130, 150, 180)
 """Seconds from a notice with a deadline to its wake-ups. A reconcile works for `RECONCILE_SECONDS`,
 so every second wake-up finds the Lease free; those after the deadline clean up."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from zlib import crc32
 
 from plimsoll.domain.actions import Release
 from plimsoll.domain.cluster_events import ClusterEvent, about_namespace
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError
-from plimsoll.domain.metrics import Metric
+from plimsoll.domain.metrics import Metric, labelled
 from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
@@ -20,7 +21,6 @@ from plimsoll.domain.placement.reserve import ALL_SPOT
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import SLOW_WAKE_UPS
-from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.executor import Executor
 from plimsoll.services.injection import Proof, Proven, injection_of
 from plimsoll.services.ports import (
@@ -28,6 +28,7 @@ from plimsoll.services.ports import (
     ClusterApi,
     Clusters,
     NodeGroups,
+    Registry,
     Reports,
     Telemetry,
     WakeUps,
@@ -40,7 +41,8 @@ from plimsoll.services.resync import ResyncService
 class PlacementService:
     """Plans the placement of all registered clusters, and carries the plans out."""
 
-    each: EachCluster
+    registry: Registry
+    cluster_workers: Workers
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     resync: ResyncService
@@ -52,11 +54,29 @@ class PlacementService:
     kill_switch: bool = False
 
     def run(self) -> int:
-        """Place every cluster once; return how many actions were planned.
+        """Place every cluster once, side by side; return how many actions were planned.
 
-        A cluster that cannot be placed is counted, as one that cannot be resynced.
+        A cluster that cannot be placed is counted, as one that cannot be resynced; it hides no other.
+
+        Raises:
+            Exception: whatever is no error of ours by type.
         """
-        return self.each.run(self._run, "cluster not placed")
+        clusters = list(labelled(self.registry.list()))
+        answers = self.cluster_workers.run([partial(self._run, *each) for each in clusters])
+        total = failed = 0
+        for (cluster, label), answer in zip(clusters, answers, strict=True):
+            match answer:
+                case int():
+                    total += answer
+                case PlimsollError():
+                    failed += 1
+                    self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, cluster=label)
+                    because = str(answer)
+                    self.telemetry.warn("cluster not placed", cluster=cluster.name, because=because)
+                case Exception():
+                    raise answer
+        self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, failed)
+        return total
 
     def _run(self, cluster: Cluster, label: str) -> int:
         """Place a cluster, and do with the same observation what the resync needs the pods for."""

@@ -17,6 +17,7 @@ from plimsoll.domain.notices import InstanceNotice
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.reports import Report
+from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.writers import CapacityWriter, ClusterWriter
 
 
@@ -151,6 +152,13 @@ class WakeUps(Protocol):
 
     def send(self, cluster: str, delays: Sequence[int]) -> None:
         """Send one wake-up for each delay, in seconds."""
+
+
+class Resyncs(Protocol):
+    """The queue of resyncs."""
+
+    def send(self, requests: Sequence[ResyncRequest]) -> None:
+        """Send one message for each request."""
 
 
 class Announcer(Protocol):

@@ -1,8 +1,9 @@
 """Every minute, for every cluster: makes up for lost events.
 
 Wakes clusters in which something can be done, finds interrupted instances of which no event told,
-keeps the node index, and closes the reports of nodes that are no more. Neither a cluster that cannot
-be reached nor a step that fails, as without DynamoDB or EC2, stops the rest.
+keeps the node index, and closes the reports of nodes that are no more. Each cluster has a message, and
+so an invocation, of its own: a large or broken one delays no other. A step that fails, as without
+DynamoDB or EC2, stops none of the others.
 
 In calm times it lists the Nodes only. What needs the pods is done with each observation of the
 placement run, and by the resync itself where that run stopped.
@@ -34,9 +35,9 @@ from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spr
 from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
+from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
-from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.ports import (
     Announcer,
@@ -46,7 +47,9 @@ from plimsoll.services.ports import (
     Instances,
     NodeGroups,
     NodeIndex,
+    Registry,
     Reports,
+    Resyncs,
     Telemetry,
     WakeUps,
 )
@@ -60,10 +63,27 @@ UNSEEN: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResyncService:
-    """Resyncs all registered clusters."""
+class ResyncSchedule:
+    """Asks for a resync of each registered cluster."""
 
-    each: EachCluster
+    registry: Registry
+    resyncs: Resyncs
+    clock: Clock
+    telemetry: Telemetry
+
+    def run(self) -> None:
+        """Send the requests of this minute."""
+        requests = resync_requests(self.registry.list(), self.clock.now())
+        self.resyncs.send(requests)
+        if not requests:
+            self.telemetry.count(Metric.RESYNC_FINISHED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResyncService:
+    """Resyncs one cluster at a time."""
+
+    registry: Registry
     index: NodeIndex
     instances: Instances
     clusters: Clusters
@@ -76,25 +96,34 @@ class ResyncService:
     telemetry: Telemetry
     kill_switch: bool = False
 
-    def run(self) -> int:
-        """Resync every cluster once; return how many interruptions are open.
+    def run(self, request: ResyncRequest) -> int:
+        """Resync a cluster; return how many interruptions were found open.
 
-        A cluster that cannot be resynced is counted, by itself: it hides no other.
+        One that fails is counted and not tried again, and one that comes too late is only counted: the
+        next request is at most a minute away.
         """
-        total = self.each.run(self._resync, "cluster not resynced")
-        self.telemetry.count(Metric.OPEN_INTERRUPTIONS, total)
-        return total
+        try:
+            if request.is_late(self.clock.now()):
+                raise Temporary("its message came after the next one was sent")
+            cluster = self.registry.get(request.cluster)
+            found = 0 if cluster is None else self._resync(cluster, request.label)
+        except PlimsollError as error:
+            for label in (None, request.label):
+                self.telemetry.count(Metric.CLUSTERS_NOT_RESYNCED, cluster=label)
+            self.telemetry.warn("cluster not resynced", cluster=request.cluster, because=str(error))
+            return 0
+        self.telemetry.count(Metric.RESYNC_FINISHED)
+        self.telemetry.count(Metric.OPEN_INTERRUPTIONS, found)
+        if found:
+            self.telemetry.count(Metric.OPEN_INTERRUPTIONS, found, cluster=request.label)
+        return found
 
     def _resync(self, cluster: Cluster, label: str) -> int:
         api = self.clusters.open(cluster)
         nodes = api.nodes()
         if self._calm(cluster, nodes) and not self._kept_waiting(api, nodes):
-            found = sum(node.interruption is not None for node in nodes)
-        else:
-            found = self.complete(cluster, label, api, api.observe())
-        if found:
-            self.telemetry.count(Metric.OPEN_INTERRUPTIONS, found, cluster=label)
-        return found
+            return sum(node.interruption is not None for node in nodes)
+        return self.complete(cluster, label, api, api.observe())
 
     def _calm(self, cluster: Cluster, nodes: Sequence[Node]) -> bool:
         """Whether no node is interrupted, except by changes scheduled for later, and a full resync ran lately.
@@ -300,10 +329,10 @@ class ResyncService:
         for report in self._open_reports(cluster):
             over = report.noticed + UNSEEN < now and report.node not in nodes
             if over and report.interruption not in here:
-                closed.append(
-                    self.reports.merge(replace(report, gone=report.gone or now, closed=now))
-                )
-                self.telemetry.count(Metric.PODS_KILLED, len(report.killed))
+                merged = self.reports.merge(replace(report, gone=report.gone or now, closed=now))
+                if merged.closed == now:  # else another resync of the cluster was first, and tells
+                    closed.append(merged)
+                    self.telemetry.count(Metric.PODS_KILLED, len(merged.killed))
         for metric, value in costs(closed).items():
             self.telemetry.count(metric, value, cluster=label)
         if closed:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from plimsoll.domain.clusters import Cluster
 from plimsoll.services.drains import DrainService
 from plimsoll.services.dry_run import DryRun
-from plimsoll.services.each_cluster import EachCluster
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.notices import NoticeService, Senders
@@ -26,11 +25,12 @@ from plimsoll.services.ports import (
     NodeIndex,
     Registry,
     Reports,
+    Resyncs,
     Telemetry,
     WakeUps,
     Workers,
 )
-from plimsoll.services.resync import ResyncService
+from plimsoll.services.resync import ResyncSchedule, ResyncService
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -49,10 +49,11 @@ class Ports:
     reports: Reports
     announcer: Announcer
     wake_ups: WakeUps
+    resyncs: Resyncs
     clock: Clock
     workers: Workers
     cluster_workers: Workers
-    """Resyncs clusters side by side. Not `workers`: the resync of a cluster waits for those."""
+    """Places clusters side by side. Not `workers`: the placement of a cluster waits for those."""
     telemetry: Telemetry
 
 
@@ -64,6 +65,7 @@ class Services:
     drains: DrainService
     placement: PlacementService
     resync: ResyncService
+    resync_schedule: ResyncSchedule
 
 
 def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders()) -> Services:  # noqa: B008 - frozen
@@ -87,11 +89,11 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
         locator=over(InstanceLocator),
         dry_run=over(DryRun, groups=lambda cluster, nodes: ports.groups(cluster).list(nodes)),
     )
-    each = over(EachCluster, workers=ports.cluster_workers)
-    resync = over(ResyncService, each=each, notices=notices)
+    resync = over(ResyncService, notices=notices)
     return Services(
         notices=notices,
         drains=over(DrainService, node_sums=over(NodeSums)),
-        placement=over(PlacementService, each=each, resync=resync),
+        placement=over(PlacementService, resync=resync),
         resync=resync,
+        resync_schedule=over(ResyncSchedule),
     )

@@ -71,9 +71,10 @@ class Ec2:
         return {"InstanceTypes": [_type(name, known[name]) for name in wanted]}
 
     def _spot_requests(self, parameters: Parameters) -> Mapping[str, Any]:
-        wanted = _filter(parameters, "instance-id")
-        spot = (m for m in self._machines(None) if m.spot)
-        return {"SpotInstanceRequests": [_spot_request(m) for m in spot if wanted(m.id)]}
+        wanted = _filter(parameters, "instance-id", "status-code")
+        found = [_spot_request(m) for m in self._machines(None) if m.spot]
+        requests = [r for r in found if wanted(r["InstanceId"], r["Status"]["Code"])]
+        return {"SpotInstanceRequests": requests}
 
     def _machines(self, ids: Sequence[str] | None) -> Sequence[Machine]:
         known = {m.id: m for fleet in self._fleets for m in fleet.machine.values()}
@@ -170,10 +171,12 @@ def _request_id(machine: Machine) -> str:
     return f"sir-{machine.id[-8:]}"
 
 
-def _filter(parameters: Parameters, known: str) -> Callable[[str], bool]:
-    """Return the test of the one filter that an action knows; another one is an error."""
+def _filter(parameters: Parameters, *known: str) -> Callable[..., bool]:
+    """Return the test of the filters that an action knows, in this order; another one is an error."""
     filters = {f["Name"]: f["Values"] for f in parameters.get("Filters", [])}
-    unknown = filters.keys() - {known}
+    unknown = filters.keys() - set(known)
     if unknown:
         raise AwsError("InvalidParameterValue", f"the drill's fleet knows no filter {unknown}")
-    return lambda value: value in filters.get(known, [value])
+    return lambda *values: all(
+        value in filters.get(name, [value]) for name, value in zip(known, values, strict=True)
+    )

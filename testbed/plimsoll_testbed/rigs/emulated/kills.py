@@ -24,6 +24,7 @@ FUNCTIONS: Final = {
     "drains": "DrainsFunction",
     "notices": "NoticesFunction",
     "placement": "PlacementFunction",
+    "schedule": "ScheduleFunction",
     "sweep": "SweepFunction",
 }
 """What a scenario calls them -> what the stack's outputs call them."""

@@ -15,6 +15,7 @@ from typing import Any, Final, Unpack, override
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused
+from plimsoll.domain.resyncs import RESYNC_EVERY
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
@@ -27,7 +28,7 @@ from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.registry import Rig
-from plimsoll_testbed.rigs.run import RESYNC, RESYNC_PHASE, How, Run, rig_of_runs, told
+from plimsoll_testbed.rigs.run import RESYNC_PHASE, How, Run, rig_of_runs, told
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.timeline import Entry, FaultEntry
 
@@ -98,10 +99,10 @@ class Emulation(Run):
         self.timeline = self._timeline(self._bus, self._kills)
 
     def _install(self, emulator: Emulator) -> None:
-        for name, way in self._ways().items():
-            self._stack.register(name, way)
-        with told(self.say, "registered the clusters and swept once"):
-            self._stack.resync()
+        with told(self.say, "registered the clusters and resynced each once"):
+            for name, way in self._ways().items():
+                self._stack.register(name, way)
+                self._stack.resync(name)
         with told(self.say, "started the functions' workers"):
             emulator.warm("NoticesFunction", 3)
             emulator.warm("DrainsFunction", 2)
@@ -129,12 +130,12 @@ class Emulation(Run):
             Refused: the schedule brings none.
         """
         before = self._stack.asked
-        end = time.monotonic() + (2 * RESYNC).total_seconds()
+        end = time.monotonic() + (2 * RESYNC_EVERY).total_seconds()
         while self._stack.asked == before:
             if time.monotonic() > end:
                 raise Refused("the schedule of the deployed stack brings no sweep")
             time.sleep(POLL_SECONDS)
-        time.sleep((RESYNC - RESYNC_PHASE).total_seconds())
+        time.sleep((RESYNC_EVERY - RESYNC_PHASE).total_seconds())
 
     @override
     def say(self, what: str, at: datetime | None = None) -> None:

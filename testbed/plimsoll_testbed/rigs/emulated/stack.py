@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, override
 
@@ -13,6 +13,7 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
+from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.sentences import sentence
 from plimsoll_testbed.rigs.access import Access
@@ -22,6 +23,7 @@ from plimsoll_testbed.rigs.simulated.time import EPOCH
 
 SHOWN: Final = ("acted", "action not done")
 """Messages of the functions' logs that people want to see while a drill runs."""
+_NEVER: Final = datetime.max.replace(tzinfo=UTC).isoformat()
 
 
 class _EmulatedAws(Aws):
@@ -67,18 +69,21 @@ class Stack:
             )
         )
 
-    def resync(self) -> None:
+    def resync(self, cluster: str) -> None:
         """Run the function `sweep` once, so that the node index is there before the first notice.
 
         Raises:
             Refused: it failed.
         """
+        request = ResyncRequest(cluster=cluster, label=cluster, until=_NEVER)
+        record = {"messageId": "first", "body": request.message()}
         answer = self._emulator.client("lambda").invoke(
-            FunctionName=self._emulator.outputs["SweepFunction"], Payload=b"{}"
+            FunctionName=self._emulator.outputs["SweepFunction"],
+            Payload=json.dumps({"Records": [record]}),
         )
-        if "FunctionError" in answer:
-            said = answer["Payload"].read().decode(errors="replace")
-            raise Refused(f"the function resync failed: {said}")
+        said = answer["Payload"].read().decode(errors="replace")
+        if "FunctionError" in answer or json.loads(said)["batchItemFailures"]:
+            raise Refused(f"the first resync failed: {said}")
 
     def hand_in(self, clusters: Sequence[str], measurement: Measurement) -> None:
         """Give in the reports that the functions wrote, and the calls that the fleet answered."""

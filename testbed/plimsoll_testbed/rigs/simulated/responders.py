@@ -13,6 +13,7 @@ from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.reports import Report
+from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.turns import MOVES
 from plimsoll.services.notices import Senders
 from plimsoll.services.ports import Telemetry
@@ -33,6 +34,7 @@ from plimsoll_testbed.rigs.simulated.stores import (
     NODE_INDEX,
     REGISTRY,
     REPORTS,
+    SimulatedResyncs,
     SimulatedWakeUps,
     behind,
 )
@@ -51,6 +53,8 @@ class ResponderContext:
     telemetry: Telemetry
     wake_ups: Callable[[str, int], None]
     """Sends a wake-up for a cluster, in so many seconds."""
+    resyncs: Callable[[str], None]
+    """Sends a message that asks for a resync."""
 
 
 class Responder:
@@ -66,8 +70,11 @@ class Responder:
     def reconcile(self, cluster: str, holder: str) -> object:
         """Handle a wake-up."""
 
-    def resync(self) -> object:
-        """Look after everything, every minute."""
+    def schedule(self) -> None:
+        """Ask for a look at every cluster, every minute."""
+
+    def resync(self, message: str) -> object:
+        """Look after what a message asks for."""
 
     def place(self) -> object:
         """Look after on-demand floors, every five minutes."""
@@ -130,6 +137,7 @@ class Plimsoll(Responder):
                 reports=behind(network, self._reports, REPORTS),
                 announcer=MemoryAnnouncer(),
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
+                resyncs=SimulatedResyncs(network, context.resyncs),
                 clock=clock,
                 workers=workers,
                 cluster_workers=workers,
@@ -147,8 +155,12 @@ class Plimsoll(Responder):
         return self._services.drains.reconcile(cluster, holder)
 
     @override
-    def resync(self) -> object:
-        return self._services.resync.run()
+    def schedule(self) -> None:
+        self._services.resync_schedule.run()
+
+    @override
+    def resync(self, message: str) -> object:
+        return self._services.resync.run(ResyncRequest.read(message))
 
     @override
     def place(self) -> object:

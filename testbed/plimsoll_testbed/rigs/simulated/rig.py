@@ -13,10 +13,11 @@ from functools import partial
 from typing import Final, Unpack, override
 
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.services.delivery import NOTICES, WAKE_UPS
+from plimsoll.domain.resyncs import RESYNC_EVERY
+from plimsoll.services.delivery import NOTICES, RESYNCS, WAKE_UPS
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.registry import Rig
-from plimsoll_testbed.rigs.run import PLACEMENT, RESYNC, RESYNC_PHASE, How, Run, rig_of_runs
+from plimsoll_testbed.rigs.run import PLACEMENT, RESYNC_PHASE, How, Run, rig_of_runs
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
 from plimsoll_testbed.rigs.simulated.fault_injector import FaultInjector
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
@@ -31,8 +32,8 @@ from plimsoll_testbed.scenario.drill import Drill
 
 STEP: Final = timedelta(seconds=1)
 """How often it is looked whether the drill is settled."""
-DOUBLED_WAKE_UP: Final = 0.7
-"""By how much the second copy of a wake-up is late: it overtakes, and falls into running reconciles."""
+DOUBLED: Final = 0.7
+"""Seconds by which the second copy of a message is late: it overtakes, and falls into running invocations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class FaultHooks:
     on_answer: Callable[[str, Callable[[], object], object], None] | None = None
     """Told of each call that an invocation made, what it did, and its answer."""
     doubled: bool = False
-    """Every notice and every wake-up comes twice, and out of order."""
+    """Every notice, wake-up and resync comes twice, and out of order."""
     scheduler_seed: int = 0
     """Draws a node for a pod among those that score alike."""
 
@@ -88,6 +89,11 @@ class Simulation(Run):
             handle=lambda clusters, holder: [self.responder.reconcile(clusters[0], holder)],
             policy=WAKE_UPS,
         )
+        self.resyncs = queue(
+            function="sweep",
+            handle=lambda messages, _: [self.responder.resync(messages[0])],
+            policy=RESYNCS,
+        )
         self.responder = RESPONDERS[self.responder_name](
             ResponderContext(
                 clock=self.clock,
@@ -101,6 +107,7 @@ class Simulation(Run):
                 ),
                 telemetry=self.telemetry,
                 wake_ups=self._wake_up,
+                resyncs=self._resync,
             )
         )
         self.notices = queue(
@@ -123,7 +130,7 @@ class Simulation(Run):
         for name, rig_cluster in self.rig_clusters.items():
             rig_cluster.set_up(self.drill.objects[name])
         # The first resync fills the node index; in a cluster that stands, it did so long ago.
-        self.clock.spawn(self.clock.now(), self.responder.resync, "sweep")
+        self.clock.spawn(self.clock.now(), self.responder.schedule, "schedule")
         self.clock.spawn(self.clock.now(), self.responder.place, "placement")
         for autoscaler, scan in self._autoscalers:
             self.clock.every(scan, autoscaler.scan, "autoscaler")
@@ -137,8 +144,8 @@ class Simulation(Run):
     def _begin(self, zero: datetime) -> None:
         self.clock.on_call = self._called
         self.clock.on_end = self.fault_injector.ended
-        resync = partial(self.clock.every, RESYNC, self.responder.resync, "sweep")
-        self.clock.at(zero + RESYNC_PHASE, resync)
+        schedule = partial(self.clock.every, RESYNC_EVERY, self.responder.schedule, "schedule")
+        self.clock.at(zero + RESYNC_PHASE, schedule)
         place = partial(self.clock.every, PLACEMENT, self.responder.place, "placement")
         self.clock.at(zero + RESYNC_PHASE, place)
 
@@ -181,7 +188,12 @@ class Simulation(Run):
     def _wake_up(self, cluster: str, delay_seconds: int) -> None:
         self.wake_ups.send(cluster, delay_seconds=delay_seconds)
         if self.hooks.doubled:
-            self.wake_ups.send(cluster, delay_seconds=delay_seconds + DOUBLED_WAKE_UP)
+            self.wake_ups.send(cluster, delay_seconds=delay_seconds + DOUBLED)
+
+    def _resync(self, message: str) -> None:
+        self.resyncs.send(message)
+        if self.hooks.doubled:
+            self.resyncs.send(message, delay_seconds=DOUBLED)
 
 
 run: Rig = rig_of_runs(Simulation)

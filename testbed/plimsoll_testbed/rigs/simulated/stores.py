@@ -1,11 +1,13 @@
-"""The in-memory stores and the queue of wake-ups, behind the wire: as slow as DynamoDB and SQS."""
+"""The in-memory stores and the queues, behind the wire: as slow as DynamoDB and SQS."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import batched
 from typing import Any, Final, cast
 
+from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 
 REGISTRY: Final = {
@@ -57,3 +59,20 @@ class SimulatedWakeUps:
     def _take(self, cluster: str, delays: Sequence[int]) -> None:
         for delay in delays:
             self._queue(cluster, delay)
+
+
+class SimulatedResyncs:
+    """The port `Resyncs`: what is sent goes to whoever plays the queue."""
+
+    def __init__(self, wire: SimulatedNetwork, queue: Callable[[str], None]) -> None:
+        self._wire = wire
+        self._queue = queue
+
+    def send(self, requests: Sequence[ResyncRequest]) -> None:
+        """Send one message for each request; ten go in one call."""
+        for batch in batched(requests, 10, strict=False):
+            self._wire.to_aws("sqs:SendMessageBatch", partial(self._take, batch))
+
+    def _take(self, requests: Sequence[ResyncRequest]) -> None:
+        for request in requests:
+            self._queue(request.message())

@@ -1,0 +1,23 @@
+"""Every minute: one message for each registered cluster, which asks for its resync.
+
+A run that fails is not tried again: the next one is a minute away, and an alarm counts the resyncs
+that end well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from plimsoll import bootstrap
+from plimsoll.observability import logger, metrics
+
+bootstrap.make_ready()
+
+
+@metrics.log_metrics
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> None:  # noqa: ARG001 - Lambda's own signature
+    """Ask for the resyncs of this minute."""
+    bootstrap.resync_schedule().run()
