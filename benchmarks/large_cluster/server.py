@@ -57,6 +57,8 @@ class Store:
         self.changed = threading.Condition()
         self.counted: Counter[str] = Counter()
         self.first: dict[str, float] = {}
+        for kind in cluster.kinds.values():
+            _ = kind.numbers  # else each thread of the first patches makes it, for seconds
 
     @property
     def version(self) -> int:

@@ -32,6 +32,8 @@ from plimsoll_testbed.scenario.drill import Drill
 
 STEP: Final = timedelta(seconds=1)
 """How often it is looked whether the drill is settled."""
+CALLS_OF_THE_SCHEDULE: Final = 2
+"""It reads the registry and sends, before a resync begins."""
 DOUBLED: Final = 0.7
 """Seconds by which the second copy of a message is late: it overtakes, and falls into running invocations."""
 
@@ -145,7 +147,9 @@ class Simulation(Run):
         self.clock.on_call = self._called
         self.clock.on_end = self.fault_injector.ended
         schedule = partial(self.clock.every, RESYNC_EVERY, self.responder.schedule, "schedule")
-        self.clock.at(zero + RESYNC_PHASE, schedule)
+        latency = self.drill.scenario.latency
+        on_the_way = latency.notice + latency.function + CALLS_OF_THE_SCHEDULE * latency.api
+        self.clock.at(zero + RESYNC_PHASE - on_the_way, schedule)
         place = partial(self.clock.every, PLACEMENT, self.responder.place, "placement")
         self.clock.at(zero + RESYNC_PHASE, place)
 
