@@ -1,4 +1,4 @@
-"""What a storm does to a cluster: all spot nodes get their notice in the same second.
+r"""What a storm does to a cluster: all spot nodes get their notice in the same second.
 
 Two rigs. On `emulated` the cluster is a hollow one and only cordoning is measured. On `cluster` it is a real
 control plane, measured by a watch in a process of its own until every node is empty and every pod is Ready again, or
@@ -8,7 +8,10 @@ that cordons everything and then evicts everything, and aws-node-termination-han
 from its source by hand and needs root. Run it from the repository, after `make build`:
 
     .venv/bin/python -m benchmarks.storms [--nodes 50] [--runs 3]
-    .venv/bin/python -m benchmarks.storms --rig cluster [--nodes 50] [--runs 3] [--handler BINARY] [--default-rates]
+    .venv/bin/python -m benchmarks.storms --rig cluster --nodes 50 500 --rates rig default --runs 1 \
+        --handler BINARY --rows rows.md
+
+The second appends the rows of docs/performance.md to a file whenever a size has been played at one of the rates.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 from rich.console import Console
@@ -30,11 +34,12 @@ from benchmarks.storms.cluster import storm
 from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.rivals import Start, evicts_all, handles, play
 from benchmarks.storms.scenario import drain_drill
-from benchmarks.storms.tables import PLIMSOLL, Runs, tables
+from benchmarks.storms.tables import PLIMSOLL, Runs, markdown, tables
 from benchmarks.storms.workers import SIZES
 from plimsoll.domain.errors import PlimsollError
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST, Module
 
+RATES = {"rig": "controllers at the rig's rates", "default": "controllers at their default rates"}
 MANY = 200
 """From here on one run is the default: setting up takes minutes."""
 
@@ -42,20 +47,26 @@ MANY = 200
 def main() -> int:
     """Print the tables, and return 1 if a run is missing from them."""
     chosen = _read()
-    runs = chosen.runs or (1 if chosen.nodes >= MANY else 3)
     load = os.getloadavg()[0]
+    missing = 0
     if chosen.rig == "emulated":
-        found, missing = [emulated.measure(chosen.nodes, runs)], 0
         server = f"uvicorn {version('uvicorn')}"
+        found = [emulated.measure(nodes, _runs(chosen, nodes)) for nodes in chosen.nodes]
     else:
-        played = _cluster(chosen, runs)
-        found, missing = list(tables(played)), len(played.of) * runs - played.count
         server = f"{Module.of(NEWEST).label}, size {chosen.size}"
+        found = []
+        for nodes, rates in product(chosen.nodes, chosen.rates):
+            played = _cluster(chosen, nodes, rates)
+            found += tables(played)
+            missing += len(played.of) * _runs(chosen, nodes) - played.count
+            if chosen.rows is not None:
+                with chosen.rows.open("a") as file:
+                    file.writelines(f"{line}\n" for line in markdown(played))
     console = Console(width=180)
     console.print(
         f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
         f"load {load:.2f} before; Python {platform.python_version()}, boto3 {version('boto3')}, "
-        f"kubernetes {version('kubernetes')}, {server}, plimsoll {version('plimsoll')}; {runs} runs"
+        f"kubernetes {version('kubernetes')}, {server}, plimsoll {version('plimsoll')}"
     )
     for table in found:
         console.print(table)
@@ -70,7 +81,7 @@ def _read() -> argparse.Namespace:
         description="How soon nodes are cordoned and emptied in a storm.",
     )
     parser.add_argument("--rig", choices=["emulated", "cluster"], default="emulated")
-    parser.add_argument("--nodes", type=int, default=50)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[50])
     parser.add_argument("--runs", type=int, help=f"default 3; from {MANY} nodes on 1")
     parser.add_argument(
         "--size",
@@ -83,37 +94,42 @@ def _read() -> argparse.Namespace:
         "--logs", type=Path, help="a folder in which the functions' log of each run is kept"
     )
     parser.add_argument(
-        "--default-rates",
-        action="store_true",
-        help="controller manager and scheduler at 20 and 50 requests a second, as they are by default",
+        "--rates",
+        choices=RATES,
+        nargs="+",
+        default=["rig"],
+        help="of controller manager and scheduler; by default they are 20 and 50 requests a second",
     )
+    parser.add_argument("--rows", type=Path, help="a file to which the results are appended")
     parser.add_argument("--handler", type=Path, help="the binary of aws-node-termination-handler")
     parser.add_argument("--only", action="append", help="of those who react, by a part of the name")
     return parser.parse_args()
 
 
-def _cluster(chosen: argparse.Namespace, runs: int) -> Runs:
-    drill = drain_drill(chosen.nodes)
+def _runs(chosen: argparse.Namespace, nodes: int) -> int:
+    return int(chosen.runs or (1 if nodes >= MANY else 3))
+
+
+def _cluster(chosen: argparse.Namespace, nodes: int, rates: str) -> Runs:
+    drill, runs, default_rates = drain_drill(nodes), _runs(chosen, nodes), rates == "default"
     logs: Path | None = chosen.logs
     if logs is not None:
         logs.mkdir(parents=True, exist_ok=True)
 
-    rates = bool(chosen.default_rates)
-
     def plimsoll(number: int) -> Outcome:
-        log = None if logs is None else logs / f"run-{number}.log"
-        return storm(drill, size=chosen.size, default_rates=rates, log=log)
+        log = None if logs is None else logs / f"{nodes}-{rates}-{number}.log"
+        return storm(drill, size=chosen.size, default_rates=default_rates, log=log)
 
     def rival(start: Start) -> Callable[[int], Outcome]:
-        return lambda _: play(drill, start, default_rates=rates)
+        return lambda _: play(drill, start, default_rates=default_rates)
 
     reacts = {PLIMSOLL: plimsoll, f"{THREADS} threads that evict all": rival(evicts_all)}
     if chosen.handler is not None:
         reacts["handler, defaults"] = rival(handles(chosen.handler, tuned=False))
         reacts["handler, 50 workers"] = rival(handles(chosen.handler, tuned=True))
     return Runs(
-        nodes=chosen.nodes,
-        rates="controllers at their default rates" if rates else "controllers at the rig's rates",
+        nodes=nodes,
+        rates=RATES[rates],
         of={
             name: _each(name, runs, run)
             for name, run in reacts.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rich.table import Table
 
@@ -44,37 +45,48 @@ def tables(runs: Runs) -> Iterator[Table]:
     yield _cost(runs)
 
 
+_RESULTS: Final = (
+    "cordoned",
+    "p99",
+    f"empty within {NOTICE_SECONDS} s",
+    "pods killed",
+    "ready-replica-seconds lost until the instances went",
+    f"in the {AFTER_SECONDS} s after",
+    "requests lost until then",
+    "calls for each pod moved",
+)
+
+
+def markdown(runs: Runs) -> Iterator[str]:
+    """Yield the lines of the results as they stand in docs/performance.md."""
+    heads = (f"{runs.nodes} nodes, {runs.rates}", *_RESULTS)
+    yield "| " + " | ".join(heads) + " |"
+    yield "|---" * len(heads) + "|"
+    for name, outcomes in runs.of.items():
+        yield "| " + " | ".join((name, *_cells(outcomes))) + " |"
+    yield ""
+
+
 def _results(runs: Runs) -> Table:
     title = f"{runs.nodes} spot nodes, {PODS} pods each, noticed at once; {runs.rates}"
-    table = _table(
-        title,
-        (
-            "cordoned",
-            "p99",
-            f"empty in {NOTICE_SECONDS} s",
-            "pods killed",
-            "ready-replica-seconds lost",
-            f"in the {AFTER_SECONDS} s after",
-            "requests lost",
-            "calls for each pod moved",
-        ),
-    )
+    table = _table(title, _RESULTS)
     for name, outcomes in runs.of.items():
-        table.add_row(
-            name,
-            _spread(outcomes, lambda run: len(run.times.total) / run.times.nodes, "{:.0%}"),
-            spread([t for run in outcomes if (t := percentile(run.times.total, 0.99))], seconds),
-            _spread(outcomes, lambda run: len(run.in_time) / run.times.nodes, "{:.0%}"),
-            _spread(outcomes, lambda run: run.killed, "{:,.0f}"),
-            _spread(outcomes, lambda run: run.lost, "{:,.0f}"),
-            _spread(outcomes, lambda run: run.lost_after, "{:,.0f}"),
-            _spread(outcomes, lambda run: run.requests_lost, "{:,.0f}"),
-            _spread(outcomes, lambda run: run.calls_per_pod, "{:.1f}"),
-        )
+        table.add_row(name, *_cells(outcomes))
     table.caption = (
         f"room: {headroom_nodes(runs.nodes)} empty on-demand nodes for {ON_HEADROOM} pods each"
     )
     return table
+
+
+def _cells(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield _spread(outcomes, lambda run: len(run.times.total) / run.times.nodes, "{:.0%}")
+    yield spread([t for run in outcomes if (t := percentile(run.times.total, 0.99))], seconds)
+    yield _spread(outcomes, lambda run: len(run.in_time) / run.times.nodes, "{:.0%}")
+    yield _spread(outcomes, lambda run: run.killed, "{:,.0f}")
+    yield _spread(outcomes, lambda run: run.lost, "{:,.0f}")
+    yield _spread(outcomes, lambda run: run.lost_after, "{:,.0f}")
+    yield _spread(outcomes, lambda run: run.requests_lost, "{:,.0f}")
+    yield _spread(outcomes, lambda run: run.calls_per_pod, "{:.1f}")
 
 
 def _cordoned(runs: Runs) -> Table:
