@@ -21,18 +21,33 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Self, override
 from urllib.request import urlopen
 
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks.large_cluster.objects import ON_NODE, LargeCluster
+from tests.package.template import functions
 
 FUNCTIONS: Final = {
-    "sweep": "",
-    "placement": "",
-    "notices": "patch nodes",
-    "drains": "patch pods",
+    "sweep": ("", ""),
+    "placement": ("", ""),
+    "notices": ("cordon", "patch nodes"),
+    "drains": ("release", "patch pods"),
 }
-"""In the order in which they run, and the request that shows that a function acts."""
+"""In the order in which they run: how a function acts, and the request that shows it."""
+HEADINGS: Final = (
+    "pods",
+    "nodes",
+    "function",
+    "setting",
+    "memory",
+    "processor",
+    "at its share",
+    "first action",
+    "ended",
+    "read, compressed",
+)
+MOST_GOING: Final = 200
+"""Interrupted nodes; else as large a share as is asked for."""
+WHOLE_PROCESSOR: Final = 1769
+"""Megabytes of a function that has a whole processor, in AWS's words a vCPU.
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
 
 
 class Server(AbstractContextManager["Server"]):
@@ -69,7 +84,7 @@ class Server(AbstractContextManager["Server"]):
 
 def run(server: Server, function: str, going: dict[str, str]) -> Sequence[str]:
     """Run a function and return the cells of its row."""
-    before = server.asked()["counted"]["processor"]
+    server.asked()
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.large_cluster.function", function],
         input=json.dumps({**server.address, "going": going}),
@@ -79,47 +94,50 @@ def run(server: Server, function: str, going: dict[str, str]) -> Sequence[str]:
     )
     figures, asked = json.loads(done.stdout), server.asked()
     counted = asked["counted"]
-    first = asked["first"].get(FUNCTIONS[function])
     requests = {k: v for k, v in counted.items() if " " in k and "bytes" not in k}
     print(f"  {function}: {json.dumps(requests)}", file=sys.stderr)
+    acts, request = FUNCTIONS[function]
+    first = asked["first"].get(request)
+    memory: int = functions()[f"{function.capitalize()}Function"]["Properties"]["MemorySize"]
+    processor = figures["processor"]
     return [
         function,
-        "" if first is None else f"{first - figures['began']:.1f} s",
-        f"{figures['ended'] - figures['began']:.1f} s",
-        f"{figures['processor']:.1f} s",
-        f"{counted['processor'] - before:.1f} s",
+        f"{memory:,} MB",
         f"{figures['peak'] / 1e6:,.0f} MB",
-        f"{counted.get('plain bytes', 0) / 1e6:,.0f} MB",
+        f"{processor:.1f} s",
+        f"{processor / min(1.0, memory / WHOLE_PROCESSOR):.1f} s",
+        "" if first is None else f"{acts} after {first - figures['began']:.1f} s",
+        f"{figures['ended'] - figures['began']:.1f} s {figures['failed']}".strip(),
         f"{counted.get('bytes', 0) / 1e6:,.0f} MB",
-        f"{sum(requests.values()):,}",
-        figures["failed"][:60],
     ]
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table of docs/performance.md, row by row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, nargs="+", default=[5_000, 20_000, 50_000, 150_000])
     parser.add_argument("--going", type=float, default=0.04, help="share of the nodes")
     parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS))
     chosen = parser.parse_args()
-    load = os.getloadavg()[0]
-    headings = "pods function acts ended processor server's memory read sent requests failed"
-    table = Table(*headings.split(), title="one invocation of each function")
+    size = len(LargeCluster(ON_NODE).kinds["/api/v1/pods"].text(ON_NODE - 1))
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before; Python "
+        f"{platform.python_version()}; a pod has {size:,} bytes\n"
+    )
+    _print(HEADINGS)
+    _print(["---"] * len(HEADINGS))
     for pods in chosen.pods:
         cluster = LargeCluster(pods)
-        going = cluster.spot(max(1, round(cluster.nodes * chosen.going)))
+        going = cluster.spot(min(MOST_GOING, max(1, round(cluster.nodes * chosen.going))))
+        size_of = [f"{pods:,}", f"{cluster.nodes:,}"]
         with Server(pods) as server:
             for function in chosen.functions:
-                table.add_row(f"{pods:,}", *run(server, function, going))
-    size = len(LargeCluster(ON_NODE).kinds["/api/v1/pods"].text(ON_NODE - 1))
-    table.caption = f"{chosen.going:.0%} of the nodes are interrupted; a pod has {size:,} bytes"
-    console = Console(width=150)
-    console.print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before; Python "
-        f"{platform.python_version()}"
-    )
-    console.print(table)
+                _print([*size_of, *run(server, function, going)])
+                size_of = ["", ""]
+
+
+def _print(cells: Sequence[str]) -> None:
+    print("| " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
