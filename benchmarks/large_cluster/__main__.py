@@ -101,7 +101,7 @@ def run(server: Server, function: str, going: dict[str, str]) -> Sequence[str]:
     memory: int = functions()[f"{function.capitalize()}Function"]["Properties"]["MemorySize"]
     processor = figures["processor"]
     return [
-        function,
+        f"`{function}`",
         f"{memory:,} MB",
         f"{figures['peak'] / 1e6:,.0f} MB",
         f"{processor:.1f} s",
