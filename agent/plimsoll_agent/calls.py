@@ -70,6 +70,7 @@ GET_CLUSTER: Final = Call(verb="get", resource="namespaces", only=KUBE_SYSTEM)
 CALLS: Final = (
     *WATCHED,
     *PLANNED_WITH,
+    calls.GET_NODE,
     LIST_NODE_USAGE,
     LIST_POD_USAGE,
     GET_KEY,

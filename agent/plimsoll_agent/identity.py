@@ -1,7 +1,9 @@
 """The agent's key: made in the cluster, kept in one Secret there, and never sent anywhere.
 
-The Secret holds the join token before the first start, and key, cluster id and key id after it. The
-key is stored before it is enrolled: an agent that dies in between enrols the same key again.
+The Secret holds the join token before the first start. After it, it holds the key, what the service
+calls cluster and key, and the keys by which instructions are signed: they are pinned then, and no
+answer of the service changes them. The key is stored before it is enrolled: an agent that dies in
+between enrols the same key again.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.names import KUBE_SYSTEM, NAMESPACE
 from plimsoll_agent.calls import GET_CLUSTER, GET_KEY, KEY, PATCH_KEY
+from plimsoll_service.wire.access import Enrolled
+from plimsoll_service.wire.documents import decode, encode
 
 _PRIVATE: Final = "private-key"
-_CLUSTER: Final = "cluster-id"
-_KID: Final = "key-id"
 _JOIN: Final = "join-token"
+_ENROLLED: Final = "enrolled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,9 @@ class Identity:
     """Who an agent is."""
 
     key: Ed25519PrivateKey
-    cluster_id: str | None = None
-    """None until the key is enrolled."""
-    kid: str | None = None
     join_token: str | None = None
+    enrolled: Enrolled | None = None
+    """What the service calls cluster and key, and the keys that are pinned; None before."""
 
     @property
     def public_key(self) -> bytes:
@@ -65,12 +67,16 @@ class SecretIdentity:
             self._patch({_PRIVATE: key.private_bytes_raw()}, version)
         else:
             key = _key(raw)
-        cluster_id, kid, join = (_decoded(data, name) for name in (_CLUSTER, _KID, _JOIN))
-        return Identity(key, _text(cluster_id), _text(kid), _text(join))
+        join, enrolled = _decoded(data, _JOIN), _decoded(data, _ENROLLED)
+        return Identity(
+            key,
+            None if join is None else join.decode(errors="replace").strip(),
+            None if enrolled is None else decode(enrolled, Enrolled),
+        )
 
-    def enrolled(self, cluster_id: str, kid: str) -> None:
-        """Store how the service names cluster and key; the join token has served its purpose."""
-        self._patch({_CLUSTER: cluster_id.encode(), _KID: kid.encode(), _JOIN: None})
+    def enrolled(self, answer: Enrolled) -> None:
+        """Store what the service answered; the join token has served its purpose."""
+        self._patch({_ENROLLED: encode(answer), _JOIN: None})
 
     def cluster_uid(self) -> str:
         """Return what names this cluster for as long as it lives."""
@@ -112,7 +118,3 @@ def _decoded(data: Mapping[str, str], name: str) -> bytes | None:
         return b64decode(data[name], validate=True) or None if name in data else None
     except ValueError as error:
         raise BadInput(f"Secret {KEY}: {name} is not base64") from error
-
-
-def _text(raw: bytes | None) -> str | None:
-    return None if raw is None else raw.decode(errors="replace").strip()

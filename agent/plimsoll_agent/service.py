@@ -1,4 +1,4 @@
-"""The service as the agent reaches it: enrols, gets tokens, signs requests, and says what an answer means."""
+"""The service, for whoever has a key: enrols it, gets tokens, signs requests, reads answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from threading import Lock
+from types import NoneType
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -26,7 +27,7 @@ from plimsoll.domain.errors import (
 from plimsoll.services.ports import Clock
 from plimsoll_agent.identity import Identity
 from plimsoll_service.wire import access
-from plimsoll_service.wire.documents import Malformed, compress, decode, encode
+from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Instructions, Results
 
 _TIMEOUT: Final = Timeout(connect=5, read=30)
@@ -39,7 +40,7 @@ _SERVER_ERROR: Final = 500
 
 
 class Service:
-    """The service's API, for one agent. Threads may share it.
+    """The service's API, for one agent or one person. Threads may share it.
 
     Args:
         url: Its address, with the stage where there is one.
@@ -86,7 +87,8 @@ class Service:
             BadInput: nobody will ever take it.
             PlimsollError: see `_error`.
         """
-        return _read(self._call("POST", "snapshots", body), access.Accepted)
+        path = self._path("snapshots")
+        return self.call("POST", path, access.Accepted, body=body, encoding="gzip")
 
     def instructions(self) -> Instructions:
         """Return what is asked of the executor of this cluster.
@@ -94,7 +96,7 @@ class Service:
         Raises:
             PlimsollError: see `_error`.
         """
-        return _read(self._call("GET", "instructions"), Instructions)
+        return self.call("GET", self._path("instructions"), Instructions)
 
     def report(self, results: Results) -> None:
         """Report what became of instructions.
@@ -102,36 +104,69 @@ class Service:
         Raises:
             PlimsollError: see `_error`.
         """
-        self._call("POST", "results", compress(encode(results)))
+        self.call("POST", self._path("results"), NoneType, body=encode(results))
 
-    def _call(self, method: str, what: str, body: bytes = b"") -> BaseHTTPResponse:
-        """Send a signed request; once more with a fresh token where the present one is refused."""
-        path = f"/v1/clusters/{self._identity.cluster_id}/{what}"
+    def call[T](  # noqa: PLR0913 - the parts of a request
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        *,
+        query: str = "",
+        body: bytes = b"",
+        encoding: str | None = None,
+    ) -> T:
+        """Send a signed request and return its answer; once more where the token is refused.
+
+        Args:
+            method: In capitals.
+            path: Without the stage, as in `/v1/clusters`.
+            kind: What the answer is; `NoneType` where nothing in it is of interest.
+            query: As it is to be sent.
+            body: JSON, as it is to be sent.
+            encoding: Of the body, where it is compressed.
+
+        Raises:
+            BadInput: trying the same again is in vain.
+            MissingRights: the key is not enrolled, or revoked.
+            PlimsollError: see `_error`.
+        """
         known = self._token
-        answer = self._signed(method, path, body)
+        answer = self._signed(method, path, query, body, encoding)
         if answer.status == _UNAUTHORIZED and known is not None:
             self._token = None
-            answer = self._signed(method, path, body)
+            answer = self._signed(method, path, query, body, encoding)
         if answer.status >= _REFUSED:
             raise _error(answer)
-        return answer
+        return _read(answer, kind)
 
-    def _signed(self, method: str, path: str, body: bytes) -> BaseHTTPResponse:
+    def _path(self, what: str) -> str:
+        return f"/v1/clusters/{self._enrolled.cluster_id}/{what}"
+
+    @property
+    def _enrolled(self) -> access.Enrolled:
+        if self._identity.enrolled is None:
+            raise MissingRights("the key is not enrolled")
+        return self._identity.enrolled
+
+    def _signed(
+        self, method: str, path: str, query: str, body: bytes, encoding: str | None
+    ) -> BaseHTTPResponse:
         token = self._fresh_token()
         now = self._clock.now()
         with self._lock:
             self._sequence = max(self._sequence + 1, int(now.timestamp() * 1000))
             sequence = self._sequence
-        message = access.request_message(method, path, "", int(now.timestamp()), sequence, body)
+        message = access.request_message(method, path, query, int(now.timestamp()), sequence, body)
         headers = {
             "Authorization": f"Bearer {token}",
             access.TIMESTAMP: str(int(now.timestamp())),
             access.SEQUENCE: str(sequence),
             access.SIGNATURE: b64encode(self._identity.key.sign(message)).decode(),
         }
-        if body:
-            headers["Content-Encoding"] = "gzip"
-        return self._request(method, path, body, headers)
+        if encoding is not None:
+            headers["Content-Encoding"] = encoding
+        return self._request(method, f"{path}?{query}" if query else path, body, headers)
 
     def _fresh_token(self) -> str:
         now = self._clock.now()
@@ -141,8 +176,8 @@ class Service:
         seconds = int(now.timestamp())
         payload = access.payload_of(
             access.Assertion(
-                cluster_id=self._identity.cluster_id or "",
-                kid=self._identity.kid or "",
+                cluster_id=self._enrolled.cluster_id,
+                kid=self._enrolled.kid,
                 iat=seconds,
                 exp=seconds + int(access.ASSERTION_LIFE.total_seconds()),
                 jti=str(uuid4()),
@@ -187,10 +222,12 @@ def _pool(url: str) -> PoolManager:
     return ProxyManager(proxy, **settings)
 
 
-def _read[T: msgspec.Struct](answer: BaseHTTPResponse, kind: type[T]) -> T:
+def _read[T](answer: BaseHTTPResponse, kind: type[T]) -> T:
+    if kind is NoneType:
+        return kind()
     try:
-        return decode(answer.data, kind)
-    except Malformed as error:
+        return msgspec.json.decode(answer.data, type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise Temporary(f"{kind.__name__}: the service's answer cannot be read: {error}") from error
 
 

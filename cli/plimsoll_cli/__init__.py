@@ -17,6 +17,7 @@ from plimsoll.domain.errors import PlimsollError
 
 COMMANDS: Final[Mapping[str, str]] = {
     # name -> "module:function". A new command is a file beside this one, and a line here.
+    "agent": "plimsoll_cli.agent:agent",
     "demo": "plimsoll_cli.demo:demo",
     "drill": "plimsoll_cli.drill:drill",
     "clusters": "plimsoll_cli.clusters:clusters",

@@ -78,6 +78,15 @@ def everything() -> list[dict[str, Any]]:
 
 
 def grants() -> list[Grant]:
+    return granted(documents("**/rbac.yaml"))
+
+
+def granted_by(file: Path) -> list[Grant]:
+    """What the roles of one file grant."""
+    return granted([d for d in yaml.safe_load_all(file.read_text()) if d])
+
+
+def granted(found: list[dict[str, Any]]) -> list[Grant]:
     return [
         Grant(
             verb,
@@ -86,7 +95,7 @@ def grants() -> list[Grant]:
             document["metadata"].get("namespace"),
             frozenset(rule.get("resourceNames", ())),
         )
-        for document in documents("**/rbac.yaml")
+        for document in found
         if document["kind"] in {"ClusterRole", "Role"}
         for rule in document["rules"]
         for group in rule["apiGroups"]

@@ -1,0 +1,100 @@
+"""The two loops of the agent: one tells of the cluster, one carries out instructions.
+
+They are apart because a drain takes minutes, and what it does to the cluster has to be told meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import SystemRandom
+from threading import Event
+from typing import Final
+
+from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.services.ports import Clock
+from plimsoll_agent.backoff import pause_after
+from plimsoll_agent.executing import CommandExecutor
+from plimsoll_agent.telling import Telling
+
+POLL_SECONDS: Final = 300.0
+"""How often instructions are asked for although no answer spoke of any."""
+STALE: Final = timedelta(minutes=15)
+"""After this without a round of telling the agent counts as hung; it waits for no answer so long."""
+_SPREAD: Final = 0.05
+"""Share of the interval by which agents drift apart, so that they do not come together."""
+_RANDOM: Final = SystemRandom()
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """What the loops of one process share."""
+
+    telling: Telling
+    executor: CommandExecutor
+    clock: Clock
+    failed: Callable[[str, Exception], None]
+    stopping: Event = field(default_factory=Event)
+    wake: Event = field(default_factory=Event)
+    """Set when instructions wait."""
+    beat: datetime | None = None
+    """When the loop of telling last came round."""
+
+    def healthy(self) -> bool:
+        """Whether telling goes on; what the service answers has nothing to do with it."""
+        return self.beat is None or self.clock.now() - self.beat < STALE
+
+    def stop(self) -> None:
+        """Let both loops end after what they do now."""
+        self.stopping.set()
+        self.wake.set()
+
+    def tell(self) -> None:
+        """Take a snapshot each interval, and send what waits; until it is stopped."""
+        send_at = take_at = self.clock.now()
+        while not self.stopping.is_set():
+            self.beat = now = self.clock.now()
+            if now >= take_at:
+                self.telling.take()
+                take_at = now + self._drifting(self.telling.interval)
+            if now >= send_at:
+                send_at = self.clock.now() + timedelta(seconds=self.telling.send())
+                if not self.telling.spool.entries:
+                    send_at = take_at = min(
+                        take_at, self.clock.now() + self._drifting(self.telling.interval)
+                    )
+                if self.telling.pending:
+                    self.wake.set()
+            pause = min(take_at, send_at) - self.clock.now()
+            self.stopping.wait(max(0.0, pause.total_seconds()))
+
+    def execute(self) -> None:
+        """Carry out instructions when there are any; until it is stopped. Without it the agent ends."""
+        try:
+            self._rounds()
+        finally:
+            self.stop()
+
+    def _rounds(self) -> None:
+        failures = 0
+        while not self.stopping.is_set():
+            pause = POLL_SECONDS
+            self.wake.clear()
+            try:
+                self.executor.round()
+            except PlimsollError as error:
+                failures += 1
+                asked = error.retry_after if isinstance(error, Temporary) else None
+                pause = pause_after(failures, asked=asked)
+                self.failed("instructions", error)
+            else:
+                failures = 0
+            if failures:
+                self.stopping.wait(pause)
+            else:
+                self.wake.wait(pause)
+
+    @staticmethod
+    def _drifting(seconds: float) -> timedelta:
+        return timedelta(seconds=seconds * _RANDOM.uniform(1 - _SPREAD, 1 + _SPREAD))

@@ -1,0 +1,123 @@
+"""Puts the agent together: of the package the only module that names all its parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.adapters.kubernetes.transport import Transport
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.errors import BadInput
+from plimsoll.services.ports import Clock
+from plimsoll_agent.calls import KEY
+from plimsoll_agent.config import Config
+from plimsoll_agent.executing import CommandExecutor
+from plimsoll_agent.identity import Identity, PinnedKey, SecretIdentity
+from plimsoll_agent.journal import ConfigMapJournal
+from plimsoll_agent.output import Output, serve
+from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
+from plimsoll_agent.reading import ClusterReader
+from plimsoll_agent.running import Running
+from plimsoll_agent.service import Service
+from plimsoll_agent.spool import Spool
+from plimsoll_agent.telling import Telling
+from plimsoll_service.wire.access import Enrolled
+
+NAME = "cluster"
+"""What messages call the cluster: an agent knows one."""
+THREADS = 4
+"""Kinds that are listed side by side: few, because the pages of all of them are in memory at once."""
+
+
+class TokenFile:
+    """The token of the ServiceAccount; the kubelet replaces it before it ends.
+
+    https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def get(self) -> str:
+        """Return the token as it is now."""
+        return self._file.read_text(encoding="ascii").strip()
+
+    def forget(self) -> None:
+        """Do nothing: it is read each time."""
+
+
+def enrolled(store: SecretIdentity, url: str, clock: Clock) -> Identity:
+    """Return the identity of this cluster's agent, enrolling its key where that was not done.
+
+    Raises:
+        BadInput: there is neither an enrolled key nor a join token.
+        PlimsollError: the service or the cluster cannot be reached, or refuses.
+    """
+    identity = store.load()
+    if identity.enrolled is not None:
+        return identity
+    if identity.join_token is None:
+        raise BadInput(
+            f"Secret {KEY} holds no join-token, and no key is enrolled yet: put a fresh one there"
+        )
+    answer = Service(url, identity, clock).enrol(identity.join_token, store.cluster_uid())
+    store.enrolled(answer)
+    return replace(identity, enrolled=answer)
+
+
+def put_together(transport: Transport, config: Config, clock: Clock, output: Output) -> Running:
+    """Return the agent of a cluster, ready to run.
+
+    Raises:
+        PlimsollError: see `enrolled`.
+    """
+    requests, workers = Requests(transport=transport, cluster=NAME), ThreadWorkers(THREADS)
+    identity = enrolled(SecretIdentity(requests), config.service, clock)
+    known = identity.enrolled or Enrolled(cluster_id="", kid="")
+    service = Service(config.service, identity, clock)
+    pinned = {key.key_id: PinnedKey(key.public_key) for key in known.instruction_keys}
+
+    def policy() -> OwnerPolicy:
+        found = read_policy(requests)
+        return found if found.instruction_keys else replace(found, instruction_keys=pinned)
+
+    telling = Telling(
+        cluster_id=known.cluster_id,
+        read=ClusterReader(requests, workers, output.once).read,
+        push=service.push,
+        spool=Spool(config.spool, config.spool_bytes),
+        clock=clock,
+        measures=output,
+        warn=output.warn,
+    )
+    executor = CommandExecutor(
+        cluster_id=known.cluster_id,
+        api=KubernetesCluster(transport, NAME, clock, workers=workers, warn=output.once),
+        service=service,
+        policy=policy,
+        journal=ConfigMapJournal(requests),
+        clock=clock,
+        progress=output,
+    )
+
+    def failed(what: str, error: Exception) -> None:
+        output.failed(what)
+        output.warn(f"{what}: tried again later", because=str(error))
+
+    return Running(telling=telling, executor=executor, clock=clock, failed=failed)
+
+
+def run(running: Running, output: Output, port: int) -> None:
+    """Run both loops until `Running.stop` is called."""
+    server = serve(output, port, running.healthy)
+    executing = Thread(target=running.execute, name="instructions", daemon=True)
+    executing.start()
+    try:
+        running.tell()
+    finally:
+        running.stop()
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,100 @@
+"""`plimsoll agent`: the agent of the optimisation service, its manifests, and a run of it by hand."""
+
+from __future__ import annotations
+
+import signal
+from base64 import b64encode
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.domain.names import NAMESPACE
+from plimsoll_agent.config import Config
+from plimsoll_agent.output import Output
+from plimsoll_agent.wiring import put_together
+from plimsoll_agent.wiring import run as run_agent
+from plimsoll_testbed.rigs.kubeconfig import load
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll agent install --print --service https://api.example.com/prod \\
+    --image registry.example.com/plimsoll-agent:0.1.0 --join-token TOKEN | kubectl apply -f -
+  plimsoll agent run --service http://127.0.0.1:4566/prod --context harbor
+
+\b
+Exit status:
+  0  printed; the agent was stopped
+  2  something given is wrong, or the cluster or the service cannot be reached
+"""
+
+
+@click.group(epilog=EXAMPLES, short_help="The agent of the optimisation service.")
+def agent() -> None:
+    """Read a cluster for the optimisation service, and carry out what its owner allows."""
+
+
+@agent.command(short_help="Print the manifests of the agent.")
+@click.option("--print", "printed", is_flag=True, help="Print them: nothing else is done yet.")
+@click.option("--service", required=True, metavar="URL", help="The address of the service.")
+@click.option(
+    "--image", required=True, metavar="IMAGE", help="Built from infra/agent/Containerfile."
+)
+@click.option("--join-token", metavar="TOKEN", help="Enrols the cluster, once.")
+def install(printed: bool, service: str, image: str, join_token: str | None) -> None:  # noqa: FBT001 - click hands it over by name
+    """Print the agent's manifests: it reads, and says what it would do.
+
+    The right to act is an overlay, infra/agent/act, and the owner's policy is the ConfigMap
+    plimsoll-agent-policy. Apply the output with an administrator's rights.
+    """
+    if not printed:
+        raise click.UsageError("--print is needed: apply its output with kubectl apply -f -")
+    click.echo(yaml.safe_dump_all(manifests(service, image, join_token), sort_keys=False), nl=False)
+
+
+def manifests(service: str, image: str, join_token: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the manifests of an agent that reads."""
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    folder = files("plimsoll_agent").joinpath("manifests")
+    for name in yaml.safe_load(folder.joinpath("kustomization.yaml").read_text())["resources"]:
+        for manifest in yaml.safe_load_all(folder.joinpath(name).read_text(encoding="utf-8")):
+            if manifest["kind"] == "Deployment":
+                (container,) = manifest["spec"]["template"]["spec"]["containers"]
+                container["image"] = image
+                (address,) = (e for e in container["env"] if e["name"] == "PLIMSOLL_SERVICE")
+                address["value"] = service
+            if manifest["kind"] == "Secret" and join_token is not None:
+                manifest["data"] = {"join-token": b64encode(join_token.encode()).decode()}
+            yield manifest
+
+
+@agent.command(short_help="Run the agent here, by a kubeconfig.")
+@click.option("--service", required=True, metavar="URL", help="The address of the service.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: current]")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "--spool",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="FOLDER",
+    help="Keeps what the service has not taken yet.",
+)
+@click.option("--metrics-port", type=int, default=0, help="For Prometheus. [default: a free one]")
+def run(
+    service: str, context: str | None, kubeconfig: Path | None, spool: Path, metrics_port: int
+) -> None:
+    """Run the agent on this machine, with the rights of a kubeconfig: for a try, and for rigs.
+
+    The manifests of `plimsoll agent install` have to be applied; scale their Deployment to 0 first.
+    """
+    clock = SystemClock()
+    output = Output(clock)
+    transport, _ = load(kubeconfig, context)
+    config = Config(service=service, spool=spool, spool_bytes=64 * 2**20, metrics_port=metrics_port)
+    running = put_together(transport, config, clock, output)
+    signal.signal(signal.SIGTERM, lambda *_: running.stop())
+    run_agent(running, output, metrics_port)

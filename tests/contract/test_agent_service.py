@@ -1,0 +1,384 @@
+"""The agent against the service's own code over HTTP, and against a hollow cluster: from join token to result.
+
+The server here only routes; how API Gateway and Lambda do that, the rigs show.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes import Response
+from plimsoll.domain.errors import BadInput, MissingRights, Temporary
+from plimsoll.domain.names import NAMESPACE
+from plimsoll_agent.calls import CALLS, KEY
+from plimsoll_agent.config import Config
+from plimsoll_agent.output import Output, serve
+from plimsoll_agent.running import Running
+from plimsoll_agent.wiring import put_together
+from plimsoll_service.adapters.access_tokens import AccessTokens
+from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
+from plimsoll_service.domain.errors import Unproven
+from plimsoll_service.domain.principals import Invitation, Principal, Role
+from plimsoll_service.services.access import (
+    AccessService,
+    SignedRequest,
+    digest_of,
+    refuse_others,
+    refuse_unsigned,
+)
+from plimsoll_service.services.ingest import Intake
+from plimsoll_service.services.instructions import pending, post, report, result_of
+from plimsoll_service.wire.access import Enrolment, InstructionKey, Problem, TokenRequest
+from plimsoll_service.wire.documents import decode, encode
+from plimsoll_service.wire.instructions import (
+    Instruction,
+    Plan,
+    Preconditions,
+    Results,
+    Target,
+    sign,
+)
+from plimsoll_service.wire.snapshot import decode as decode_snapshot
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.model.service_stores import (
+    MemoryMembers,
+    MemoryQueue,
+    MemoryTenants,
+    MemoryTokenKeys,
+)
+from tests.support import hollows
+
+from .conftest import Recorder
+from .rights import Grant, Rights, granted_by
+
+MANIFESTS = Path(__file__).parents[2] / "agent" / "plimsoll_agent" / "manifests"
+JOIN = "join-token-of-32-random-bytes"
+SIGNER = LocalSigner.of("k-1", bytes([7]) * 32)
+
+
+@dataclass
+class TheService:
+    """The service over memory, behind HTTP."""
+
+    members: MemoryMembers = field(default_factory=MemoryMembers)
+    tenants: MemoryTenants = field(default_factory=lambda: MemoryTenants(SystemClock()))
+    queue: MemoryQueue = field(default_factory=MemoryQueue)
+    away: bool = False
+    requests: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.access = AccessService(
+            members=self.members,
+            tokens=AccessTokens(MemoryTokenKeys([bytes(32)])),
+            verify=is_signed,
+            instruction_keys=lambda: [
+                InstructionKey(key_id=SIGNER.key_id, public_key=SIGNER.public_key())
+            ],
+        )
+        self.intake = Intake(
+            tenants=self.tenants,
+            queue=self.queue,
+            clock=SystemClock(),
+            snapshots_per_minute=1000,
+        )
+
+    def invite(self) -> None:
+        until = datetime.now(UTC) + timedelta(hours=1)
+        invitation = Invitation(tenant="acme", role=Role.AGENT, name="harbor", expires=until)
+        self.members.invite(digest_of(JOIN), invitation)
+
+    @property
+    def agent(self) -> Principal:
+        (agent,) = self.members.agents()
+        return agent
+
+    @property
+    def data(self) -> Any:
+        return self.tenants.of("acme")
+
+    def answer(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, Any]:
+        now = datetime.now(UTC)
+        self.requests.append(f"{method} {path}")
+        if self.away:
+            return 503, Problem(status=503, detail="away")
+        if path == "/prod/v1/enrolments":
+            return 201, self.access.enrol(decode(body, Enrolment), now)
+        if path == "/prod/v1/token":
+            return 200, self.access.grant(decode(body, TokenRequest), now)
+        principal = self.access.authorize(headers["Authorization"].removeprefix("Bearer "), now)
+        if principal is None:
+            raise Unproven("the token names nobody")
+        signed = SignedRequest(
+            method=method,
+            path=path.removeprefix("/prod"),
+            query="",
+            timestamp=headers["X-Plimsoll-Timestamp"],
+            sequence=headers["X-Plimsoll-Sequence"],
+            signature=b64decode(headers["X-Plimsoll-Signature"]),
+            body=body,
+        )
+        refuse_unsigned(principal, signed, is_signed, now)
+        _, _, _, _, cluster, what = path.split("/")
+        refuse_others(principal, cluster, Role.AGENT)
+        match what:
+            case "snapshots":
+                return 202, self.intake.take(principal, body)
+            case "instructions":
+                return 200, pending(self.data, cluster)
+            case _:
+                results = decode(body, Results)
+                report(self.data, cluster, results.results)
+                return 200, results
+
+
+@pytest.fixture
+def service() -> Iterator[tuple[TheService, str]]:
+    found = TheService()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            try:
+                status, said = found.answer(self.command, self.path, self.headers, body)
+            except Unproven as error:
+                status, said = 401, Problem(status=401, detail=str(error))
+            content = encode(said)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_POST = do_GET  # noqa: N815 - as the base class looks for it
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield found, f"http://127.0.0.1:{server.server_address[1]}/prod"
+        server.shutdown()
+
+
+def agent_rights() -> list[Grant]:
+    return granted_by(MANIFESTS / "rbac.yaml")
+
+
+@dataclass
+class Site:
+    """A cluster in which the agent's manifests are applied, and its agent under their rights."""
+
+    cluster: HollowCluster
+    wire: Recorder
+    url: str
+    spool: Path
+
+    def start(self) -> Running:
+        config = Config(service=self.url, spool=self.spool, spool_bytes=2**20, metrics_port=0)
+        clock = SystemClock()
+        return put_together(self.wire, config, clock, Output(clock))
+
+    def put(self, kind: str, name: str, data: dict[str, str]) -> None:
+        meta = {"name": name, "namespace": NAMESPACE}
+        now = datetime.now(UTC)
+        manifest = {"apiVersion": "v1", "kind": kind, "metadata": meta, "data": data}
+        self.cluster.apply([manifest], now=now)
+
+    def secret(self) -> dict[str, str]:
+        found = self.cluster.store.must_get("secrets", NAMESPACE, KEY)
+        data: dict[str, str] = found["data"]
+        return data
+
+
+@pytest.fixture
+def site(service: tuple[TheService, str], tmp_path: Path) -> Site:
+    the_service, url = service
+    the_service.invite()
+    now = datetime.now(UTC) - timedelta(minutes=10)
+    cluster = HollowCluster(now=now)
+    for name in ("kube-system", NAMESPACE):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        cluster.apply([namespace], now=now)
+    cluster.join(hollows.a_node("a"), now=now)
+    cluster.apply([hollows.a_deployment("web", 3)], now=now)
+    cluster.step(datetime.now(UTC))
+    wire = Recorder(HollowTransport(cluster, SystemClock()), Rights(granted=agent_rights()))
+    # Every identity may ask for it: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#discovery-roles
+    wire.at["/version"] = Response(status=200, body={"gitVersion": "v1.36.3"})
+    found = Site(cluster, wire, url, tmp_path / "spool")
+    found.put("Secret", KEY, {"join-token": b64encode(JOIN.encode()).decode()})
+    found.put("ConfigMap", "plimsoll-agent-journal", {})
+    found.put(
+        "ConfigMap", "plimsoll-agent-policy", {"kinds": "label-node", "labels": "plimsoll.dev/"}
+    )
+    return found
+
+
+def test_the_agent_enrols_once_and_what_it_tells_is_kept_by_the_service(service, site):
+    the_service, _ = service
+    running = site.start()
+    running.telling.take()
+    assert running.telling.send() == 60
+    agent = the_service.agent
+    assert (
+        agent.cluster_uid
+        == site.cluster.store.must_get("namespaces", "", "kube-system")["metadata"]["uid"]
+    )
+    (arrival,) = the_service.queue.sent
+    body = the_service.data.get_snapshot(agent.subject, arrival.epoch, arrival.sequence)
+    owners = [pod.owner.name for pod in decode_snapshot(body).pods if pod.owner is not None]
+    assert owners == ["web"] * 3
+    again = site.start()
+    again.telling.take()
+    again.telling.send()
+    assert len(the_service.queue.sent) == 2
+    assert the_service.requests.count("POST /prod/v1/enrolments") == 1
+
+
+def test_the_private_key_never_leaves_the_cluster_and_the_join_token_is_forgotten(service, site):
+    the_service, _ = service
+    seen: list[bytes] = []
+    answer = the_service.answer
+
+    def hear(method: str, path: str, headers: Any, body: bytes) -> Any:
+        seen.append(str(headers).encode() + body)
+        return answer(method, path, headers, body)
+
+    the_service.answer = hear
+    running = site.start()
+    running.telling.take()
+    running.telling.send()
+    secret = site.secret()
+    assert "join-token" not in secret
+    private = b64decode(secret["private-key"])
+    assert len(private) == 32
+    said = b"".join(seen)
+    assert private not in said
+    assert secret["private-key"].encode() not in said
+    assert private.hex().encode() not in said
+
+
+def test_an_agent_that_dies_before_it_hears_the_answer_enrols_the_same_key_again(service, site):
+    the_service, _ = service
+    answer = the_service.answer
+
+    def unheard(method: str, path: str, headers: Any, body: bytes) -> Any:
+        answer(method, path, headers, body)
+        return 503, Problem(status=503)
+
+    the_service.answer = unheard
+    with pytest.raises(Temporary):
+        site.start()
+    the_service.answer = answer
+    first = the_service.agent
+    site.start()
+    assert the_service.agent == first
+
+
+def test_a_used_or_unknown_join_token_is_refused_with_the_reason(service, site):
+    site.put("Secret", KEY, {"join-token": b64encode(b"another").decode()})
+    with pytest.raises(MissingRights, match="join token is unknown"):
+        site.start()
+
+
+def test_without_key_and_token_it_says_where_to_put_one(site):
+    site.put("Secret", KEY, {"join-token": ""})
+    with pytest.raises(BadInput, match="join-token"):
+        site.start()
+
+
+def test_a_revoked_key_is_told_so_and_nothing_is_lost(service, site):
+    the_service, _ = service
+    running = site.start()
+    agent = the_service.agent
+    the_service.members.revoke(agent.subject)
+    running.telling.take()
+    assert running.telling.send() != 60
+    assert len(running.telling.spool.entries) == 1
+    the_service.members.admit(agent)
+    running.telling.send()
+    assert running.telling.spool.entries == []
+
+
+def test_an_instruction_is_taken_and_its_result_comes_back(service, site):
+    the_service, _ = service
+    running = site.start()
+    agent, now = the_service.agent, datetime.now(UTC)
+    node = site.cluster.store.must_get("nodes", "", "a")
+    asked = Instruction(
+        id="r-1",
+        cluster_id=agent.subject,
+        number=1,
+        issued_at=now,
+        expires_at=now + timedelta(minutes=10),
+        kind="label-node",
+        target=Target(
+            name="a", uid=node["metadata"]["uid"], provider_id=node["spec"]["providerID"]
+        ),
+        preconditions=Preconditions(),
+        labels={"plimsoll.dev/group": "a"},
+        plan=Plan(reason="a try"),
+    )
+    post(the_service.data, agent.subject, 1, sign(asked, SIGNER), asked.expires_at)
+    running.telling.take()
+    running.telling.send()
+    assert running.telling.pending
+    running.executor.round()
+    result = result_of(the_service.data, agent.subject, 1)
+    assert result is not None
+    assert result.outcome == "would-do"
+    assert pending(the_service.data, agent.subject).instructions == ()
+
+
+def test_both_loops_run_until_they_are_stopped_and_prometheus_hears_of_it(service, site):
+    the_service, _ = service
+    running = site.start()
+    clock = SystemClock()
+    output = Output(clock)
+    running.telling.measures = output
+    server = serve(output, 0, running.healthy)
+    threads = [Thread(target=running.tell), Thread(target=running.execute)]
+    for thread in threads:
+        thread.start()
+    until = datetime.now(UTC) + timedelta(seconds=20)
+    while not the_service.queue.sent and datetime.now(UTC) < until:
+        clock.sleep(0.05)
+    port = server.server_address[1]
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        said = answer.read().decode()
+    with urlopen(f"http://127.0.0.1:{port}/healthz") as answer:
+        assert answer.status == 200
+    running.stop()
+    for thread in threads:
+        thread.join(20)
+    server.shutdown()
+    server.server_close()
+    assert 'plimsoll_agent_snapshots_taken_total{kind="full"} 1.0' in said
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_the_manifests_grant_what_the_agent_asks_and_nothing_beside(service, site):
+    running = site.start()
+    running.telling.take()
+    running.executor.policy()
+    running.executor.api.node("a")
+    running.executor.api.observe()
+    with suppress(MissingRights):
+        running.executor.journal.save(running.executor.journal.load())
+    read = [g for g in agent_rights() if g.verb != "watch"]
+    named = [(g, name) for g in read for name in g.names or (None,)]
+    table = {(c.verb, c.group, c.resource, c.only_in, c.only) for c in CALLS}
+    assert {(g.verb, g.group, g.resource, g.namespace, name) for g, name in named} == table
+    unseen = {("list", "argoproj.io", "rollouts")}
+    assert {(v, g, r) for v, g, r, *_ in table} - unseen <= site.wire.rights.used
