@@ -11,14 +11,15 @@ import click
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Selector
 from plimsoll.domain.selectors import matches
 from plimsoll_agent.drain_loop import End, NodeDrain, waits
 from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll_cli.drain_progress import Progress
 from plimsoll_cli.environment import Environment, environment_of
-from plimsoll_cli.label_selectors import parse_labels
 from plimsoll_cli.options import json_option, print_json
 from plimsoll_testbed.model.durations import parse_duration
+from plimsoll_testbed.model.label_selectors import parse_labels
 
 type Ending = End | Literal["interrupted", "undone", "dry run"]
 
@@ -155,7 +156,7 @@ def drain(  # noqa: PLR0913, PLR0917 - the options of the command
 
 def _chosen(seen: Observation, names: Sequence[str], selector: str | None) -> frozenset[str]:
     if selector is not None:
-        chosen = parse_labels(selector)
+        chosen = _labels(selector)
         found = frozenset(node.name for node in seen.nodes if matches(chosen, node.labels))
         if not found:
             raise BadInput(f"--selector {selector}: no node has these labels")
@@ -164,6 +165,16 @@ def _chosen(seen: Observation, names: Sequence[str], selector: str | None) -> fr
     if unknown:
         raise BadInput(f"the cluster has no node {', '.join(unknown)}: see `kubectl get nodes`")
     return frozenset(names)
+
+
+def _labels(text: str) -> Selector:
+    """Read labels as kubectl does; no labels at all would mean every node."""
+    if not text.strip():
+        raise BadInput("--selector is empty; write for example app=web")
+    try:
+        return parse_labels(text)
+    except BadInput as error:
+        raise BadInput(f"--selector: {error}; write for example app=web") from error
 
 
 def _rehearse(

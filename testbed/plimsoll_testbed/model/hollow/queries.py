@@ -1,7 +1,6 @@
 """Label and field selectors as they stand in a request's query, and the pages of a list.
 
-Sources: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#api,
-https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/,
+Sources: https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/,
 https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
 """
 
@@ -10,36 +9,18 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 
-from plimsoll.domain.pods import Requirement, Selector
+from plimsoll.domain.errors import BadInput
 from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.refusals import bad_request
 from plimsoll_testbed.model.hollow.resources import BY_PLURAL
 from plimsoll_testbed.model.hollow.store import Key
+from plimsoll_testbed.model.label_selectors import parse_labels
 
 type Test = Callable[[Json], bool]
-
-_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_KEY = rf"(?:[a-z0-9.-]+/)?{_NAME}"
-_VALUES = rf"\s*(?:{_NAME})?(?:\s*,\s*(?:{_NAME})?)*\s*"
-_SHAPES: Sequence[tuple[re.Pattern[str], str]] = tuple(
-    (re.compile(rf"\s*{shape}\s*"), operator)
-    for shape, operator in (
-        (rf"(?P<key>{_KEY})\s+in\s*\((?P<values>{_VALUES})\)", "In"),
-        (rf"(?P<key>{_KEY})\s+notin\s*\((?P<values>{_VALUES})\)", "NotIn"),
-        (rf"(?P<key>{_KEY})\s*!=\s*(?P<values>(?:{_NAME})?)", "NotIn"),
-        (rf"(?P<key>{_KEY})\s*==?\s*(?P<values>(?:{_NAME})?)", "In"),
-        (rf"(?P<key>{_KEY})\s*>\s*(?P<values>-?\d+)", "Gt"),
-        (rf"(?P<key>{_KEY})\s*<\s*(?P<values>-?\d+)", "Lt"),
-        (rf"!\s*(?P<key>{_KEY})(?P<values>)", "DoesNotExist"),
-        (rf"(?P<key>{_KEY})(?P<values>)", "Exists"),
-    )
-)
-"""The grammar of a requirement: k8s.io/apimachinery/pkg/labels/selector.go."""
-_PART = re.compile(r",(?![^(]*\))")
 
 _EVERY: Mapping[str, str] = {"metadata.name": "", "metadata.namespace": ""}
 _NAME_ONLY: Mapping[str, str] = {"metadata.name": ""}
@@ -80,27 +61,6 @@ Source: AddFieldLabelConversionFunc in k8s.io/kubernetes/pkg/apis. Pod addresses
 """
 
 
-@lru_cache(maxsize=512)
-def parse_labels(text: str) -> Selector:
-    """Read a label selector such as `app=web,tier in (a, b),!old`.
-
-    Raises:
-        RefusedError: 400, it is none.
-    """
-    if not text.strip():
-        return Selector()
-    return Selector(requirements=tuple(_requirement(part) for part in _PART.split(text)))
-
-
-def _requirement(part: str) -> Requirement:
-    for shape, operator in _SHAPES:
-        if found := shape.fullmatch(part):
-            values = tuple(v.strip() for v in found["values"].split(","))
-            exists = operator in {"Exists", "DoesNotExist"}
-            return Requirement(key=found["key"], operator=operator, values=() if exists else values)
-    raise bad_request(f"unable to parse requirement: {part!r}")
-
-
 def test_of(resource: str, query: Mapping[str, str]) -> Test:
     """Return what an object of a kind must pass to be selected.
 
@@ -115,7 +75,10 @@ def _test_of(resource: str, labels: str, fields: str) -> Test:
     """Read both selectors into as few tests as there are: each runs once for every object."""
     tests: list[Test] = []
     if labels:
-        selector = parse_labels(labels)
+        try:
+            selector = parse_labels(labels)
+        except BadInput as error:
+            raise bad_request(str(error)) from error
         tests.append(lambda obj: matches(selector, obj["metadata"].get("labels") or {}))
     known = _FIELDS.get(resource, _EVERY if BY_PLURAL[resource].namespaced else _NAME_ONLY)
     unwanted: dict[str, set[str]] = {}

@@ -31,8 +31,8 @@ from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.conditions import is_finished
 from plimsoll_testbed.model.hollow.controllers.kubelet import USAGE
 from plimsoll_testbed.model.hollow.edits import Json, look
-from plimsoll_testbed.model.hollow.queries import parse_labels
 from plimsoll_testbed.model.hollow.stamps import stamp
+from plimsoll_testbed.model.label_selectors import parse_labels
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop, Write
 
 GROUP: Final = "metrics.k8s.io"
