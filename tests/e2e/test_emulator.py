@@ -184,11 +184,6 @@ def test_it_listens_on_loopback_only(stack):
     assert f"00000000:{port:04X}" not in listening
 
 
-def test_the_schedule_fires(stack):
-    told_by_schedule = reported_by_probe(stack, 1, within=75)
-    assert told_by_schedule[0]["schedule"] == "Scheduled Event"
-
-
 @pytest.mark.parametrize(
     ("emulated", "cure"), [(MiniStack, "make setup"), (LocalStack, "make localstack")]
 )

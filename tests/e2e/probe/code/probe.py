@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 
 def handler(event, context):
-    """Answer a batch, or a schedule."""
+    """Answer a batch."""
     sqs = boto3.client("sqs")
 
     def tell(**seen):
@@ -20,9 +20,6 @@ def handler(event, context):
             QueueUrl=os.environ["SEEN"], MessageBody=json.dumps({"at": time.time(), **seen})
         )
 
-    if "Records" not in event:
-        tell(schedule=event["detail-type"])
-        return None
     failures = []
     for record in event["Records"]:
         body = json.loads(record["body"])
