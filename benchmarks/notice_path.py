@@ -22,8 +22,8 @@ import plimsoll
 from plimsoll import bootstrap
 from plimsoll.adapters.clusters import LazyTransport
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.rigs.access import Access
 from tests.functions.conftest import Context, batch
 from tests.support.workload_sets import WiredServices
 
@@ -60,19 +60,6 @@ def _our_frames(frame: FrameType | None) -> list[str]:
     return found
 
 
-class _Token:
-    """The port `Token`: one that stays."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def get(self) -> str:
-        return self._text
-
-    def forget(self) -> None:
-        pass
-
-
 def traced() -> Trace:
     """Handle one notice and return what ran."""
     services = WiredServices()
@@ -81,7 +68,7 @@ def traced() -> Trace:
     trace = Trace()
     before = bootstrap.notices
     with HollowServer(services.hollow, now=services.now) as server:
-        transport = LazyTransport(lambda: ClientTransport(server.url, token=_Token(server.token)))
+        transport = LazyTransport(Access(url=server.url, token=server.token).transport)
         services.api = KubernetesCluster(transport, "harbor", services, workers=services.workers)
         services.api.nodes()  # a warm function: the connection stands
         context: Any = Context()

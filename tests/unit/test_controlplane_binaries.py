@@ -70,14 +70,8 @@ class Machine:
             f'{before} || exit 1\necho program > "$folder$name"; done',
         )
 
-    def find(self, version: str = NEWEST, given: Path | None = None, **bench: Path) -> set[Path]:
-        found = find(
-            version,
-            given,
-            bench=self.bench(**bench),
-            modules=self.modules,
-            say=self.said.append,
-        )
+    def find(self, version: str = NEWEST, **bench: Path) -> set[Path]:
+        found = find(version, bench=self.bench(**bench), modules=self.modules, say=self.said.append)
         return set(found.values())
 
     def bench(self, **more: Path) -> Workbench:
@@ -97,15 +91,10 @@ def a_folder(root: Path, names: tuple[str, ...] = NAMES) -> Path:
     return root
 
 
-def test_a_folder_that_is_given_is_taken_as_it_is(machine: Machine, tmp_path: Path):
-    folder = a_folder(tmp_path / "ready")
-    assert machine.find(given=folder) == {folder / name for name in NAMES}
-    assert machine.built == []
-
-
-def test_the_environment_names_a_folder(machine: Machine, tmp_path: Path):
+def test_a_folder_that_the_environment_names_is_taken_as_it_is(machine: Machine, tmp_path: Path):
     folder = a_folder(tmp_path / "ready")
     assert machine.find(PLIMSOLL_CONTROL_PLANE=folder) == {folder / name for name in NAMES}
+    assert machine.built == []
 
 
 def test_a_named_folder_must_hold_all(machine: Machine, tmp_path: Path):

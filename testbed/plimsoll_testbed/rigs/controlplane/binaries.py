@@ -2,7 +2,7 @@
 
 Looked for, in this order:
 
-1. the folder that is given, or `PLIMSOLL_CONTROL_PLANE`: it must hold all of them, and its versions
+1. the folder `PLIMSOLL_CONTROL_PLANE`: it must hold all of them, and its versions
    are the business of whoever made it;
 2. `KUBEBUILDER_ASSETS` (setup-envtest's): etcd, and kube-apiserver where it is of the wanted minor;
 3. the cache folder, which `build` fills.
@@ -27,7 +27,6 @@ _ASK_SECONDS: Final = 10.0
 
 def find(
     version: str,
-    given: Path | None = None,
     *,
     bench: Workbench | None = None,
     modules: Path | None = None,
@@ -37,7 +36,6 @@ def find(
 
     Args:
         version: for example `1.36`.
-        given: a folder that must hold all of them.
         bench: what the machine says; the environment's where it is None.
         modules: the folder of all Go modules; this checkout's where it is None.
         say: told of each step of a build, which takes minutes.
@@ -47,8 +45,8 @@ def find(
         BadInput: no such version is pinned.
     """
     bench = bench or Workbench.of_this_process()
-    if (folder := given or bench.control_plane) is not None:
-        return _all_in(folder, by="the argument programs" if given else "PLIMSOLL_CONTROL_PLANE")
+    if bench.control_plane is not None:
+        return _all_in(bench.control_plane)
     found: dict[str, Path] = {}
     if bench.kubebuilder_assets is not None:
         found |= _assets(bench.kubebuilder_assets, version)
@@ -82,11 +80,11 @@ def _needed(
     return needed
 
 
-def _all_in(folder: Path, *, by: str) -> Mapping[str, Path]:
+def _all_in(folder: Path) -> Mapping[str, Path]:
     missing = [name for name in NAMES if not (folder / name).is_file()]
     if missing:
         raise Refused(
-            f"{folder}, named by {by}, lacks {', '.join(missing)}: it must hold all of "
+            f"{folder}, named by PLIMSOLL_CONTROL_PLANE, lacks {', '.join(missing)}: it must hold all of "
             f"{', '.join(NAMES)}"
         )
     return {name: folder / name for name in NAMES}

@@ -52,25 +52,22 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         users: more users, with their groups; `users.KNOWN` are always there.
         settings: how long pods and volumes take. What real controllers decide (`unreachable`,
             `orphans_…`, `volume_forced_detach`) is not read here.
-        programs: a folder of ready binaries; None looks for them, or builds them.
         audited: the users whose requests are counted, for `calls`.
         api_flags: more flags of kube-apiserver, such as admission plugins that are off otherwise.
     """
 
-    def __init__(  # noqa: PLR0913 - each has a default
+    def __init__(
         self,
         *,
         version: str = NEWEST,
         users: Mapping[str, Sequence[str]] | None = None,
         settings: Settings | None = None,
-        programs: Path | None = None,
         audited: Sequence[str] = (),
         api_flags: Sequence[str] = (),
     ) -> None:
         self.version: Final = version
         self._users = Users(users or {})
         self.settings: Final = settings or Settings()
-        self._programs = programs
         self._found: Mapping[str, Path] = {}
         self._audited = audited
         self._api_flags = api_flags
@@ -176,7 +173,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         Raises:
             Refused: the programs are not there, or one does not start; the message ends with logs.
         """
-        self._found = binaries.find(self.version, self._programs)
+        self._found = binaries.find(self.version)
         start_on_free_ports(self._start, self.stop)
         return self
 
