@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Self
 
 from plimsoll.domain.floors import budget_keeps, ready_floor
-from plimsoll.domain.interruptions import ADVICE, SCALE_DOWN, Interruption, in_this_life
+from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, in_this_life
 from plimsoll.domain.lifecycle_hooks import as_told
 from plimsoll.domain.manual_drain import left_to_drain
 from plimsoll.domain.names import IGNORE
@@ -36,9 +36,6 @@ EXPIRY: Final = timedelta(hours=1)
 """How long a node stays cordoned on a recommendation alone: so no more nodes are than may be in an hour."""
 
 
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
-
-
 @dataclass(frozen=True)
 class InterruptedNodes:
     """The nodes with an open interruption, in order of urgency. Not slotted: look-ups are kept.
@@ -56,7 +53,7 @@ class InterruptedNodes:
         def urgency(node: Node) -> tuple[datetime, int, str]:
             deadline = None if node.interruption is None else node.interruption.deadline
             waiting = (p for p in seen.on_node.get(node.name, ()) if leaves(p) and not p.released)
-            return deadline or _NEVER, sum(p.deleting is None for p in waiting), node.name
+            return deadline or NEVER, sum(p.deleting is None for p in waiting), node.name
 
         return cls(tuple(sorted(filter(_is_interrupted, seen.nodes), key=urgency)))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from plimsoll.domain.actions import Cordon, Uncordon
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.interruptions import ADVICE, SCALE_DOWN, Interruption, marked
+from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, marked
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.node_rules import UNSCHEDULABLE
 from plimsoll.domain.nodes import Node
@@ -19,7 +19,6 @@ from plimsoll.domain.reports import Report
 
 MOVES: Final = 500
 """How many of the newest reports are read for that."""
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def waiting_for_turn(seen: Observation) -> list[Node]:
@@ -126,4 +125,4 @@ def given_back(
 def _order(node: Node) -> tuple[datetime, datetime, str]:
     found = node.interruption
     assert found is not None  # noqa: S101 - those that wait have one
-    return found.deadline or _NEVER, found.noticed, node.name
+    return found.deadline or NEVER, found.noticed, node.name

@@ -42,7 +42,8 @@ CLOSED: Final = "closed"
 type Phase = Literal["open", "empty", "gone", "closed"]
 
 _BEFORE: Final = datetime.min.replace(tzinfo=UTC)
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
+"""In the place of a deadline that there is not, where deadlines are compared."""
 
 
 def urgency(kind: str) -> int:
@@ -76,7 +77,7 @@ class NoticeRecord:
             self.id,
             not self.guessed,
             self.heartbeat or _BEFORE,
-            self.ends or _NEVER,
+            self.ends or NEVER,
             self.kind,
             self.about or "",
             self.state or "",
