@@ -345,3 +345,14 @@ def test_nothing_moves_to_a_node_whose_turn_comes_in_the_same_plan():
     assert actions(plan, Evict) == []
     later = plan_drain(replace(seen, reports=None), noon(1))  # its turn does not come
     assert len(actions(later, Evict)) == 1
+
+
+def test_interrupted_nodes_come_by_their_deadlines_and_those_without_one_last():
+    nodes = [
+        interrupted("a", kind="rebalance-recommendation", ends=None),
+        interrupted("b", ends=120),
+        a_node("c"),
+        interrupted("d", ends=60),
+    ]
+
+    assert [node.name for node in InterruptedNodes.of(looked(nodes, [])).nodes] == ["d", "b", "a"]

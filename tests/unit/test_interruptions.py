@@ -28,7 +28,12 @@ from plimsoll.domain.interruptions import (
     merge,
     to_record,
 )
-from plimsoll.domain.lifecycle_hooks import LifecycleHook, needs_heartbeat, with_ends
+from plimsoll.domain.lifecycle_hooks import (
+    LifecycleHook,
+    needs_heartbeat,
+    waits_for_hooks,
+    with_ends,
+)
 from plimsoll.domain.notices import (
     CapacityReservationInterruption,
     HealthScheduledChange,
@@ -41,6 +46,8 @@ from plimsoll.domain.notices import (
     TestNotification,
     Unknown,
 )
+from tests.support.builders import NOON
+from tests.support.observations import interrupted
 from tests.support.strategies import (
     ACCOUNT,
     INSTANCE,
@@ -520,3 +527,14 @@ def test_times_are_written_in_utc_whatever_zone_they_were_told_in():
     said = json.loads(to_record(interruption))
     assert said["cordoned"] == "2026-11-17T14:00:00Z"
     assert from_record(to_record(interruption)).cordoned == START.astimezone(UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "waits"), [("lifecycle-terminate", True), ("spot-interruption", False)]
+)
+def test_only_an_instance_that_a_hook_holds_waits_for_hooks_until_it_is_drained(kind, waits):
+    record = interrupted("spot", kind=kind).interruption
+    assert record is not None
+
+    assert waits_for_hooks(record) is waits
+    assert not waits_for_hooks(marked(record, emptied=NOON))

@@ -189,6 +189,13 @@ def test_families_are_shared_out_evenly_and_never_split():
     assert sizes == {"spot-1": 5, "spot-2": 5}
 
 
+def test_the_family_that_leaves_the_fullest_group_is_the_one_that_evens_it_best():
+    key = KEY.format(2)
+    nodes = spot("m5", 8, {key: "spot-1"}) + spot("c5", 4, {key: "spot-1"})
+    nodes += spot("r5", 2, {key: "spot-2"})
+    assert groups_of(nodes, 2) == {"m5": "spot-1", "c5": "spot-2", "r5": "spot-2"}
+
+
 def test_families_whose_nodes_do_not_say_yet_what_they_have_are_shared_out_too():
     nodes = spot("m5", cpu="0", memory="0") + spot("c5", cpu="0", memory="0")
     assert groups_of(nodes, 2).keys() == {"m5", "c5"}

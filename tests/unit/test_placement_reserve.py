@@ -16,7 +16,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import PlacementPlan, plan_placement
 from plimsoll.domain.placement.moves import plan_moves
 from plimsoll.domain.placement.on_demand import floor_of
-from plimsoll.domain.placement.reserve import losses
+from plimsoll.domain.placement.reserve import losses, takes
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.workloads import Workload
 from tests.support.builders import NOON, ZONE_A, ZONE_B, a_deployment, a_node, a_pod, pod_spec_json
@@ -228,3 +228,10 @@ def test_the_reserve_is_what_on_demand_has_free_against_the_largest_loss_of_each
 def test_pods_of_daemon_sets_need_no_other_place():
     daemon = a_pod("log", labels={}, owner=("DaemonSet", "log"), node="m5-0", cpu="1")
     assert not losses(looked(nodes_of(1, 1), [daemon]))
+
+
+@pytest.mark.parametrize(("count", "places"), [(1, True), (4, True), (5, False)])
+def test_nodes_are_filled_one_after_the_other_until_there_is_no_place(count, places):
+    nodes = nodes_of(4, 0)
+    free = {node.name: node.allocatable for node in nodes}
+    assert takes([(pod_of("cart", None, "5").scheduling, count)], nodes, free) is places

@@ -12,7 +12,7 @@ from plimsoll.domain.names import HOSTNAME, ZONE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources
-from plimsoll.domain.scoring import left
+from plimsoll.domain.scoring import left, weights
 from tests.support.builders import ZONE_A, ZONE_B, ZONE_C, a_node, a_pod
 
 SHY = {"key": "k", "effect": "PreferNoSchedule"}
@@ -151,3 +151,11 @@ def test_a_copy_of_a_board_goes_on_with_a_row_by_itself():
 def test_a_node_that_does_not_say_what_it_has_counts_none_of_it_as_free():
     assert left(Resources(), Resources()) == 0
     assert left(Resources(cpu=1), Resources(cpu=4, memory=0)) == 0.25
+
+
+@given(domains=st.integers(1, 10_000), more=st.integers(1, 10_000))
+def test_a_zone_weighs_as_much_as_a_node_where_there_are_as_many_and_less_where_there_are_fewer(
+    domains, more
+):
+    by_zone, by_host = weights(zones=domains, nodes=domains)
+    assert by_zone == by_host < weights(zones=domains, nodes=domains + more)[1]
