@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from random import Random
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -11,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from plimsoll.domain.future_nodes import Daemons
 from plimsoll.domain.names import MIN_ON_DEMAND
 from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.instance_mix import InstanceMix, cheaper_mix
+from plimsoll_service.domain.instance_mix import InstanceMix, cheaper_mix, offers_of
 from plimsoll_service.domain.packing import Offer, Worth, filled, useful, worth_of
 from plimsoll_service.domain.view import View
 from plimsoll_service.wire.snapshot import Placing, Pod, Snapshot, Taint, Workload
+from tests.support.exact_mix import cheapest
 from tests.support.snapshots import (
     GIB,
     NOW,
@@ -223,3 +227,36 @@ def test_an_instance_takes_items_as_long_as_they_fit():
     assert (
         filled(offer(8, 8, 1.0), items, Worth(cpu=1.0, memory=0.0)) == 5
     )  # 3, then 2: memory ends
+
+
+def test_the_proven_optimum_of_small_fleets_lies_between_the_bound_and_the_mix():
+    above = [a_small_fleet_above_its_optimum(seed) for seed in range(20)]
+    assert mean(above) < 0.02
+    assert max(above) < 0.15
+
+
+def a_small_fleet_above_its_optimum(seed: int) -> float:
+    draw = Random(seed)
+    sizes = draw.sample([(100, 256), (500, 1024), (1000, 4096), (2000, 2048), (2000, 8192)], 3)
+    counts = [draw.randint(1, 4) for _ in sizes]
+    seen = cluster(count=1)
+    told = tuple(
+        wire_workload(
+            f"w{n}",
+            replicas=count,
+            max_unavailable=count,
+            requests=amounts(cpu, mebibytes * 2**20),
+        )
+        for n, ((cpu, mebibytes), count) in enumerate(zip(sizes, counts, strict=True))
+    )
+    pods = [pod for w in told for pod in wire_pods(w, *["n0"] * w.replicas)]
+    view = View(seen=replace(seen, workloads=told, pods=tuple(pods)))
+    found = cheaper_mix(view, TABLE)
+    offers = offers_of(view, TABLE, Daemons(view.standing()))
+    optimum = cheapest(
+        [offer for offer in offers if offer.capacity == "on-demand"],
+        [(pod.requests.cpu_m, pod.requests.memory) for pod in pods],
+    )
+    assert found.bound <= optimum * (1 + 1e-6)
+    assert optimum <= found.hourly * (1 + 1e-6)
+    return found.hourly / optimum - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from itertools import count
+from itertools import combinations, count
 from math import ceil
 from typing import Final
 
@@ -12,6 +12,7 @@ from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.quantities import total
 from plimsoll_service.domain.consolidation import spared
 from plimsoll_service.domain.packing import Offer, Worth, filled
 from plimsoll_service.domain.spot import ON_DEMAND, SPOT
@@ -19,6 +20,7 @@ from plimsoll_service.domain.view import Together
 
 FAMILIES: Final = 3
 """Spot instances are spread over so many families, as the spot groups of placement are."""
+_ROUNDING: Final = 1e-9
 
 
 class Fleet:
@@ -73,11 +75,17 @@ class Fleet:
             rest = [pod for pod in rest if self.snapshot.where(pod) is None]
 
     def shrink(self, offers: Sequence[Offer]) -> None:
-        """Close instances whose pods fit on others, and put cheaper ones in the place of what is left."""
+        """Close instances whose pods fit on others, and put cheaper ones in the place of one or two."""
         for name in sorted(self.opened, key=lambda name: (self._used(name), name)):
             self._close(name)
         for name in list(self.opened):
-            self._cheapen(name, offers)
+            self._cheapen([name], offers)
+        while any(
+            self._cheapen(pair, offers)
+            for pair in combinations(sorted(self.opened), 2)
+            if self.opened[pair[0]].capacity == self.opened[pair[1]].capacity
+        ):
+            pass
 
     def _size(self, pod: Pod) -> tuple[float, str]:
         need = pod.scheduling.requests
@@ -173,31 +181,45 @@ class Fleet:
             return
         self._restore(node, pods)
 
-    def _cheapen(self, name: str, offers: Sequence[Offer]) -> None:
-        node, offer, pods = self.snapshot.nodes[name], self.opened[name], self._pods(name)
-        cheaper = sorted(
-            (o for o in offers if o.hourly < offer.hourly and o.capacity == offer.capacity),
-            key=lambda o: (o.hourly, o.type),
-        )
-        for pod in pods:
-            self._take_off(pod, node)
-        self._drop(node)
-        for other in cheaper:
-            if not self._may_have(other):
-                continue
-            smaller = self._node_of(other, node.zone, f"new-{next(self._serial)}")
-            self._add(other, smaller)
-            for pod in sorted(pods, key=self._size):
-                if not self._takes(smaller, pod) or self.snapshot.why_not(pod, smaller):
-                    break
-                self._put(pod, smaller)
-            else:
-                return
-            for pod in self._pods(smaller.name):
-                self._take_off(pod, smaller)
-            self._drop(smaller)
+    def _cheapen(self, names: Sequence[str], offers: Sequence[Offer]) -> bool:
+        """Put one instance in the place of some of one capacity, where a cheaper one takes their pods."""
+        nodes = [(self.opened[name], self.snapshot.nodes[name], self._pods(name)) for name in names]
+        first, zone = nodes[0][0], nodes[0][1].zone
+        pods = sorted((pod for _, _, its in nodes for pod in its), key=self._size)
+        need = total([pod.scheduling.requests for pod in pods])
+        cheaper = [
+            offer
+            for offer in offers
+            if offer.hourly < sum(each.hourly for each, _, _ in nodes) * (1 - _ROUNDING)
+            and offer.capacity == first.capacity
+            and (need.cpu <= offer.cpu and need.memory <= offer.memory and len(pods) <= offer.pods)
+        ]
+        if not cheaper:
+            return False
+        for _, node, its in nodes:
+            for pod in its:
+                self._take_off(pod, node)
+            self._drop(node)
+        for offer in sorted(cheaper, key=lambda o: (o.hourly, o.type)):
+            if self._may_have(offer) and self._holds(offer, zone, pods):
+                return True
+        for offer, node, its in nodes:
+            self._add(offer, node)
+            self._restore(node, its)
+        return False
+
+    def _holds(self, offer: Offer, zone: str | None, pods: Sequence[Pod]) -> bool:
+        """Open an instance for all of these pods; where one does not fit, nothing is changed."""
+        node = self._node_of(offer, zone, f"new-{next(self._serial)}")
         self._add(offer, node)
-        self._restore(node, pods)
+        for pod in pods:
+            if not self._takes(node, pod) or self.snapshot.why_not(pod, node):
+                for each in self._pods(node.name):
+                    self._take_off(each, node)
+                self._drop(node)
+                return False
+            self._put(pod, node)
+        return True
 
     def _restore(self, node: Node, pods: Sequence[Pod]) -> None:
         """Put the pods of a node back to it, wherever they stand now."""

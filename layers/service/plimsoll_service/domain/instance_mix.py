@@ -65,7 +65,7 @@ def cheaper_mix(view: View, table: PriceTable) -> InstanceMix:
     """Return the cheapest mix that was found: it may cost more than the nodes that are there."""
     kept = dict(_kept(view, table))
     daemons = Daemons(view.standing())
-    offers = _offers(view, table, daemons)
+    offers = offers_of(view, table, daemons)
     while True:
         fixed, free = _split(view, kept)
         worth = worth_of(offers, *_sum([*fixed, *free]))
@@ -210,7 +210,8 @@ def standing_instance(view: View, table: PriceTable, name: str) -> Instance:
     )
 
 
-def _offers(view: View, table: PriceTable, daemons: Daemons) -> Sequence[Offer]:
+def offers_of(view: View, table: PriceTable, daemons: Daemons) -> Sequence[Offer]:
+    """Return the instances that a mix may be made of, each less what stays free and what DaemonSets take."""
     told = {node.labels.get("kubernetes.io/arch") for node in view.seen.nodes} - {None}
     found = []
     for name, size in table.usual([arch for arch in told if arch] or ["amd64"]).items():

@@ -1,0 +1,126 @@
+"""The cheapest fleet for given pods, proven by HiGHS: what the heuristic of the service is measured against.
+
+Every way to fill an instance that leaves no pod out for nothing is a pattern. A fleet is a number of
+each pattern, and the cheapest one an integer program. That is exact, and feasible for a few sizes of
+pods; for a whole cluster patterns are made as they are needed, and the optimum of the linear program
+is a bound.
+https://doi.org/10.1287/opre.9.6.849 (Gilmore and Gomory, 1961)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import highspy
+
+from plimsoll_service.domain.packing import Offer
+
+type Size = tuple[int, int]
+"""Millicores and bytes of a pod."""
+type Pattern = tuple[int, ...]
+"""How many pods of each size stand on an instance."""
+
+
+def cheapest(offers: Sequence[Offer], pods: Sequence[Size]) -> float:
+    """Return what the cheapest fleet costs."""
+    demand = Counter(pods)
+    costs: dict[Pattern, float] = {}
+    for offer in offers:
+        for pattern in patterns(offer, demand):
+            costs[pattern] = min(offer.hourly, costs.get(pattern, offer.hourly))
+    solver = _solver()
+    columns = [solver.addIntegral(lb=0, obj=cost) for cost in costs.values()]
+    for index, number in enumerate(demand.values()):
+        used = zip(costs, columns, strict=True)
+        solver.addConstr(sum(p[index] * column for p, column in used if p[index]) >= number)
+    solver.run()
+    return float(solver.getObjectiveValue())
+
+
+def patterns(offer: Offer, demand: Counter[Size]) -> Iterator[Pattern]:
+    """Yield the ways to fill an instance to which no pod can be added."""
+    sizes = list(demand.items())
+
+    def fill(index: int, cpu: int, memory: int, pods: int, taken: Pattern) -> Iterator[Pattern]:
+        if index == len(sizes):
+            left = zip(sizes, taken, strict=True)
+            full = pods == 0 or all(
+                count == most or one_cpu > cpu or one_memory > memory
+                for ((one_cpu, one_memory), most), count in left
+            )
+            if full and any(taken):
+                yield taken
+            return
+        (one_cpu, one_memory), most = sizes[index]
+        for count in range(min(most, pods, cpu // one_cpu, memory // one_memory) + 1):
+            rest = cpu - count * one_cpu, memory - count * one_memory, pods - count
+            yield from fill(index + 1, *rest, (*taken, count))
+
+    yield from fill(0, offer.cpu, offer.memory, offer.pods, ())
+
+
+def bound(offers: Sequence[Offer], pods: Sequence[Size]) -> float:
+    """Return what no fleet costs less than: the optimum where patterns may be bought in parts."""
+    demand = Counter(pods)
+    sizes = list(demand)
+    columns: list[tuple[float, Pattern]] = []
+    for index, (cpu, memory) in enumerate(sizes):
+        fits = [o for o in offers if cpu <= o.cpu and memory <= o.memory]
+        alone = tuple(int(other == index) for other in range(len(sizes)))
+        columns.append((min(o.hourly for o in fits), alone))
+    while True:
+        solver = _solver()
+        bought = [solver.addVariable(lb=0, obj=cost) for cost, _ in columns]
+        for index, size in enumerate(sizes):
+            parts = [p[index] * b for (_, p), b in zip(columns, bought, strict=True) if p[index]]
+            solver.addConstr(sum(parts) >= demand[size])
+        solver.run()
+        worth = list(solver.getSolution().row_dual)
+        found = [(o, *_best(o, sizes, demand, worth)) for o in offers]
+        better = [(o.hourly, pattern) for o, value, pattern in found if value > o.hourly * 1.000001]
+        if not better:
+            return float(solver.getObjectiveValue())
+        columns += better
+
+
+def _best(
+    offer: Offer, sizes: Sequence[Size], demand: Counter[Size], worth: Sequence[float]
+) -> tuple[float, Pattern]:
+    """Return the pattern of an instance that is worth most: a knapsack."""
+    solver = _solver()
+    taken = [
+        solver.addIntegral(lb=0, ub=demand[size], obj=-value)
+        for size, value in zip(sizes, worth, strict=True)
+    ]
+    for limit, amounts in (
+        (offer.cpu, [cpu for cpu, _ in sizes]),
+        (offer.memory, [memory for _, memory in sizes]),
+        (offer.pods, [1] * len(sizes)),
+    ):
+        share = [amount / limit for amount in amounts]
+        solver.addConstr(sum(s * t for s, t in zip(share, taken, strict=True)) <= 1)
+    solver.run()
+    values = solver.getSolution().col_value
+    return -float(solver.getObjectiveValue()), tuple(round(value) for value in values)
+
+
+def first_fit_decreasing(offer: Offer, pods: Sequence[Size]) -> float | None:
+    """Return what the pods cost on instances of one type, the largest placed first; None: they do not fit."""
+    left: list[list[int]] = []
+    for cpu, memory in sorted(pods, key=lambda s: -max(s[0] / offer.cpu, s[1] / offer.memory)):
+        if cpu > offer.cpu or memory > offer.memory:
+            return None
+        for node in left:
+            if cpu <= node[0] and memory <= node[1] and node[2]:
+                break
+        else:
+            left.append(node := [offer.cpu, offer.memory, offer.pods])
+        node[0], node[1], node[2] = node[0] - cpu, node[1] - memory, node[2] - 1
+    return len(left) * offer.hourly
+
+
+def _solver() -> highspy.Highs:
+    solver = highspy.Highs()
+    solver.silent()
+    return solver
