@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, override
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import (
@@ -102,12 +102,13 @@ class Output:
 
     def _say(self, level: str, message: str, facts: Mapping[str, object]) -> None:
         line = {"time": f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}", "level": level}
-        sys.stdout.write(json.dumps(line | {"message": message} | facts, default=str) + "\n")
+        sys.stdout.write(json.dumps({**line, "message": message, **facts}, default=str) + "\n")
         sys.stdout.flush()
 
 
 class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the base class has it
+    @override
+    def log_message(self, format: str, *args: Any) -> None:
         """Say nothing of each request."""
 
 
