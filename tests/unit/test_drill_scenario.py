@@ -249,6 +249,15 @@ def test_a_mistake_is_named_with_line_field_what_is_allowed_and_cure(tmp_path, o
     assert "; allowed: " in match[0]
 
 
+def test_a_lifecycle_action_for_nodes_of_no_auto_scaling_group_is_refused(tmp_path):
+    text = changed("notice: rebalance-recommendation", "notice: lifecycle-terminate")
+    read(tmp_path, text)
+    text = text.replace("kind: asg, capacity: spot", "kind: static, capacity: spot")
+    [problem] = problems(tmp_path, text.replace("size: 4, max: 20", "size: 4"))
+    assert "spot-a, which is static" in problem
+    assert f"/drill.yaml:{line_of(text, 'notice: lifecycle-terminate')}:" in problem
+
+
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(tmp_path):
     text = (
         changed("seed: 7", "seed: x")

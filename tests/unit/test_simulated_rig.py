@@ -192,6 +192,15 @@ def test_a_drained_instance_leaves_its_hook_early(play: Play):
     assert report["totals"]["ready_replica_seconds_lost"] == 0.0
 
 
+def test_a_lifecycle_action_for_a_zone_spares_nodes_of_no_auto_scaling_group(play: Play):
+    drill = with_timeline("{at: 10s, notice: lifecycle-terminate, nodes: {zone: us-east-1a}}")
+    report = play(
+        drill.replace("kind: static, capacity: spot", "kind: asg, capacity: spot"),
+        responder="none",
+    )
+    assert [node["name"] for node in report["nodes"] if node["noticed"]] == ["spot-1"]
+
+
 def test_a_recommendation_empties_the_node_and_the_instance_stays(play: Play):
     report = play(
         with_timeline("{at: 10s, notice: rebalance-recommendation, nodes: {group: spot}}"),

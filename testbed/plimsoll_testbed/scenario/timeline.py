@@ -22,6 +22,7 @@ from plimsoll_testbed.model.declared import (
 )
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.machines import Hook
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.clusters import ClusterSpec, File, Placed
 from plimsoll_testbed.scenario.faults import FAULTS, FaultName
 from plimsoll_testbed.scenario.problems import listed, shown
@@ -71,7 +72,7 @@ class NoticeEntry(Timed):
         "state-change",
         "none",
     ]
-    """The kind of notice. spot-interruption and capacity-reservation-interruption: the instance goes 120 s later; rebalance-recommendation: it does not go unless reclaim is given; lifecycle-terminate: a hook that times out after 5m; health-scheduled-change: it goes after 2h; state-change: the new state is in state; none: the instance goes without a word, after reclaim."""
+    """The kind of notice. spot-interruption and capacity-reservation-interruption: the instance goes 120 s later; rebalance-recommendation: it does not go unless reclaim is given; lifecycle-terminate: a hook that times out after 5m, for nodes that are not of static groups; health-scheduled-change: it goes after 2h; state-change: the new state is in state; none: the instance goes without a word, after reclaim."""
     nodes: Selector
     reclaim: Duration | None = None
     """From the notice to the moment the instance goes, instead of the usual time of its kind."""
@@ -108,6 +109,10 @@ class NoticeEntry(Timed):
             return timedelta(0) if self.state in _ENDING_STATES else None
         return _GRACE_OF_KIND[self.notice]
 
+    def concerns(self, group: NodeGroupSpec) -> bool:
+        """Whether AWS may say this of a group: Auto Scaling knows only instances of its own groups."""
+        return self.notice != "lifecycle-terminate" or group.kind != "static"
+
     @property
     @override
     def ends(self) -> timedelta:
@@ -139,8 +144,15 @@ class NoticeEntry(Timed):
     @override
     def mismatches(self, clusters: Sequence[ClusterSpec]) -> Iterator[Contradiction]:
         yield from (each.under("nodes") for each in self.nodes.mismatches(clusters))
-        groups = [(c, g) for c in clusters for g in c.node_groups]
-        growing = [g for c, g in groups if self.nodes.takes_group(c.name, g) and g.kind != "static"]
+        taken = [g for c in clusters for g in c.node_groups if self.nodes.takes_group(c.name, g)]
+        if taken and not any(map(self.concerns, taken)):
+            yield Contradiction(
+                path=("notice",),
+                found=f"{self.notice} for nodes of {taken[0].name}, which is static",
+                allowed=f"{self.notice} for nodes of Auto Scaling and managed node groups",
+                cure="Select such a group, or name another notice",
+            )
+        growing = [g for g in taken if g.kind != "static"]
         if self.returns is not None and growing:
             yield Contradiction(
                 path=("returns",),

@@ -114,6 +114,8 @@ def _notices(
     stays_gone: bool = False,
 ) -> NoticeEntry:
     kind = kind or rnd.choice((*_WITH_DEADLINE, *_WITHOUT))
+    if kind == "lifecycle-terminate" and group.kind == "static":
+        kind = "state-change"  # Auto Scaling knows none of its instances
     stops = group.kind == "static" and not stays_gone and chance(rnd, STOPPED)
     ends: dict[str, Any] = {}
     match kind:

@@ -131,7 +131,7 @@ class Timeline:
 
     def _notices(self, number: int, entry: NoticeEntry) -> None:
         draw = random.Random(f"{self.seed}/timeline/{number}")  # noqa: S311 - a drill, no secret
-        chosen = select(entry.nodes, self.rig_clusters, draw)
+        chosen = select(entry, self.rig_clusters, draw)
         steps = max(1, len(chosen) - 1)
         for i, (rig_cluster, machine) in enumerate(chosen):
             when = self.clock.now() + entry.spread * i / steps
@@ -189,14 +189,16 @@ class Timeline:
 
 
 def select(
-    selector: Selector, rig_clusters: Mapping[str, RigCluster], draw: random.Random
+    entry: NoticeEntry, rig_clusters: Mapping[str, RigCluster], draw: random.Random
 ) -> Sequence[tuple[RigCluster, Machine]]:
-    """Return the nodes that a selector takes, in the order of the scenario."""
+    """Return the nodes that a notice is about, in the order of the scenario."""
+    selector = entry.nodes
     matches = [
         (rig_cluster, machine)
         for rig_cluster in rig_clusters.values()
         for machine in rig_cluster.fleet.alive()
         if machine.joined
+        and entry.concerns(machine.group)
         and selector.takes_node(
             rig_cluster.name, machine.group, name=machine.node, zone=machine.zone
         )
