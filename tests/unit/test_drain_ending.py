@@ -292,6 +292,15 @@ def test_what_an_owner_ended_buys_no_capacity_unless_spot_had_announced_it(by_ow
     assert len(actions(plan_drain(seen, noon(1)), Grow)) == asked
 
 
+def test_the_date_of_a_scheduled_change_overrules_a_budget_and_cuts_nobody_short():
+    pods = pods_of("web", 1, node="spot", grace_seconds=40, annotations={STOP_SECONDS: "40"})
+    seen = looked([interrupted("spot", kind="health-scheduled-change", ends=300)], pods)
+
+    (last,) = actions(plan_drain(seen, noon(280)), Evict)
+
+    assert (last.overrule, last.grace_seconds) == (True, None)
+
+
 @pytest.mark.parametrize("by_owner", [True, False])
 def test_a_pod_of_an_instance_that_has_begun_to_end_is_not_cut_short(by_owner):
     node = interrupted("spot", kind="state-change", ends=0)

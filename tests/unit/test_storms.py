@@ -68,6 +68,47 @@ def test_the_oracle_sees_a_workload_that_could_have_been_kept():
     assert not any("oracle-zero" in play_storm(storm).rules for storm in batches)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # Auto Scaling tells of a hook of somebody else, of which the event comes later.
+        {
+            "seed": 0,
+            "workloads": (
+                replace(WEB, grace_seconds=600, stop_seconds=250, stated=True, max_surge=0),
+            ),
+            "events": (
+                a_fault("notices-delayed", "20s", fraction=0.5, delay="5s"),
+                a_batch("spot-1", 1, notice="lifecycle-terminate", otherHook="200s"),
+            ),
+        },
+        # An autoscaler takes back what its owner declared last.
+        {
+            "workloads": (
+                replace(WEB, replicas=3, max_surge=0, autoscaled=(3, 6), usage_percent=40),
+            ),
+            "events": (
+                ScaleEntry(
+                    at=timedelta(seconds=5), scale=Scale(kind="Deployment", name="web", replicas=4)
+                ),
+                a_batch("spot-1", 1, at="12s"),
+            ),
+            "rivals": ("hpa",),
+        },
+        # All pods of a custom resource stand on nodes that go, and none can stop in time.
+        {
+            "seed": 0,
+            "workloads": (replace(WEB, kind="Database", grace_seconds=110, stop_seconds=120),),
+            "groups": (a_group("base", "on-demand"), a_group("spot-1", "spot", 2)),
+            "events": (a_batch("spot-1", 2),),
+        },
+    ],
+    ids=["hooks", "autoscaler", "custom"],
+)
+def test_the_rules_go_by_what_can_be_known(changes):
+    assert play_storm(a_storm(**changes)).violations == ()
+
+
 def test_a_workload_is_worse_off_than_under_another_responder_only_in_the_median_of_all_seeds():
     drill, web = read_storm(a_storm()), "Deployment default/web"
     unlucky = {web: Loss(seconds_at_zero=60, pods=2)}

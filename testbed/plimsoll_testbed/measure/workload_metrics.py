@@ -160,18 +160,21 @@ class WorkloadMetrics:
     def set_floor(self, now: datetime, *, kept: int) -> None:
         """Work out the ready floor anew; `kept` is how many replicas its budgets keep."""
         self.advance(now)
-        self.floor = 0
-        if self.counted:
-            kind = self.id[2] if self.id[2] in COUNTED else "StatefulSet"  # may miss one
-            self.floor = ready_floor(
-                kind,
-                self.replicas,
-                self.strategy,
-                self.max_unavailable,
-                kept,
-                max_surge=self.max_surge,
-            )
+        self.floor = self.floor_of(self.replicas, kept=kept)
         self._bind()
+
+    def floor_of(self, replicas: int, *, kept: int) -> int:
+        """Return the ready floor of so many replicas; `kept` is how many of them its budgets keep."""
+        if not self.counted:
+            return 0
+        return ready_floor(
+            self.id[2] if self.id[2] in COUNTED else "StatefulSet",  # may miss one
+            replicas,
+            self.strategy,
+            self.max_unavailable,
+            kept,
+            max_surge=self.max_surge,
+        )
 
     def count(self, now: datetime, replicas: int) -> None:
         """Take in another count to be held to; `set_floor` has to follow."""

@@ -35,7 +35,7 @@ from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.timeline import NoticeEntry
 from plimsoll_testbed.storms.model import CLUSTER, Storm
-from plimsoll_testbed.storms.workload import SCALED, Workload
+from plimsoll_testbed.storms.workload import CUSTOM, SCALED, Workload
 
 FEW: Final = 6
 DETECTED: Final = 5.0
@@ -134,7 +134,8 @@ class _Search:
     def at_zero(self, report: Report) -> Iterator[tuple[str, str]]:
         """Yield the workloads that were at zero and need not have been."""
         rows = {row["name"]: row for row in report["workloads"]}
-        risky = [w for w in self._storm.workloads if w.kind in SCALED and self._at_risk(w)]
+        kinds = {*SCALED, CUSTOM}
+        risky = [w for w in self._storm.workloads if w.kind in kinds and self._at_risk(w)]
         hit = [n for n, row in rows.items() if row["seconds_at_zero"] > 0 and row["ready_floor"]]
         safe = {w.name for w in self._storm.workloads} - {w.name for w in risky}
         for name in hit:

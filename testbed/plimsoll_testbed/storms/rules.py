@@ -13,10 +13,13 @@ from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.floors import budget_keeps
+from plimsoll.domain.interruptions import MARGIN
 from plimsoll.domain.names import IGNORE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.selectors import matches
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.hollow.subresources import Request
@@ -76,8 +79,8 @@ class _Removal:
         pod, node = self.pod, self.seen.node.get(self.pod.node or "")
         machine = None if pod.node is None else self.situation.rig_cluster.fleet.on_node(pod.node)
         grace = self._grace()
-        if machine is None or node is None:
-            return  # it died with its instance
+        if machine is None or node is None or not machine.joined:
+            return  # it died with its instance, which may be starting anew
         if pod.annotations.get(IGNORE) == "true":
             yield "ignored-removed", f"{pod} of {node.name}, which has opted out"
         if grace == 0:
@@ -91,6 +94,7 @@ class _Removal:
         ends = self._announced(machine)
         if ends is not None and (deadline is None or deadline > ends):
             yield "deadline-too-late", f"{node.name} ends before the deadline of its record"
+        deadline = self._told(deadline, machine)
         if grace is not None and deadline is not None:
             left = (deadline - self.write.now).total_seconds()
             if grace < min(pod.grace_seconds, max(1, int(left))):
@@ -102,6 +106,14 @@ class _Removal:
         )
         if not late and not self._observations_are_old():
             yield from self._early(node)
+
+    @staticmethod
+    def _told(deadline: datetime | None, machine: Machine) -> datetime | None:
+        """Return the deadline that a plan goes by which has just read the lifecycle hooks of others."""
+        if deadline is None:
+            return None
+        others = (end - MARGIN for hook, end in machine.held.items() if not hook.ours)
+        return min((deadline, *others))
 
     def _announced(self, machine: Machine) -> datetime | None:
         """Return when an instance ends, if all notices that say so arrived long enough ago."""
@@ -131,11 +143,30 @@ class _Removal:
         staying = [p for p in mates if self._stays(p)]
         if len(staying) >= metrics.replicas or len(mates) > metrics.replicas:
             return  # as many as declared serve on without it
-        if len(mates) - 1 < metrics.floor:
+        floor = self._floor(owner, metrics)
+        if len(mates) - 1 < floor:
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
-            yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {metrics.floor}"
+            yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {floor}"
         if not pod.released and not self._has_headroom():  # a released pod has its replacement
             yield "no-headroom", f"no node has headroom for the replacement of {pod} of {node.name}"
+
+    def _floor(self, owner: Ref, metrics: WorkloadMetrics) -> int:
+        """Return the ready floor: of fewer replicas, if its autoscaler has overruled its owner."""
+        workload = self.seen.workload.get(owner)
+        if workload is None or workload.scaler is None or workload.replicas >= metrics.replicas:
+            return metrics.floor
+        if workload.replicas < (workload.min_replicas or 1):
+            return metrics.floor  # the autoscaler will lift it again
+        kept = (
+            budget_keeps(
+                workload.replicas,
+                min_available=budget.min_available,
+                max_unavailable=budget.max_unavailable,
+            )
+            for budget in self.seen.budgets_in.get(owner.namespace, ())
+            if matches(budget.selector, self.pod.labels)
+        )
+        return metrics.floor_of(workload.replicas, kept=max(kept, default=0))
 
     def _rolls_out(self, owner: Ref) -> bool:
         """Whether its pods are of two generations: then its controller deletes pods as well."""

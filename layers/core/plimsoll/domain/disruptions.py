@@ -264,7 +264,7 @@ def disruptions_of(
                         cordoned=interruption.cordoned,
                         deadline=interruption.deadline,
                         overrules=not interruption.guessed,
-                        clamps=not (interruption.guessed or interruption.ending),
+                        clamps=interruption.exact,
                     )
                 )
     for pod in seen.pods:

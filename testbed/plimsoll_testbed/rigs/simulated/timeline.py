@@ -17,7 +17,6 @@ from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.events import event_of
 from plimsoll_testbed.scenario.manifests import Manifest
-from plimsoll_testbed.scenario.selectors import Selector
 from plimsoll_testbed.scenario.timeline import (
     ApplyEntry,
     Entry,

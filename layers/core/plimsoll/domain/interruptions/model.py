@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 
+from plimsoll.domain.notices.health import HealthScheduledChange
 from plimsoll.domain.notices.registry import InstanceNotice
 from plimsoll.domain.notices.state_change import GONE, StateChange
 
@@ -166,9 +167,18 @@ class Interruption:
         )
 
     @property
-    def ending(self) -> bool:
-        """Whether a state change told that its end has begun: how long that takes, nothing says."""
-        return any(notice.kind == StateChange.kind for notice in self.standing)
+    def exact(self) -> bool:
+        """Whether the instance goes at its deadline.
+
+        Not if that is assumed or the date of a scheduled change, which may be postponed; nor once a
+        state change told that its end has begun: how long that takes, nothing says.
+        """
+        deadline = self.deadline
+        return not any(n.kind == StateChange.kind for n in self.standing) and any(
+            not n.guessed and n.kind != HealthScheduledChange.kind
+            for n in self.standing
+            if n.ends and n.ends - MARGIN == deadline
+        )
 
     @property
     def phase(self) -> Phase:

@@ -37,7 +37,7 @@ class EvictablePod:
     overrules: bool = True
     """Whether its last call overrules budgets: not by a deadline that is only guessed."""
     clamps: bool = True
-    """Whether its grace period is cut to the time left: not by a guess, nor once the instance has begun to end."""
+    """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
 
     @property
     def latest_start(self) -> datetime | None:
