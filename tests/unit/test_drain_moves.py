@@ -216,6 +216,23 @@ def test_room_of_a_pod_that_is_stopping_is_kept_for_its_successor():
     assert actions(plan, Release) == []
 
 
+@pytest.mark.parametrize(
+    ("replicas", "ready", "released"), [(3, True, 0), (2, True, 1), (3, False, 1)]
+)
+def test_room_of_a_pod_that_has_stopped_is_kept_until_its_stateful_set_makes_it_anew(
+    replicas, ready, released
+):
+    nodes = [interrupted("spot"), a_node("od", cpu="2"), a_node("full", cpu="4")]
+    _, *others = sets_of("db", ["spot", "full", "full"], cpu="2")
+    others = [replace(pod, ready=ready) for pod in others]
+    pods = [*others, *pods_of("web", 1, node="spot", cpu="2")]
+    workloads = [a_stateful_set(replicas=replicas), a_deployment(replicas=1)]
+
+    plan = plan_drain(looked(nodes, pods, workloads), noon(1))
+
+    assert len(actions(plan, Release)) == released
+
+
 def test_who_would_be_at_zero_has_the_last_room_before_who_would_not():
     nodes = [interrupted("spot"), a_node("od", cpu="4"), a_node("full", cpu="2")]
     half = a_deployment("half", replicas=2, strategy={"type": "Recreate"})

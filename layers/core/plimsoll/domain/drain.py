@@ -33,6 +33,7 @@ from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.disruption import PATIENCE, START
+from plimsoll.domain.replace.one_by_one import returning
 from plimsoll.domain.replace.pace import Pace, begins, queued
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
@@ -84,10 +85,9 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     for words in (*scale_up.doubts, *scale_up.given_up):
         draft.wait(words, interrupted.names)
     back = _plan_given_back(draft, scale_up.unplaceable, headroom, now)
-    for disruption in disruptions:
-        if not way_of(disruption)[0].surges:
-            for pod in disruption.owed:
-                headroom.reserve(pod)
+    owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in one.owed)
+    for pod in (*owed, *returning(seen)):
+        headroom.reserve(pod)
     late = _claim_late(disruptions, headroom, last, interrupted.turn)
     begun: list[_Begun] = []
     for disruption in () if back else sorted(disruptions, key=_urgency):

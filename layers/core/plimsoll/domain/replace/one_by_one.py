@@ -7,10 +7,39 @@ https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#deploymen
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from plimsoll.domain.actions import Evict
+from plimsoll.domain.capacity import replacement_of
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
+
+
+def returning(seen: Observation) -> Iterator[Pod]:
+    """Yield the next pod of each StatefulSet of which one has ended and is not made anew yet.
+
+    That takes a controller a moment, in a storm seconds, in which nothing shows that a place is about to be
+    taken. While any of its pods does not serve, its controller may wait for that.
+    """
+    for ref, workload in seen.workload.items():
+        pods = seen.of_workload.get(ref, ())
+        if ref.kind != OwnerKind.STATEFUL_SET or not 0 < len(pods) < workload.replicas:
+            continue
+        if not all(pod.serving for pod in pods):
+            continue
+        mate, taken = pods[0], {pod.name for pod in pods}
+        names = (f"{ref.name}-{ordinal}" for ordinal in range(len(pods) + 1))
+        name = next(name for name in names if name not in taken)
+        claims = tuple(
+            claim.removesuffix(mate.name) + name if claim.endswith(mate.name) else claim
+            for claim in mate.scheduling.claims
+        )
+        scheduling = replace(mate.scheduling, claims=claims)
+        yield replace(replacement_of(mate), name=name, scheduling=scheduling)
 
 
 def _why(disruption: WorkloadDisruption) -> str | None:
