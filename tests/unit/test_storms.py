@@ -140,6 +140,17 @@ def test_who_could_not_be_told_and_who_came_to_a_node_before_its_notice_is_worse
 
 
 @pytest.mark.parametrize(
+    ("calm", "why"), [(0, {"they stood where nobody knew of an end"}), (60, {None})]
+)
+def test_chance_excuses_nobody_who_is_worse_in_the_plays_without_it(calm, why):
+    name, best = "Deployment default/web", Loss(seconds_at_zero=0, pods=0)
+    ours = [Loss(seconds_at_zero=60, pods=0, surprised=1)] * 3
+    ours += [Loss(seconds_at_zero=calm, pods=0)] * 2
+    found = worse_of(read_storm(a_storm()), "none", [({name: loss}, {name: best}) for loss in ours])
+    assert {worse.excused for worse in found} == why
+
+
+@pytest.mark.parametrize(
     ("than", "at_zero", "why"),
     [
         ("drain", 60, {"they stop far sooner than is known of them"}),

@@ -9,9 +9,10 @@ than not: a screening misses the few that are close, and one seed of a storm in 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from statistics import median
 from typing import Any, Final, Literal
 
@@ -169,13 +170,23 @@ def _unheard(loss: Loss, stop: _Stop, faults: Sequence[FaultEntry]) -> bool:
     )
 
 
+type _Pairs = Sequence[tuple[Loss, Loss]]
+"""Of one workload: ours and theirs, play by play."""
+type _Figure = Callable[[Loss], float]
+
+
+def _is_worse(of: _Figure, allowed: float, pairs: _Pairs) -> bool:
+    return bool(pairs) and median(of(ours) - of(theirs) for ours, theirs in pairs) > allowed
+
+
 def _chance(
-    pairs: Sequence[tuple[Loss, Loss]], stop: _Stop, faults: Sequence[FaultEntry]
+    pairs: _Pairs, worse: Callable[[_Pairs], bool], stop: _Stop, faults: Sequence[FaultEntry]
 ) -> str | None:
-    """Say what nobody could know that made the difference, in the median; None if nothing did."""
-    if median(_unheard(ours, stop, faults) for ours, _ in pairs) > 0:
+    """Say what nobody could know, if it is not worse in the plays without that; None if it is."""
+    heard = [(ours, theirs) for ours, theirs in pairs if not _unheard(ours, stop, faults)]
+    if not worse(heard):
         return "no last call could reach them"
-    if median(ours.surprised - theirs.surprised for ours, theirs in pairs) > 0:
+    if not worse([(a, b) for a, b in heard if a.surprised <= b.surprised]):
         return "they stood where nobody knew of an end"
     return None
 
@@ -205,21 +216,18 @@ def worse_of(
         early = None
         if stop.sooner and longer is LONGER_AT_ZERO:
             early = "they stop far sooner than is known of them"
-        for figure, allowed, values in (
-            (
-                AT_ZERO,
-                longer.total_seconds(),
-                [(a.seconds_at_zero, b.seconds_at_zero) for a, b in pairs],
-            ),
-            ("pods killed or cut short", 0, [(float(a.pods), float(b.pods)) for a, b in pairs]),
+        for figure, allowed, of in (
+            (AT_ZERO, longer.total_seconds(), lambda loss: loss.seconds_at_zero),
+            ("pods killed or cut short", 0, lambda loss: float(loss.pods)),
         ):
-            excused = early if figure == AT_ZERO else None
-            if median(a - b for a, b in values) > allowed:
+            worse = partial(_is_worse, of, allowed)
+            if worse(pairs):
+                excused = early if figure == AT_ZERO else None
                 yield Worse(
                     workload=workload,
                     than=than,
                     figure=figure,
-                    ours=median(a for a, _ in values),
-                    theirs=median(b for _, b in values),
-                    excused=stop.excused or _chance(pairs, stop, faults) or excused,
+                    ours=median(of(a) for a, _ in pairs),
+                    theirs=median(of(b) for _, b in pairs),
+                    excused=stop.excused or _chance(pairs, worse, stop, faults) or excused,
                 )
