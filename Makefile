@@ -14,6 +14,7 @@ DOCS      := .tools/docs/.ready
 MUTANTS   := .tools/mutants/.ready
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
+SERVICE   := .aws-sam/service/build/template.yaml
 # Servers that keep their own time on a machine that is not theirs alone: what fails must fail twice.
 AGAIN     := --reruns 1 --reruns-delay 5
 # In the order of tests/conftest.py, which also says what stays together.
@@ -23,7 +24,7 @@ FOR_LAMBDA := PIP_PLATFORM=manylinux2014_aarch64 PIP_ONLY_BINARY=:all:
 PLUGIN    := $(wildcard infra/local/localstack/plugin/plimsoll_localstack/*.py) infra/local/localstack/plugin/pyproject.toml
 # Not LocalStack's: its versions are held back, and it runs on loopback only.
 LOCKS     := requirements.lock $(wildcard layers/*/requirements.txt infra/local/*.lock)
-SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name requirements.txt)
+SOURCES   := $(shell find functions layers -name "*.py" -o -name "*.json" -o -name "*.csv" -o -name requirements.txt)
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -39,12 +40,12 @@ check: $(VENV) $(SAM) docs ## Lint, types, order of imports, template, site
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
-	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml
+	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml
 
 docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
 
-test: $(VENV) $(MINISTACK) $(BUILT) ## Run every test
+test: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) ## Run every test
 	.venv/bin/pytest -n 2 $(BY_MODULE) -m "not cluster and not long and not localstack"
 
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
@@ -94,7 +95,7 @@ sbom: $(BUILT) $(SUPPLY) ## List what is deployed (CycloneDX), with its licences
 	cat layers/*/requirements.txt | .tools/supply/bin/cyclonedx-py requirements --output-reproducible -o .aws-sam/sbom.json -
 	.venv/bin/python infra/local/notices.py .aws-sam/build/*Layer >.aws-sam/THIRD-PARTY-NOTICES.txt
 
-build: $(BUILT) ## Build the functions and layers into .aws-sam
+build: $(BUILT) $(SERVICE) ## Build the functions and layers of both stacks into .aws-sam
 
 deploy: $(BUILT) ## Deploy the built stack to your AWS account (asks before it changes anything)
 	.tools/sam/bin/sam deploy $(if $(ENV),--config-env $(ENV))
@@ -132,4 +133,14 @@ $(BUILT): $(VENV) $(SAM) template.yaml samconfig.toml $(SOURCES)
 	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/build .aws-sam/build
 	@echo "==> layers, unpacked (Lambda allows 250 MB for a function and its layers)"
 	@du -sm .aws-sam/build/*Layer | sed 's/\t/ MB  /'
+	@touch $@
+
+$(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile $(SOURCES)
+	$(FOR_LAMBDA) .tools/sam/bin/sam build --template service.yaml --build-dir .aws-sam/service/build --cache-dir .aws-sam/service/cache
+	@rm -rf .aws-sam/service/build/*Layer/python/requirements.* .aws-sam/service/build/*Layer/python/*.data
+	@echo "==> beside Lambda's compiled modules those of this machine, on which rigs run what is built"
+	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/service/build/CoreLayer/python/msgspec/
+	@cp .venv/lib/python3.13/site-packages/_cffi_backend.*.so .aws-sam/service/build/ServiceLayer/python/
+	@cp .venv/lib/python3.13/site-packages/cryptography/hazmat/bindings/_rust.abi3.so .aws-sam/service/build/ServiceLayer/python/cryptography/hazmat/bindings/_rust.$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))').so
+	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/service/build .aws-sam/service/build
 	@touch $@

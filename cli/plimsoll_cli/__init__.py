@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "snippet": "plimsoll_cli.snippet:snippet",
     "status": "plimsoll_cli.status:status",
     "storms": "plimsoll_cli.storms:storms",
+    "tenants": "plimsoll_cli.tenants:tenants",
 }
 
 BAD_INPUT: Final = 2

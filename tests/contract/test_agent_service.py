@@ -82,6 +82,7 @@ class TheService:
     def __post_init__(self) -> None:
         self.access = AccessService(
             members=self.members,
+            tenants=self.tenants,
             tokens=AccessTokens(MemoryTokenKeys([bytes(32)])),
             verify=is_signed,
             instruction_keys=lambda: [

@@ -32,8 +32,8 @@ _Loader.add_multi_constructor("!", _tag)
 
 
 @cache
-def template() -> Any:
-    return yaml.load((ROOT / "template.yaml").read_text(), _Loader)
+def template(name: str = "template.yaml") -> Any:
+    return yaml.load((ROOT / name).read_text(), _Loader)
 
 
 def resources(kind) -> dict[str, Any]:

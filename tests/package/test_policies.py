@@ -27,6 +27,7 @@ def judged(condition: dict[str, Any], context: dict[str, str], **more: Any) -> D
 # --- The evaluator ---------------------------------------------------------------------------------
 
 OPERATORS = "reference_policies_elements_condition_operators"
+SETS = "reference_policies_condition-single-vs-multi-valued-context-keys"
 LOGIC = "reference_policies_evaluation-logic"
 
 
@@ -57,6 +58,10 @@ LOGIC = "reference_policies_evaluation-logic"
         # With IfExists, "If the key is not present, evaluate the condition element as true."
         (OPERATORS, {"BoolIfExists": {"k": "false"}}, {}, True),
         (OPERATORS, {"BoolIfExists": {"k": "false"}}, {"k": "true"}, False),
+        # ForAllValues "returns true if there are no context keys in the request"
+        (SETS, {"ForAllValues:StringLike": {"k": "a#*"}}, {"k": "a#b"}, True),
+        (SETS, {"ForAllValues:StringLike": {"k": "a#*"}}, {"k": "ab#c"}, False),
+        (SETS, {"ForAllValues:StringLike": {"k": "a#*"}}, {}, True),
         (OPERATORS, {"Bool": {"k": "true"}}, {"k": "True"}, True),
         # "ArnEquals and ArnLike behave identically"; "Each of the six colon-delimited components of
         # the ARN is checked separately and each can include" wildcards.

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.ed25519 import is_signed
@@ -18,7 +19,7 @@ from plimsoll_service.services.access import (
     refuse_unsigned,
 )
 from plimsoll_service.wire.access import InstructionKey
-from plimsoll_testbed.model.service_stores import MemoryMembers, MemoryTokenKeys
+from plimsoll_testbed.model.service_stores import MemoryMembers, MemoryTenants, MemoryTokenKeys
 from tests.support.enrolled import Key, agent_of, digest_of, invitation
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -49,6 +50,7 @@ def door(*keys: bytes) -> Door:
         members,
         AccessService(
             members=members,
+            tenants=MemoryTenants(SystemClock()),
             tokens=AccessTokens(MemoryTokenKeys(keys or (NEW_KEY,))),
             verify=is_signed,
             instruction_keys=lambda: [PINNED],

@@ -84,17 +84,19 @@ def _holds(operator: str, key: str, wanted: Sequence[str], context: Mapping[str,
     """Whether a condition holds: for one of its values, or, negated, for none.
 
     "If the key that you specify in a policy condition is not present in the request context, the
-    values do not match and the condition is false"; true where it is negated, or ends in IfExists.
+    values do not match and the condition is false"; true where it is negated, or ends in IfExists, or is
+    about all values, of which there are none.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
     """
-    base = operator.removesuffix("IfExists")
+    every = operator.startswith("ForAllValues:")
+    base = operator.removeprefix("ForAllValues:").removesuffix("IfExists")
     negated = "Not" in base
     compare = _OPERATORS.get(base.replace("Not", ""))
     if compare is None:
         raise BadInput(f"a policy has the operator {operator}, which is not judged here")
     said = {name.lower(): value for name, value in context.items()}.get(key.lower())
     if said is None:
-        return negated or base != operator
+        return every or negated or operator.endswith("IfExists")
     return any(compare(value, said) for value in wanted) is not negated
 
 

@@ -1,3 +1,130 @@
-"""Wires the service's use cases to AWS: of the layer the only module that names adapters."""
+"""Wires the service's use cases to AWS: of the layer the only module that names adapters.
+
+Each factory runs on first use, and what it makes is kept for the life of the process. Nothing that is
+kept belongs to a tenant, but for the clients that can reach one tenant's data alone.
+"""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.notices_queue import NoticesQueue
+from plimsoll_service.adapters.access_tokens import AccessTokens
+from plimsoll_service.adapters.arrivals_queue import SqsArrivals
+from plimsoll_service.adapters.aws import ServiceAws, TenantSessions
+from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
+from plimsoll_service.adapters.kms import KmsSigner
+from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.tenants import AwsTenants
+from plimsoll_service.adapters.token_keys import SecretTokenKeys
+from plimsoll_service.config import Config
+from plimsoll_service.services.access import AccessService
+from plimsoll_service.services.ingest import IngestService, Intake
+from plimsoll_service.services.reads import Reads
+from plimsoll_service.wire.access import InstructionKey
+
+
+@cache
+def config() -> Config:
+    """Return the stack's settings."""
+    return Config.from_env(os.environ)  # noqa: TID251 - handed to the one reader
+
+
+@cache
+def clock() -> SystemClock:
+    """Return the clock."""
+    return SystemClock()
+
+
+@cache
+def aws() -> ServiceAws:
+    """Return the AWS clients of the function's own role."""
+    return ServiceAws(config().aws_region)
+
+
+@cache
+def tenants() -> AwsTenants:
+    """Return the data of tenants."""
+    sessions = TenantSessions(
+        aws=aws(),
+        region=config().aws_region,
+        role=config().tenant_role,
+        table=config().documents_table_arn,
+        bucket=config().snapshots_bucket_arn,
+        clock=clock(),
+    )
+    return AwsTenants(
+        sessions=sessions.of,
+        table=config().documents_table,
+        bucket=config().snapshots_bucket,
+        clock=clock(),
+    )
+
+
+@cache
+def members() -> DynamoMembers:
+    """Return who was let in."""
+    return DynamoMembers(aws=aws(), table=config().members_table)
+
+
+@cache
+def access() -> AccessService:
+    """Return enrolment, tokens, and who a request is by."""
+    return AccessService(
+        members=members(),
+        tenants=tenants(),
+        tokens=AccessTokens(
+            SecretTokenKeys(aws=aws(), secret=config().token_secret, clock=clock())
+        ),
+        verify=is_signed,
+        instruction_keys=_instruction_keys,
+    )
+
+
+@cache
+def signer() -> KmsSigner | LocalSigner:
+    """Return the key that signs instructions: in KMS, and on a rig in Secrets Manager."""
+    key = config().instruction_key
+    if ":kms:" in key:
+        return KmsSigner(aws().kms, key)
+    return LocalSigner.of("rig", SecretTokenKeys(aws=aws(), secret=key, clock=clock()).newest())
+
+
+@cache
+def intake() -> Intake:
+    """Return the taking in of snapshots."""
+    return Intake(
+        tenants=tenants(),
+        queue=SqsArrivals(aws=aws(), url=config().arrivals_queue),
+        clock=clock(),
+        snapshots_per_minute=config().snapshots_per_minute,
+    )
+
+
+@cache
+def ingest() -> IngestService:
+    """Return the working off of snapshots."""
+    return IngestService(tenants=tenants())
+
+
+@cache
+def arrivals() -> NoticesQueue:
+    """Return the queue of arrivals, as the function that works it off sees it."""
+    return NoticesQueue(
+        aws=aws(), url=config().arrivals_queue, dead_url=config().arrivals_dead_queue
+    )
+
+
+@cache
+def reads() -> Reads:
+    """Return what people read."""
+    return Reads(tenants=tenants(), clock=clock())
+
+
+@cache
+def _instruction_keys() -> Sequence[InstructionKey]:
+    key = signer()
+    return [InstructionKey(key_id=key.key_id, public_key=key.public_key())]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from plimsoll.domain.names import CAPACITY_LABELS
+from plimsoll.domain.nodes import capacity_of
 from plimsoll_service.domain.usage import WorkloadUsage, usage_by_workload
 from plimsoll_service.wire.snapshot import Snapshot
 
@@ -99,7 +99,7 @@ def of_snapshot(snapshot: Snapshot) -> Rollup:
         last=snapshot.taken_at,
         samples=1,
         nodes=len(snapshot.nodes),
-        spot_nodes=sum(is_spot(node.labels) for node in snapshot.nodes),
+        spot_nodes=sum(capacity_of(node.labels) == "spot" for node in snapshot.nodes),
         pods=len(snapshot.pods),
         pending=sum(not pod.node for pod in snapshot.pods),
         allocatable=_sum((n.allocatable.cpu_m, n.allocatable.memory) for n in snapshot.nodes),
@@ -146,11 +146,6 @@ def due(taken: datetime, newest: datetime | None) -> Iterator[tuple[Span, dateti
     for span in (Span.HOUR, Span.DAY):
         if span.start(earlier) < span.start(later):
             yield span, span.start(earlier)
-
-
-def is_spot(labels: Mapping[str, str]) -> bool:
-    """Whether a node's labels say that it is a spot instance."""
-    return any(labels.get(label, "").lower() == "spot" for label in CAPACITY_LABELS)
 
 
 def _sum(amounts: Iterable[tuple[int, int]]) -> Amount:

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from plimsoll_service.domain.errors import Forbidden, Unproven
 from plimsoll_service.domain.principals import TOKEN_LIFE, Principal, Role, kid_of
-from plimsoll_service.services.ports import Members
+from plimsoll_service.services.directory import remember_cluster
+from plimsoll_service.services.ports import Members, Tenants
 from plimsoll_service.wire.access import (
     ASSERTION_LIFE,
     CLOCK_SKEW,
@@ -60,6 +61,7 @@ class AccessService:
     """Lets agents and people in, and says who they are."""
 
     members: Members
+    tenants: Tenants
     tokens: Tokens
     verify: Verify
     instruction_keys: Callable[[], Sequence[InstructionKey]]
@@ -81,6 +83,9 @@ class AccessService:
             raise Unproven("the join token is unknown, has expired, or was used: ask for another")
         principal = Principal.admitted(invitation, asked.public_key, asked.cluster_uid)
         self.members.admit(principal)
+        if principal.role is Role.AGENT:
+            data = self.tenants.of(principal.tenant)
+            remember_cluster(data, principal.subject, principal.name)
         return Enrolled(
             cluster_id=principal.subject,
             kid=principal.kid,

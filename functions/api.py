@@ -1,0 +1,272 @@
+"""The service's API: each path is declared in `service.yaml` and routed here by Chalice.
+
+Who asks comes from the authorizer and never from the request; a request of an agent is signed too.
+Everything that is refused is `application/problem+json` (RFC 9457).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from functools import wraps
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from chalice.app import Chalice, Request, Response
+
+from functions.authorizer import known
+from plimsoll.domain.errors import (
+    BadInput,
+    Conflict,
+    MissingRights,
+    NotFound,
+    Refused,
+    Temporary,
+    Throttled,
+)
+from plimsoll.observability import logger
+from plimsoll_service import bootstrap
+from plimsoll_service.adapters.ed25519 import is_signed
+from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
+from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.openapi import document
+from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
+from plimsoll_service.services.instructions import pending, report
+from plimsoll_service.services.recommendations import SAVINGS, accept, recommendations
+from plimsoll_service.wire.access import (
+    SEQUENCE,
+    SIGNATURE,
+    TIMESTAMP,
+    Enrolment,
+    Problem,
+    TokenRequest,
+)
+from plimsoll_service.wire.advice import Advice, Recommendations
+from plimsoll_service.wire.documents import Malformed, decode, encode
+from plimsoll_service.wire.instructions import Results
+
+app = Chalice(app_name="plimsoll")
+_ANY: Final = ["*/*"]
+_STATUS: Final[tuple[tuple[type[Exception], HTTPStatus], ...]] = (
+    (Unproven, HTTPStatus.UNAUTHORIZED),
+    (Forbidden, HTTPStatus.FORBIDDEN),
+    (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (Malformed, HTTPStatus.BAD_REQUEST),
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Throttled, HTTPStatus.TOO_MANY_REQUESTS),
+    (Conflict, HTTPStatus.CONFLICT),
+    (Temporary, HTTPStatus.SERVICE_UNAVAILABLE),
+    (MissingRights, HTTPStatus.INTERNAL_SERVER_ERROR),
+    (Refused, HTTPStatus.CONFLICT),
+)
+"""The first that an error is says what is answered; what is in none of them is 500."""
+
+type View = Callable[..., msgspec.Struct]
+
+
+def answer(status: HTTPStatus = HTTPStatus.OK) -> Callable[[View], Callable[..., Response]]:
+    """Answer with what a view returns, as JSON; and with a problem where it raises."""
+
+    def wrapped(view: View) -> Callable[..., Response]:
+        @wraps(view)
+        def carried_out(**arguments: str) -> Response:
+            try:
+                return _response(encode(view(**arguments)), status)
+            except Exception as error:  # noqa: BLE001 - each becomes an answer; a fault is logged
+                return _problem(error)
+
+        return carried_out
+
+    return wrapped
+
+
+@app.route("/v1/enrolments", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.CREATED)
+def enrol() -> msgspec.Struct:
+    """Admit a key by a join token."""
+    return bootstrap.access().enrol(decode(_body(), Enrolment), bootstrap.clock().now())
+
+
+@app.route("/v1/token", methods=["POST"], content_types=_ANY)
+@answer()
+def grant() -> msgspec.Struct:
+    """Exchange a signed assertion for an access token."""
+    return bootstrap.access().grant(decode(_body(), TokenRequest), bootstrap.clock().now())
+
+
+@app.route("/v1/clusters/{cluster}/snapshots", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.ACCEPTED)
+def push_snapshot(cluster: str) -> msgspec.Struct:
+    """Take a snapshot in."""
+    return bootstrap.intake().take(_agent(cluster), _body())
+
+
+@app.route("/v1/clusters/{cluster}/instructions", methods=["GET"])
+@answer()
+def poll_instructions(cluster: str) -> msgspec.Struct:
+    """Return what waits for the executor."""
+    agent = _agent(cluster)
+    return pending(bootstrap.tenants().of(agent.tenant), cluster)
+
+
+@app.route("/v1/clusters/{cluster}/results", methods=["POST"], content_types=_ANY)
+@answer()
+def post_results(cluster: str) -> msgspec.Struct:
+    """Write down what became of instructions."""
+    agent = _agent(cluster)
+    results = decode(_body(), Results)
+    report(bootstrap.tenants().of(agent.tenant), cluster, results.results)
+    return results
+
+
+@app.route("/v1/clusters", methods=["GET"])
+@answer()
+def list_clusters() -> msgspec.Struct:
+    """Return the clusters of the tenant."""
+    return bootstrap.reads().clusters(_principal())
+
+
+@app.route("/v1/clusters/{cluster}/savings", methods=["GET"])
+@answer()
+def read_savings(cluster: str) -> msgspec.Struct:
+    """Return the cluster as it is, and as it could be."""
+    found = bootstrap.reads().data(_principal(), cluster).get(cluster, SAVINGS)
+    if found is None:
+        raise NotFound(f"{cluster} was not analysed yet")
+    return decode(found.body, Advice)
+
+
+@app.route("/v1/clusters/{cluster}/workloads", methods=["GET"])
+@answer()
+def read_workloads(cluster: str) -> msgspec.Struct:
+    """Return the workloads, and what they use."""
+    return bootstrap.reads().workloads(_principal(), cluster)
+
+
+@app.route("/v1/clusters/{cluster}/interruptions", methods=["GET"])
+@answer()
+def read_interruptions(cluster: str) -> msgspec.Struct:
+    """Return the nodes that are marked as going."""
+    return bootstrap.reads().interruptions(_principal(), cluster)
+
+
+@app.route("/v1/clusters/{cluster}/pools", methods=["GET"])
+@answer()
+def read_pools(cluster: str) -> msgspec.Struct:
+    """Return the capacity pools."""
+    return bootstrap.reads().pools(_principal(), cluster)
+
+
+@app.route("/v1/clusters/{cluster}/recommendations", methods=["GET"])
+@answer()
+def read_recommendations(cluster: str) -> msgspec.Struct:
+    """Return the recommendations, the one that saves most first."""
+    data = bootstrap.reads().data(_principal(), cluster)
+    return Recommendations(recommendations=recommendations(data, cluster))
+
+
+@app.route(
+    "/v1/clusters/{cluster}/recommendations/{recommendation}/accept",
+    methods=["POST"],
+    content_types=_ANY,
+)
+@answer()
+def accept_recommendation(cluster: str, recommendation: str) -> msgspec.Struct:
+    """Accept a recommendation."""
+    person = _principal()
+    data = bootstrap.reads().data(person, cluster)
+    return accept(data, cluster, recommendation, person.name, bootstrap.clock().now())
+
+
+@app.route("/v1/openapi.json", methods=["GET"])
+def read_openapi() -> Response:
+    """Return the description of this API."""
+    return _response(msgspec.json.encode(document()), HTTPStatus.OK)
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer a request of API Gateway."""
+    answered: dict[str, Any] = app(event, context)
+    return answered
+
+
+def _principal() -> Principal:
+    """Return who asks, as the authorizer says."""
+    request = _request()
+    principal = known(request.context["authorizer"])
+    refuse_unsigned(principal, _signed(request), is_signed, bootstrap.clock().now())
+    return principal
+
+
+def _agent(cluster: str) -> Principal:
+    principal = _principal()
+    refuse_others(principal, cluster, Role.AGENT)
+    return principal
+
+
+def _signed(request: Request) -> SignedRequest:
+    query = request.to_dict().get("query_params") or {}
+    return SignedRequest(
+        method=request.method,
+        # API Gateway puts the stage before its own path, and a custom domain what it likes.
+        path=request.context["resourcePath"].format(**(request.uri_params or {})),
+        query=urlencode(sorted(query.items())),
+        timestamp=request.headers.get(TIMESTAMP, ""),
+        sequence=request.headers.get(SEQUENCE, ""),
+        signature=_decoded(request.headers.get(SIGNATURE, "")),
+        body=_body(),
+    )
+
+
+def _request() -> Request:
+    request = app.current_request
+    if request is None:
+        raise BadInput("this is no request of API Gateway")
+    return request
+
+
+def _body() -> bytes:
+    body = _request().raw_body
+    return body if isinstance(body, bytes) else body.encode()
+
+
+def _decoded(signature: str) -> bytes:
+    try:
+        return base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Unproven(f"{SIGNATURE} is no base64") from error
+
+
+def _response(
+    body: bytes, status: HTTPStatus, *, kind: str = "application/json", **headers: str
+) -> Response:
+    said: dict[str, str | list[str]] = {
+        "Content-Type": kind,
+        "Cache-Control": "no-store",
+        **headers,
+    }
+    return Response(body.decode(), headers=said, status_code=status)
+
+
+def _problem(error: Exception) -> Response:
+    status = next(
+        (status for kind, status in _STATUS if isinstance(error, kind)),
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+    )
+    detail = str(error)[:1024]
+    if status is HTTPStatus.INTERNAL_SERVER_ERROR:
+        logger.error("request failed", exc_info=error)
+        detail = "the fault is ours, and was written down"
+    elif status is HTTPStatus.SERVICE_UNAVAILABLE:
+        logger.warning("request not taken", exc_info=error)
+        detail = "something that is needed does not answer: try again"
+    headers = {}
+    if status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
+        wait = error.retry_after if isinstance(error, Temporary) and error.retry_after else 5
+        headers["Retry-After"] = str(int(wait) or 1)
+    problem = Problem(title=status.phrase, status=int(status), detail=detail)
+    return _response(encode(problem), status, kind="application/problem+json", **headers)

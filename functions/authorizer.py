@@ -1,0 +1,95 @@
+"""API Gateway asks who holds a token, before it calls the API.
+
+The answer depends on the token alone, and never on the path that was asked for: API Gateway keeps it
+under the token, and uses it for other paths. What it allows an agent is its own cluster.
+https://docs.aws.amazon.com/apigateway/latest/developerguide/configure-api-gateway-lambda-authorization.html
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from plimsoll.observability import logger
+from plimsoll_service import bootstrap
+from plimsoll_service.domain.principals import Principal, Role
+
+_BEARER: Final = "Bearer "
+_AGENT: Final = (
+    "POST/v1/clusters/{}/snapshots",
+    "GET/v1/clusters/{}/instructions",
+    "POST/v1/clusters/{}/results",
+)
+_PERSON: Final = (
+    "GET/v1/clusters",
+    "GET/v1/clusters/*",
+    "POST/v1/clusters/*/recommendations/*/accept",
+)
+
+
+class Unauthorized(Exception):  # noqa: N818 - API Gateway knows it by its message
+    """API Gateway answers 401 when the authorizer fails with exactly this word."""
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
+    """Return what the holder of a token may call."""
+    said = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    scheme, token = said.get("authorization", "")[:7], said.get("authorization", "")[7:]
+    principal = (
+        bootstrap.access().authorize(token, bootstrap.clock().now()) if scheme == _BEARER else None
+    )
+    if principal is None:
+        raise Unauthorized("Unauthorized")
+    return policy(principal, event["methodArn"])
+
+
+def policy(principal: Principal, method_arn: str) -> dict[str, Any]:
+    """Return the policy for a principal on the stage of a method."""
+    arn, stage, _ = method_arn.split("/", 2)
+    return {
+        "principalId": principal.subject,
+        "policyDocument": {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Action": "execute-api:Invoke",
+                    "Effect": "Allow",
+                    "Resource": [f"{arn}/{stage}/{path}" for path in _paths(principal)],
+                }
+            ],
+        },
+        "context": {
+            "subject": principal.subject,
+            "tenant": principal.tenant,
+            "role": principal.role.value,
+            "name": principal.name,
+            "kid": principal.kid,
+            "public_key": base64.b64encode(principal.public_key).decode(),
+            "cluster_uid": principal.cluster_uid,
+        },
+    }
+
+
+def known(context: Mapping[str, Any]) -> Principal:
+    """Return the principal that a request's context tells of."""
+    return Principal(
+        subject=context["subject"],
+        tenant=context["tenant"],
+        role=Role(context["role"]),
+        name=context["name"],
+        kid=context["kid"],
+        public_key=base64.b64decode(context["public_key"]),
+        cluster_uid=context["cluster_uid"],
+    )
+
+
+def _paths(principal: Principal) -> Sequence[str]:
+    match principal.role:
+        case Role.AGENT:
+            return [path.format(principal.subject) for path in _AGENT]
+        case Role.PERSON:
+            return _PERSON

@@ -1,0 +1,99 @@
+"""The AWS clients of the service, and those that may reach the data of one tenant only."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, override
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.aws_errors import translated
+from plimsoll_service.domain.tenancy import session_policy
+
+if TYPE_CHECKING:
+    import boto3
+
+    from plimsoll_service.services.ports import Clock
+
+SESSION_LIFE: Final = timedelta(minutes=15)
+"""The shortest that STS gives."""
+RENEWED_BEFORE: Final = timedelta(minutes=2)
+MOST_SESSIONS: Final = 64
+"""Of one process: each holds connections."""
+
+
+class ServiceAws(Aws):
+    """The AWS clients of the service."""
+
+    @property
+    def s3(self) -> Any:
+        """S3; there are no types for it among ours."""
+        return self._client("s3")
+
+    @property
+    def kms(self) -> Any:
+        """KMS; there are no types for it among ours."""
+        return self._client("kms")
+
+
+class _SessionAws(ServiceAws):
+    """The AWS clients of a role that was assumed."""
+
+    def __init__(self, region: str, credentials: Any) -> None:
+        super().__init__(region)
+        self._credentials = credentials
+
+    @property
+    @override
+    def session(self) -> boto3.Session:
+        import boto3  # noqa: PLC0415 - imported late, see the core layer's `aws`
+
+        return boto3.Session(
+            region_name=self._region,
+            aws_access_key_id=self._credentials["AccessKeyId"],
+            aws_secret_access_key=self._credentials["SecretAccessKey"],
+            aws_session_token=self._credentials["SessionToken"],
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class TenantSessions:
+    """AWS clients for each tenant, under a policy that lets them reach that tenant's data alone."""
+
+    aws: ServiceAws
+    region: str
+    role: str
+    """ARN of the role that reaches the data of all tenants."""
+    table: str
+    """ARN."""
+    bucket: str
+    """ARN."""
+    clock: Clock
+    _open: OrderedDict[str, tuple[ServiceAws, datetime]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def of(self, tenant: str) -> ServiceAws:
+        """Return the clients that work for one tenant."""
+        with self._lock:
+            now = self.clock.now()
+            found = self._open.get(tenant)
+            if found is None or found[1] - RENEWED_BEFORE <= now:
+                found = self._assumed(tenant), now + SESSION_LIFE
+            self._open[tenant] = found
+            self._open.move_to_end(tenant)
+            while len(self._open) > MOST_SESSIONS:
+                self._open.popitem(last=False)
+            return found[0]
+
+    def _assumed(self, tenant: str) -> ServiceAws:
+        policy = session_policy(tenant, table=self.table, bucket=self.bucket)
+        with translated(f"work for the tenant {tenant}"):
+            answer = self.aws.sts.assume_role(
+                RoleArn=self.role,
+                RoleSessionName=f"tenant-{tenant}",
+                Policy=policy,
+                DurationSeconds=int(SESSION_LIFE.total_seconds()),
+            )
+        return _SessionAws(self.region, answer["Credentials"])

@@ -1,0 +1,188 @@
+"""The data of tenants: documents in DynamoDB, snapshots and large documents in S3."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from plimsoll.adapters.aws_errors import code_of, translated
+from plimsoll.domain.errors import NotFound
+from plimsoll_service.adapters.aws import ServiceAws
+from plimsoll_service.domain.tenancy import leading_key, snapshot_key
+from plimsoll_service.services.ports import Clock, Document
+
+MOST_IN_AN_ITEM: Final = 380 * 1024
+"""An item has 400 KB, names of its attributes included."""
+_MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound", "AccessDenied", "403"})
+"""Who may not list a bucket is told 403 of what is not there; listing would show others' names.
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsTenants:
+    """The data of all tenants."""
+
+    sessions: Callable[[str], ServiceAws]
+    """Tenant -> clients that reach its data alone."""
+    table: str
+    bucket: str
+    clock: Clock
+
+    def of(self, tenant: str) -> AwsTenantData:
+        """Return the data of one tenant."""
+        return AwsTenantData(
+            aws=self.sessions(tenant),
+            table=self.table,
+            bucket=self.bucket,
+            tenant=tenant,
+            clock=self.clock,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsTenantData:
+    """The data of one tenant."""
+
+    aws: ServiceAws
+    table: str
+    bucket: str
+    tenant: str
+    clock: Clock
+
+    def get(self, cluster: str, key: str) -> Document | None:
+        """Return a document that has not expired."""
+        with translated(f"read {key}"):
+            answer = self.aws.dynamodb.get_item(
+                TableName=self.table, Key=self._key(cluster, key), ConsistentRead=True
+            )
+        return self._document(answer.get("Item"))
+
+    def put(
+        self,
+        cluster: str,
+        key: str,
+        body: bytes,
+        *,
+        version: int = 0,
+        expires: datetime | None = None,
+    ) -> Document:
+        """Write a document over the version that was read.
+
+        One that has expired counts as absent, though DynamoDB may not have deleted it yet.
+
+        Raises:
+            Conflict: somebody else wrote it since.
+        """
+        packed = gzip.compress(body, mtime=0)
+        item: dict[str, Any] = self._key(cluster, key) | {"version": {"N": str(version + 1)}}
+        if expires is not None:
+            item["expires"] = {"N": str(int(expires.timestamp()))}
+        if len(packed) <= MOST_IN_AN_ITEM:
+            item["body"] = {"B": packed}
+        else:
+            name = f"{self.tenant}/{cluster}/documents/{key}/{version + 1}"
+            self._upload(name, packed)
+            item["object"] = {"S": name}
+        now = {":now": {"N": str(int(self.clock.now().timestamp()))}}
+        absent = "attribute_not_exists(tenant_cluster) OR expires <= :now"
+        same = {":read": {"N": str(version)}}
+        with translated(f"write {key}"):
+            self.aws.dynamodb.put_item(
+                TableName=self.table,
+                Item=item,
+                ConditionExpression="version = :read" if version else absent,
+                ExpressionAttributeValues=same if version else now,
+            )
+        return Document(key=key, body=body, version=version + 1)
+
+    def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Sequence[Document]:
+        """Return the documents between two keys, in their order."""
+        found: list[Document] = []
+        with translated(f"list {first} to {last}"):
+            pages = self.aws.dynamodb.get_paginator("query").paginate(
+                TableName=self.table,
+                KeyConditionExpression="tenant_cluster = :cluster AND document_key BETWEEN :first AND :last",
+                ExpressionAttributeValues={
+                    ":cluster": {"S": leading_key(self.tenant, cluster)},
+                    ":first": {"S": first},
+                    ":last": {"S": last},
+                },
+                ConsistentRead=True,
+            )
+            for page in pages:
+                for item in page["Items"]:
+                    document = self._document(item)
+                    if document is not None:
+                        found.append(document)
+                    if len(found) == limit:
+                        return found
+        return found
+
+    def delete(self, cluster: str, key: str) -> None:
+        """Delete a document."""
+        with translated(f"delete {key}"):
+            self.aws.dynamodb.delete_item(TableName=self.table, Key=self._key(cluster, key))
+
+    def put_snapshot(self, cluster: str, epoch: str, sequence: int, body: bytes) -> None:
+        """Keep a snapshot."""
+        self._upload(snapshot_key(self.tenant, cluster, epoch, sequence), body)
+
+    def get_snapshot(self, cluster: str, epoch: str, sequence: int) -> bytes | None:
+        """Return a snapshot."""
+        return self._download(snapshot_key(self.tenant, cluster, epoch, sequence))
+
+    def has_snapshot(self, cluster: str, epoch: str, sequence: int) -> bool:
+        """Whether a snapshot is there."""
+        name = snapshot_key(self.tenant, cluster, epoch, sequence)
+        return self._asked(name, self.aws.s3.head_object) is not None
+
+    def _upload(self, name: str, body: bytes) -> None:
+        with translated(f"write {name}"):
+            self.aws.s3.put_object(Bucket=self.bucket, Key=name, Body=body)
+
+    def _download(self, name: str) -> bytes | None:
+        answer = self._asked(name, self.aws.s3.get_object)
+        if answer is None:
+            return None
+        with translated(f"read {name}"):
+            body: bytes = answer["Body"].read()
+        return body
+
+    def _asked(self, name: str, ask: Callable[..., Any]) -> Any:
+        """Ask for an object; None: it is not there."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - see the core layer's `aws`
+
+        with translated(f"read {name}"):
+            try:
+                return ask(Bucket=self.bucket, Key=name)
+            except ClientError as error:
+                if code_of(error) in _MISSING:
+                    return None
+                raise
+
+    def _key(self, cluster: str, key: str) -> dict[str, Any]:
+        return {
+            "tenant_cluster": {"S": leading_key(self.tenant, cluster)},
+            "document_key": {"S": key},
+        }
+
+    def _document(self, item: Mapping[str, Any] | None) -> Document | None:
+        if item is None:
+            return None
+        expires = item.get("expires")
+        if expires is not None and int(expires["N"]) <= self.clock.now().timestamp():
+            return None
+        if "object" in item:
+            packed = self._download(item["object"]["S"])
+            if packed is None:
+                raise NotFound(f"{item['object']['S']} is not in the bucket")
+        else:
+            packed = item["body"]["B"]
+        return Document(
+            key=item["document_key"]["S"],
+            body=gzip.decompress(packed),
+            version=int(item["version"]["N"]),
+        )

@@ -1,0 +1,222 @@
+"""The description of the API in OpenAPI 3.1, made of the types that go over the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from plimsoll_service.domain.principals import Role
+from plimsoll_service.wire.access import (
+    Accepted,
+    Enrolled,
+    Enrolment,
+    Granted,
+    Problem,
+    TokenRequest,
+)
+from plimsoll_service.wire.advice import Advice, Recommendation, Recommendations
+from plimsoll_service.wire.instructions import Instructions, Results
+from plimsoll_service.wire.snapshot import Snapshot
+from plimsoll_service.wire.views import Clusters, Interruptions, Pools, Workloads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What can be asked."""
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    role: Role | None
+    """Who may ask; None: anybody."""
+    answer: type[msgspec.Struct]
+    body: type[msgspec.Struct] | None = None
+    status: int = 200
+    compressed: bool = False
+    """Whether the body is gzip."""
+
+
+_ID: Final = "/v1/clusters/{cluster}"
+_A, _P = Role.AGENT, Role.PERSON
+OPERATIONS: Final = (
+    Operation(
+        name="enrol",
+        method="POST",
+        path="/v1/enrolments",
+        role=None,
+        body=Enrolment,
+        answer=Enrolled,
+        status=201,
+        summary="Admit a key by a join token",
+    ),
+    Operation(
+        name="grant",
+        method="POST",
+        path="/v1/token",
+        role=None,
+        body=TokenRequest,
+        answer=Granted,
+        summary="Exchange a signed assertion for an access token",
+    ),
+    Operation(
+        name="push_snapshot",
+        method="POST",
+        path=f"{_ID}/snapshots",
+        role=_A,
+        body=Snapshot,
+        answer=Accepted,
+        status=202,
+        compressed=True,
+        summary="Push a snapshot",
+    ),
+    Operation(
+        name="poll_instructions",
+        method="GET",
+        path=f"{_ID}/instructions",
+        role=_A,
+        answer=Instructions,
+        summary="Read what waits for the executor",
+    ),
+    Operation(
+        name="post_results",
+        method="POST",
+        path=f"{_ID}/results",
+        role=_A,
+        body=Results,
+        answer=Results,
+        summary="Report what became of instructions",
+    ),
+    Operation(
+        name="list_clusters",
+        method="GET",
+        path="/v1/clusters",
+        role=_P,
+        answer=Clusters,
+        summary="Read the clusters of the tenant",
+    ),
+    Operation(
+        name="read_savings",
+        method="GET",
+        path=f"{_ID}/savings",
+        role=_P,
+        answer=Advice,
+        summary="Read the cluster as it is, and as it could be",
+    ),
+    Operation(
+        name="read_workloads",
+        method="GET",
+        path=f"{_ID}/workloads",
+        role=_P,
+        answer=Workloads,
+        summary="Read the workloads, and what they use",
+    ),
+    Operation(
+        name="read_interruptions",
+        method="GET",
+        path=f"{_ID}/interruptions",
+        role=_P,
+        answer=Interruptions,
+        summary="Read the nodes that are marked as going",
+    ),
+    Operation(
+        name="read_pools",
+        method="GET",
+        path=f"{_ID}/pools",
+        role=_P,
+        answer=Pools,
+        summary="Read the capacity pools",
+    ),
+    Operation(
+        name="read_recommendations",
+        method="GET",
+        path=f"{_ID}/recommendations",
+        role=_P,
+        answer=Recommendations,
+        summary="Read the recommendations",
+    ),
+    Operation(
+        name="accept_recommendation",
+        method="POST",
+        path=f"{_ID}/recommendations/{{recommendation}}/accept",
+        role=_P,
+        answer=Recommendation,
+        summary="Accept a recommendation",
+    ),
+)
+"""All but that which returns this description."""
+_REFUSALS: Final = (400, 401, 403, 404, 409, 413, 429, 503)
+
+
+@cache
+def document() -> dict[str, Any]:
+    """Return the description."""
+    types = {t for o in OPERATIONS for t in (o.body, o.answer) if t is not None} | {Problem}
+    ordered = sorted(types, key=lambda t: t.__name__)
+    schemas, components = msgspec.json.schema_components(
+        ordered, ref_template="#/components/schemas/{name}"
+    )
+    named = dict(zip(ordered, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(
+            operation, named
+        )
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Plimsoll's optimisation service", "version": "1"},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _described(operation: Operation, named: dict[type[msgspec.Struct], Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "parameters": [
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "schema": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 64,
+                    "pattern": "^[A-Za-z0-9-]+$",
+                },
+            }
+            for name in ("cluster", "recommendation")
+            if f"{{{name}}}" in operation.path
+        ],
+        "responses": {
+            str(operation.status): _json("application/json", named[operation.answer], "Done"),
+            **{
+                str(s): _json("application/problem+json", named[Problem], "Refused")
+                for s in _REFUSALS
+            },
+        },
+    }
+    if operation.role is not None:
+        found["security"] = [{"token": []}]
+    if operation.body is not None:
+        body = named[operation.body]
+        if operation.compressed:
+            body = {
+                "type": "string",
+                "format": "binary",
+                "description": "gzip of the JSON document",
+                "x-plimsoll-document": body,
+            }
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return found
+
+
+def _json(kind: str, schema: Any, words: str) -> dict[str, Any]:
+    return {"description": words, "content": {kind: {"schema": schema}}}

@@ -1,0 +1,98 @@
+"""What people read of their own clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, TypedDict
+
+from plimsoll.domain.errors import NotFound
+from plimsoll_service.domain import views
+from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.services.access import refuse_others
+from plimsoll_service.services.directory import has_cluster, known_clusters
+from plimsoll_service.services.history import Known, newest, usage
+from plimsoll_service.services.ports import Clock, TenantData, Tenants
+from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Pools, Workloads
+
+_DAY: Final = timedelta(days=1)
+
+
+class _Seen(TypedDict):
+    cluster_id: str
+    taken_at: datetime
+    age_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """Reads for people."""
+
+    tenants: Tenants
+    clock: Clock
+
+    def clusters(self, person: Principal) -> Clusters:
+        """Return the clusters of a person's tenant."""
+        refuse_others(person, "", Role.PERSON)
+        data = self.tenants.of(person.tenant)
+        return Clusters(clusters=tuple(self._cluster(data, *c) for c in known_clusters(data)))
+
+    def workloads(self, person: Principal, cluster: str) -> Workloads:
+        """Return the workloads of a cluster, and what they used in the last day.
+
+        Raises:
+            NotFound: the tenant has no such cluster, or nothing is known of it yet.
+        """
+        data, known = self._known(person, cluster)
+        taken = known.snapshot.taken_at
+        used = usage(data, cluster, taken - _DAY, taken)
+        return Workloads(workloads=views.workloads(known.snapshot, used), **self._seen(known))
+
+    def interruptions(self, person: Principal, cluster: str) -> Interruptions:
+        """Return the nodes of a cluster that are marked as going.
+
+        Raises:
+            NotFound: as above.
+        """
+        _, known = self._known(person, cluster)
+        return Interruptions(interruptions=views.interruptions(known.snapshot), **self._seen(known))
+
+    def pools(self, person: Principal, cluster: str) -> Pools:
+        """Return the capacity pools of a cluster.
+
+        Raises:
+            NotFound: as above.
+        """
+        _, known = self._known(person, cluster)
+        return Pools(pools=views.pools(known.snapshot), **self._seen(known))
+
+    def data(self, person: Principal, cluster: str) -> TenantData:
+        """Return the data of a person's tenant, which has that cluster.
+
+        Raises:
+            NotFound: the tenant has no such cluster.
+        """
+        refuse_others(person, cluster, Role.PERSON)
+        data = self.tenants.of(person.tenant)
+        if not has_cluster(data, cluster):
+            raise NotFound(f"there is no cluster {cluster[:64]}")
+        return data
+
+    def _known(self, person: Principal, cluster: str) -> tuple[TenantData, Known]:
+        data = self.data(person, cluster)
+        known = newest(data, cluster)
+        if known is None:
+            raise NotFound(f"no snapshot of {cluster} was worked in yet")
+        return data, known
+
+    def _cluster(self, data: TenantData, cluster: str, name: str) -> Cluster:
+        known = newest(data, cluster)
+        if known is None:
+            return Cluster(id=cluster, name=name)
+        seen = self._seen(known)
+        return Cluster(id=cluster, name=name, taken_at=seen["taken_at"], age_s=seen["age_s"])
+
+    def _seen(self, known: Known) -> _Seen:
+        taken = known.snapshot.taken_at
+        age = max(0, int((self.clock.now() - taken).total_seconds()))
+        return _Seen(cluster_id=known.snapshot.cluster_id, taken_at=taken, age_s=age)

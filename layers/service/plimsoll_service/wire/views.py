@@ -1,0 +1,95 @@
+"""What people read of their clusters. Each view says of when it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from plimsoll_service.wire.snapshot import Amounts
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """Part of a view."""
+
+
+class Cluster(Part, frozen=True, kw_only=True):
+    """A cluster with an agent."""
+
+    id: str
+    name: str
+    taken_at: datetime | None = None
+    """When its newest snapshot was taken; None: none came yet."""
+    age_s: int | None = None
+
+
+class Clusters(Part, frozen=True, kw_only=True):
+    """The clusters of a tenant."""
+
+    clusters: tuple[Cluster, ...]
+
+
+class View(Part, frozen=True, kw_only=True):
+    """Part of a cluster, by its newest snapshot."""
+
+    cluster_id: str
+    taken_at: datetime
+    age_s: int
+
+
+class WorkloadRow(Part, frozen=True, kw_only=True):
+    """A workload."""
+
+    kind: str
+    namespace: str
+    name: str
+    replicas: int
+    ready: int
+    on_spot: int
+    """How many of its pods are on spot nodes."""
+    requests: Amounts
+    """Of one pod."""
+    used_cpu_m: int | None = None
+    """The 95th percentile of one pod in the last day; None: it was not measured."""
+    used_memory: int | None = None
+
+
+class Workloads(View, frozen=True, kw_only=True):
+    """The workloads of a cluster."""
+
+    workloads: tuple[WorkloadRow, ...]
+
+
+class InterruptedNode(Part, frozen=True, kw_only=True):
+    """A node that is marked as one that goes."""
+
+    node: str
+    provider_id: str
+    taint: str
+    """What marks it: Plimsoll's taint, or that of another handler."""
+    reason: str
+    pods: int
+    """How many are on it still."""
+
+
+class Interruptions(View, frozen=True, kw_only=True):
+    """The nodes of a cluster that are marked as going."""
+
+    interruptions: tuple[InterruptedNode, ...]
+
+
+class Pool(Part, frozen=True, kw_only=True):
+    """A capacity pool that the cluster has nodes of."""
+
+    instance_type: str
+    zone: str
+    capacity: str
+    nodes: int
+    allocatable: Amounts
+    requested: Amounts
+
+
+class Pools(View, frozen=True, kw_only=True):
+    """The capacity pools of a cluster."""
+
+    pools: tuple[Pool, ...]

@@ -1,0 +1,244 @@
+"""The stack of the optimisation service: what it declares is what its code serves, needs and may do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from functions.api import app
+from functions.authorizer import policy
+from plimsoll.domain.errors import BadInput
+from plimsoll_cli.checks.policies import Decision, Request, decide
+from plimsoll_service.config import Config
+from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.domain.tenancy import leading_key, session_policy, snapshot_key
+from plimsoll_service.openapi import OPERATIONS, document
+from tests.package.template import ROOT, listed, template
+
+SERVICE = template("service.yaml")
+RESOURCES: dict[str, Any] = SERVICE["Resources"]
+TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/documents"
+BUCKET = "arn:aws:s3:::snapshots"
+FUNCTION_ROLES = ("AuthorizerRole", "ApiRole", "MetricsRole", "AdviceRole")
+
+
+def of(kind: str) -> dict[str, Any]:
+    return {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] == kind}
+
+
+def statements(role: str) -> list[dict[str, Any]]:
+    """What a role may, on a rig or in production, without conditional policies."""
+    return [
+        statement["Fn::If"][1] if "Fn::If" in statement else statement
+        for held in RESOURCES[role]["Properties"]["Policies"]
+        if "Fn::If" not in held
+        for statement in held["PolicyDocument"]["Statement"]
+    ]
+
+
+# --- Routes ----------------------------------------------------------------------------------------
+
+
+def declared() -> dict[tuple[str, str], bool]:
+    """Method and path of each event -> whether a token is asked for."""
+    events = RESOURCES["ApiFunction"]["Properties"]["Events"].values()
+    told = [event["Properties"] for event in events]
+    return {(e["Method"], e["Path"]): e.get("Auth", {}).get("Authorizer") != "NONE" for e in told}
+
+
+def test_each_path_of_the_template_is_routed_and_each_route_declared():
+    routed = {(method, path) for path, methods in app.routes.items() for method in methods}
+    assert routed == set(declared())
+
+
+def test_the_description_of_the_api_tells_of_each_route_and_of_who_may_ask():
+    told = {(o.method, o.path): o.role is not None for o in OPERATIONS}
+    told["GET", "/v1/openapi.json"] = False
+    assert told == declared()
+    paths = document()["paths"]
+    described = {(m.upper(), path) for path, methods in paths.items() for m in methods}
+    assert described == {(o.method, o.path) for o in OPERATIONS}
+
+
+def test_the_names_of_the_operations_are_those_of_the_views():
+    views = {methods[o.method].view_name for o in OPERATIONS for methods in [app.routes[o.path]]}
+    assert views == {o.name for o in OPERATIONS}
+
+
+def test_the_answer_of_the_authorizer_is_kept_for_less_than_a_minute():
+    auth = RESOURCES["Api"]["Properties"]["Auth"]
+    assert auth["DefaultAuthorizer"] == "Holder"
+    assert auth["Authorizers"]["Holder"]["Identity"]["ReauthorizeEvery"] <= 60
+
+
+# --- What a token opens ----------------------------------------------------------------------------
+
+ARN = "arn:aws:execute-api:us-east-1:123456789012:api1/live/GET/v1/anything"
+
+
+def holder(role: Role, subject: str) -> Principal:
+    return Principal(
+        subject=subject,
+        tenant="acme",
+        role=role,
+        name="shop",
+        kid="k",
+        public_key=b"k" * 32,
+        cluster_uid="u",
+    )
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("cluster", ["a-mine", "a-other"])
+def test_a_token_opens_the_paths_of_its_role_and_an_agents_only_its_own_cluster(
+    operation, role, cluster
+):
+    """The policy does not know the path that was asked: what is kept of it holds for any other."""
+    said = policy(holder(role, "a-mine"), ARN)
+    path = operation.path.format(cluster=cluster, recommendation="r1")
+    request = Request(
+        action="execute-api:Invoke",
+        resource=f"arn:aws:execute-api:us-east-1:123456789012:api1/live/{operation.method}{path}",
+    )
+    decision = decide([said["policyDocument"]], request)
+    own = role is Role.PERSON or cluster == "a-mine"
+    if operation.role is role:
+        assert (decision is Decision.ALLOWED) is own
+    elif role is Role.AGENT:
+        assert decision is not Decision.ALLOWED
+    # a person's token passes the gate of an agent's reads, and is refused behind it
+
+
+# --- Tenants ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", ["GetItem", "PutItem", "DeleteItem", "Query"])
+@pytest.mark.parametrize(
+    ("key", "allowed"),
+    [
+        (leading_key("acme", "a-1"), True),
+        (leading_key("acme", ""), True),
+        (leading_key("globex", "a-1"), False),
+        (leading_key("acme-2", "a-1"), False),
+        ("acme", False),
+    ],
+)
+def test_a_session_of_one_tenant_reaches_no_row_of_another(action, key, allowed):
+    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    request = Request(
+        action=f"dynamodb:{action}", resource=TABLE, context={"dynamodb:LeadingKeys": key}
+    )
+    assert (decide([said], request) is Decision.ALLOWED) is allowed
+
+
+@pytest.mark.parametrize("action", ["Scan", "BatchGetItem", "UpdateItem", "PartiQLSelect"])
+def test_a_session_may_not_ask_without_a_leading_key(action):
+    """ForAllValues holds where there is no key at all, so what may go without one is not allowed."""
+    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    request = Request(action=f"dynamodb:{action}", resource=TABLE)
+    assert decide([said], request) is Decision.NOT_ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("key", "allowed"),
+    [
+        (snapshot_key("acme", "a-1", "e-1", 1), True),
+        (snapshot_key("globex", "a-1", "e-1", 1), False),
+        (snapshot_key("acme-2", "a-1", "e-1", 1), False),
+    ],
+)
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
+def test_a_session_of_one_tenant_reaches_no_snapshot_of_another(action, key, allowed):
+    said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
+    request = Request(action=action, resource=f"{BUCKET}/{key}")
+    assert (decide([said], request) is Decision.ALLOWED) is allowed
+
+
+@pytest.mark.parametrize("tenant", ["*", "a*", "acme#", "a/b", ""])
+def test_no_policy_is_made_for_a_name_that_would_match_others(tenant):
+    with pytest.raises(BadInput):
+        session_policy(tenant, table=TABLE, bucket=BUCKET)
+
+
+def test_a_session_may_nothing_that_the_role_of_tenants_may_not():
+    [rows, objects] = statements("TenantRole")
+    asked = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))["Statement"]
+    assert set(asked[0]["Action"]) == set(rows["Action"])
+    assert set(asked[1]["Action"]) == set(objects["Action"])
+
+
+@pytest.mark.parametrize("role", FUNCTION_ROLES)
+def test_no_function_reaches_the_data_of_tenants_by_its_own_role(role):
+    for statement in statements(role):
+        said = json.dumps(statement["Resource"])
+        assert "DocumentsTable" not in said
+        assert "SnapshotsBucket" not in said
+        assert not any(action.startswith("s3:") for action in listed(statement["Action"]))
+
+
+def test_only_those_who_work_for_tenants_may_assume_their_role():
+    trusted = RESOURCES["TenantRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    [statement] = trusted
+    assert statement["Principal"]["AWS"] == [
+        {"Fn::GetAtt": [role, "Arn"]} for role in ("ApiRole", "MetricsRole", "AdviceRole")
+    ]
+
+
+# --- Keys, variables, alarms -----------------------------------------------------------------------
+
+
+def test_only_the_advice_may_sign_instructions():
+    said = RESOURCES["InstructionKey"]["Properties"]["KeyPolicy"]["Statement"]
+    may_sign = [
+        s["Principal"]["AWS"]
+        for s in said
+        if any(a in {"kms:*", "kms:Sign", "kms:S*", "*"} for a in listed(s["Action"]))
+    ]
+    assert may_sign == [{"Fn::GetAtt": ["AdviceRole", "Arn"]}]
+    for role in FUNCTION_ROLES:
+        for statement in statements(role):
+            assert not any(a.startswith("kms:") for a in listed(statement["Action"])), role
+
+
+def test_what_anybody_can_reach_holds_no_key_of_instructions_in_production():
+    """The secret of a rig stands behind a condition that production does not fulfil."""
+    assert RESOURCES["RigInstructionSecret"]["Condition"] == "OnRig"
+    for role in ("ApiRole", "AuthorizerRole", "MetricsRole"):
+        for held in RESOURCES[role]["Properties"]["Policies"]:
+            for statement in held.get("PolicyDocument", {}).get("Statement", []):
+                if "Fn::If" in statement:
+                    assert statement["Fn::If"][0] == "OnRig"
+                elif "RigInstructionSecret" in json.dumps(statement):
+                    pytest.fail(f"{role} reads the key of instructions")
+
+
+def test_the_variables_are_the_fields_of_the_settings():
+    said = SERVICE["Globals"]["Function"]["Environment"]["Variables"]
+    ours = {name.lower() for name in said if not name.startswith("POWERTOOLS_")}
+    assert ours | {"aws_region"} == {field.name for field in fields(Config)}
+
+
+def test_a_missing_variable_is_named():
+    with pytest.raises(BadInput, match="MEMBERS_TABLE"):
+        Config.from_env({})
+
+
+def test_each_alarm_has_a_heading_on_the_page():
+    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    for alarm in of("AWS::CloudWatch::Alarm"):
+        assert f"### {alarm}\n" in page
+
+
+def test_each_queue_outlives_its_source_and_its_worker():
+    queues = of("AWS::SQS::Queue")
+    source, dead = queues["ArrivalsQueue"], queues["ArrivalsDeadQueue"]
+    worker = RESOURCES["MetricsFunction"]["Properties"]
+    assert source["VisibilityTimeout"] >= 6 * worker["Timeout"]
+    assert dead["MessageRetentionPeriod"] > source["MessageRetentionPeriod"]
+    kept = SERVICE["Parameters"]["SnapshotDays"]["Default"] * 86400
+    assert kept > dead["MessageRetentionPeriod"], "a snapshot goes before the message that names it"
+    assert all(queue["MaximumMessageSize"] == 1048576 for queue in queues.values())
