@@ -1,0 +1,254 @@
+"""The agent by its own ServiceAccount on a real control plane: what its manifests let it read and do."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response
+from plimsoll.adapters.kubernetes.client import ClientTransport
+from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Requests
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.names import NAMESPACE
+from plimsoll_agent.calls import JOURNAL, KEY, POLICY
+from plimsoll_agent.executing import CommandExecutor
+from plimsoll_agent.identity import SecretIdentity
+from plimsoll_agent.journal import ConfigMapJournal
+from plimsoll_agent.output import Output
+from plimsoll_agent.owner_policy import read_policy
+from plimsoll_agent.reading import ClusterReader
+from plimsoll_agent.snapshots import full_snapshot
+from plimsoll_service.wire import instructions as wire
+from plimsoll_service.wire.snapshot import Snapshot, decode, encode
+from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
+from plimsoll_testbed.rigs.controlplane.modules import NEWEST
+from tests.cluster.conftest import SETTINGS
+from tests.cluster.ground import Ground
+from tests.cluster.installed import message_of, until
+from tests.contract.rights import CLUSTER
+from tests.support.hollows import a_budget, a_deployment
+from tests.support.instructions import HandingOut
+
+pytestmark = pytest.mark.cluster
+
+type Json = dict[str, Any]
+
+AGENT = CLUSTER.parent / "agent"
+TOKEN = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/plimsoll-agent/token"
+
+
+@dataclass
+class Token:
+    """The token of the ServiceAccount."""
+
+    text: str = field(repr=False)
+
+    def get(self) -> str:
+        return self.text
+
+    def forget(self) -> None: ...
+
+
+@dataclass
+class Site:
+    """A control plane with one form of the agent's manifests, but for its Deployment."""
+
+    plane: ControlPlane
+
+    def apply(self, form: str) -> None:
+        kubectl, kubeconfig = binaries.find(NEWEST)["kubectl"], self.plane.kubeconfig()
+        rendered = subprocess.run(
+            [kubectl, "kustomize", AGENT / form], capture_output=True, text=True, check=True
+        )
+        parts = [d for d in yaml.safe_load_all(rendered.stdout) if d["kind"] != "Deployment"]
+        applied = subprocess.run(
+            [kubectl, "--kubeconfig", kubeconfig, "apply", "-f", "-"],
+            input=yaml.safe_dump_all(parts),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert applied.returncode == 0, applied.stderr
+
+    def agent(self) -> ClientTransport:
+        asked = self.plane.transport().call(
+            "POST",
+            TOKEN,
+            body={"spec": {"expirationSeconds": 3600}},
+            content_type="application/json",
+        )
+        token = Token(asked.body["status"]["token"])
+        return ClientTransport(self.plane.url, ca=self.plane.ca, token=token)
+
+    def patch(self, path: str, body: Json) -> Response:
+        return self.agent().call("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    def snapshot(self) -> tuple[Snapshot, list[str]]:
+        warnings: list[str] = []
+        requests = Requests(transport=self.agent(), cluster="harbor")
+        seen = ClusterReader(requests, ThreadWorkers(4), warnings.append).read()
+        found = full_snapshot(seen, cluster_id="c", epoch="e", sequence=1, now=datetime.now(UTC))
+        return decode(encode(found)), warnings
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with ControlPlane(settings=SETTINGS) as plane:
+        found = Site(plane)
+        found.apply("read-only")
+        yield found
+
+
+@pytest.fixture
+def ground(site: Site) -> Iterator[Ground]:
+    with Ground(site.plane) as ground:
+        yield ground
+
+
+def test_it_reads_all_that_a_snapshot_tells_and_only_kinds_that_are_not_installed_are_left_out(
+    site: Site, ground: Ground
+):
+    ground.nodes("a")
+    ground.apply(a_budget("web", "web", minAvailable=1), a_deployment("web", 2))
+    ground.until(lambda: len(ground.serving()) == 2)
+    found, warnings = site.snapshot()
+    (web,) = [w for w in found.workloads if w.namespace == ground.name]
+    assert (web.name, web.replicas, web.ready) == ("web", 2, 2)
+    assert {p.owner.uid for p in found.pods if p.namespace == ground.name and p.owner} == {web.uid}
+    (budget,) = [b for b in found.budgets if b.namespace == ground.name]
+    assert budget.workloads == (web.uid,)
+    assert found.kubernetes.startswith("v1.")
+    assert sorted(w.split("list ")[1].split(":")[0] for w in warnings) == [
+        "argoproj.io/rollouts",
+        "metrics.k8s.io/nodes",  # the rig serves what pods use, for autoscalers, and no more
+    ]
+
+
+def test_it_keeps_its_key_in_its_own_secret_and_can_read_no_other(site: Site):
+    requests = Requests(transport=site.agent(), cluster="harbor")
+    made = SecretIdentity(requests).load()
+    assert SecretIdentity(requests).load().public_key == made.public_key
+    secrets = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+    site.plane.transport().call(
+        "POST", secrets, body={"metadata": {"name": "other"}}, content_type="application/json"
+    )
+    assert site.agent().call("GET", f"{secrets}/{KEY}").status == 200
+    assert site.agent().call("GET", f"{secrets}/other").status == 403
+    assert site.agent().call("GET", secrets).status == 403
+    assert site.agent().call("GET", "/api/v1/secrets").status == 403
+
+
+def test_it_cannot_change_the_policy_of_its_owner_nor_anything_else(site: Site, ground: Ground):
+    (node,) = ground.nodes("a")
+    ground.apply(a_deployment("web", 1))
+    (pod,) = ground.until(ground.serving)
+    pod_path = f"{ground.pods_path}/{pod['metadata']['name']}"
+    mark = {"metadata": {"annotations": {"plimsoll.dev/x": "1"}}}
+    for path, body in (
+        (f"/api/v1/namespaces/{NAMESPACE}/configmaps/{POLICY}", {"data": {"mode": "act"}}),
+        (f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}}),
+        (f"/apis/apps/v1/namespaces/{ground.name}/deployments/web", mark),
+        (pod_path, mark),
+    ):
+        assert site.patch(path, body).status == 403, path
+    evicted = site.agent().call(
+        "POST",
+        f"{pod_path}/eviction",
+        body={"metadata": {"name": pod["metadata"]["name"], "namespace": ground.name}},
+        content_type="application/json",
+    )
+    assert evicted.status == 403
+
+
+# With the overlay: from here on the plane has it
+
+
+@pytest.fixture(scope="module")
+def acting(site: Site) -> Site:
+    site.apply("act")
+    node = "/api/v1/nodes/"
+    until(lambda: site.patch(f"{node}none", {}).status == 404)  # the right is there
+    return site
+
+
+def test_with_the_overlay_the_admission_policies_hold_it_to_their_fields(
+    acting: Site, ground: Ground
+):
+    (name,) = ground.nodes("a")
+    node = f"/api/v1/nodes/{name}"
+    tries = itertools.count()  # until the policy is in force each try changes the label
+
+    def foreign() -> Response:
+        return acting.patch(node, {"metadata": {"labels": {"team": f"red-{next(tries)}"}}})
+
+    until(lambda: "'plimsoll-nodes'" in message_of(foreign()))
+    assert acting.patch(node, {"metadata": {"labels": {"plimsoll.dev/group": "a"}}}).status == 200
+    ground.apply(a_deployment("web", 1))
+    (pod,) = ground.until(ground.serving)
+    path = f"{ground.pods_path}/{pod['metadata']['name']}"
+    image = {"spec": {"containers": [{"name": "main", "image": "evil"}]}}
+    assert acting.patch(path, image).status == 403
+    assert acting.agent().call("DELETE", path).status == 403
+
+
+def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site, ground: Ground):
+    (old,) = ground.nodes("old")
+    ground.apply(a_budget("web", "web", maxUnavailable=0), a_deployment("web", 2))
+    ground.until(lambda: len(ground.serving()) == 2)
+    (new,) = ground.nodes("new")
+    service = HandingOut()
+    policy = {"data": {"instruction-keys": service.signer.pinned}}
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{POLICY}"
+    written = acting.plane.transport().call("PATCH", path, body=policy, content_type=MERGE_PATCH)
+    assert written.body["data"]["mode"] == "act"
+    service.ask(an_instruction(acting, ground, old, new))
+    transport, clock = acting.agent(), SystemClock()
+    api = KubernetesCluster(transport, "harbor", clock, workers=ThreadWorkers(4))
+    executor = CommandExecutor(
+        cluster_id="c",
+        api=api,
+        service=service,
+        policy=lambda: read_policy(api.requests),
+        journal=ConfigMapJournal(api.requests),
+        clock=clock,
+        progress=Output(clock),
+    )
+    executor.round()
+    executor.round()
+    assert [(r.number, r.outcome) for r in service.results] == [(1, "done"), (1, "done")]
+    assert {p["spec"]["nodeName"] for p in ground.serving()} == {new}
+    assert ground.get(f"/api/v1/nodes/{old}")["spec"]["unschedulable"]
+    journal = ground.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{JOURNAL}")
+    assert '"outcome":"done"' in journal["data"]["journal"]
+
+
+def an_instruction(site: Site, ground: Ground, old: str, new: str) -> wire.Instruction:
+    """As the service makes it, out of what the agent told."""
+    found, _ = site.snapshot()
+    now = datetime.now(UTC)
+    nodes = {node.name: node for node in found.nodes}
+    (web,) = [w for w in found.workloads if w.namespace == ground.name]
+    standing = wire.StandingWorkload(
+        kind=web.kind, namespace=web.namespace, name=web.name, uid=web.uid, replicas=web.replicas
+    )
+    return wire.Instruction(
+        id="r-1",
+        cluster_id="c",
+        number=1,
+        issued_at=now,
+        expires_at=now + timedelta(minutes=30),
+        kind="consolidate-node",
+        target=wire.Target(name=old, uid=nodes[old].uid, provider_id=nodes[old].provider_id),
+        preconditions=wire.Preconditions(
+            workloads=(standing,), most_pods=2, destinations=(nodes[new].uid,)
+        ),
+        plan=wire.Plan(reason="its pods fit on the other node"),
+    )

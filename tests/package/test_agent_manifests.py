@@ -1,0 +1,171 @@
+"""The agent's manifests in all their forms: Kustomize, the printed ones, the chart, and the image they run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from plimsoll_agent.config import Config
+from plimsoll_agent.owner_policy import READ_ONLY, OwnerPolicy
+from plimsoll_cli import main
+
+ROOT = Path(__file__).parents[2]
+AGENT = ROOT / "infra" / "agent"
+CONTAINERFILE = (AGENT / "Containerfile").read_text(encoding="utf-8")
+SERVICE, IMAGE, TOKEN = "https://api.example.com/prod", "registry.example.com/agent:1", "secret"
+
+type Manifest = dict[str, Any]
+
+
+def printed(*more: str) -> list[Manifest]:
+    words = ["agent", "install", "--print", "--service", SERVICE, "--image", IMAGE, *more]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    return list(yaml.safe_load_all(done.output))
+
+
+@cache
+def kustomized(form: str) -> list[Manifest]:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed here")
+    done = subprocess.run(
+        ["kubectl", "kustomize", AGENT / form], capture_output=True, text=True, check=True
+    )
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def one(manifests: list[Manifest], kind: str, name: str = "plimsoll-agent") -> Manifest:
+    (found,) = [m for m in manifests if (m["kind"], m["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def names(manifests: list[Manifest]) -> set[tuple[str, str]]:
+    return {(m["kind"], m["metadata"]["name"]) for m in manifests}
+
+
+def test_what_is_printed_is_what_kustomize_renders_with_service_image_and_token_in_their_places():
+    found = printed("--join-token", TOKEN)
+    assert names(found) == names(kustomized("read-only"))
+    (container,) = one(found, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == IMAGE
+    assert {"name": "PLIMSOLL_SERVICE", "value": SERVICE} in container["env"]
+    assert one(found, "Secret", "plimsoll-agent-key")["data"] == {"join-token": "c2VjcmV0"}
+    for kind in ("ClusterRole", "Role", "ServiceAccount"):
+        ours = one(kustomized("read-only"), kind)
+        ours["metadata"].pop("labels")
+        assert one(found, kind) == ours
+
+
+def test_without_a_token_nothing_is_put_over_the_key_that_is_there():
+    assert "data" not in one(printed(), "Secret", "plimsoll-agent-key")
+
+
+def test_read_only_is_the_default_and_its_roles_write_nothing_but_the_agents_own():
+    found = printed()
+    policy = OwnerPolicy.parse(one(found, "ConfigMap", "plimsoll-agent-policy")["data"])
+    assert policy.mode == READ_ONLY
+    verbs = {verb for rule in one(found, "ClusterRole")["rules"] for verb in rule["verbs"]}
+    assert verbs == {"get", "list", "watch"}
+    resources = {r for rule in one(found, "ClusterRole")["rules"] for r in rule["resources"]}
+    assert not resources & {"secrets", "configmaps", "*"}
+    written = [r for r in one(found, "Role")["rules"] if "patch" in r["verbs"]]
+    assert [r["resourceNames"] for r in written] == [
+        ["plimsoll-agent-key"],
+        ["plimsoll-agent-journal"],
+    ]
+
+
+def test_the_overlay_gives_the_pipelines_rights_and_holds_the_agent_by_its_policies():
+    found = kustomized("act")
+    account = {"kind": "ServiceAccount", "name": "plimsoll-agent", "namespace": "plimsoll"}
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        subjects = one(found, kind, "plimsoll")["subjects"]
+        assert account in subjects
+        assert len(subjects) == 2
+        assert one(found, kind)["subjects"] == [account]
+    policies = [m for m in found if m["kind"] == "ValidatingAdmissionPolicy"]
+    assert len(policies) >= 4
+    for policy in policies:
+        (condition,) = policy["spec"]["matchConditions"]
+        group, _, user = condition["expression"].partition(" || ")
+        assert group == "'plimsoll' in request.userInfo.?groups.orValue([])"
+        assert user == (
+            "request.userInfo.username == 'system:serviceaccount:plimsoll:plimsoll-agent'"
+        )
+    assert one(found, "ConfigMap", "plimsoll-agent-policy")["data"]["mode"] == "act"
+
+
+def test_its_pod_may_do_as_little_as_a_pod_can():
+    spec = one(printed(), "Deployment")["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert spec["strategy"] == {"type": "Recreate"}
+    assert "memory" in container["resources"]["limits"]
+
+
+def test_its_environment_is_what_it_reads_and_its_spool_fits_the_volume():
+    pod = one(printed(), "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    config = Config.from_env({each["name"]: each["value"] for each in container["env"]})
+    (mount,) = container["volumeMounts"]
+    (volume,) = pod["volumes"]
+    assert config.spool.is_relative_to(mount["mountPath"])
+    assert config.spool_bytes < int(volume["emptyDir"]["sizeLimit"].removesuffix("Mi")) * 2**20
+    assert [port["containerPort"] for port in container["ports"]] == [config.metrics_port]
+
+
+# The image. No container engine is needed to see what goes into it.
+
+
+def test_the_image_runs_as_nobody_from_a_base_of_a_known_version():
+    lines = CONTAINERFILE.splitlines()
+    bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"docker\.io/library/python:3\.13-slim-[a-z]+", bases[0])
+    last = CONTAINERFILE.rpartition("\nFROM ")[2]
+    pod = one(printed(), "Deployment")["spec"]["template"]["spec"]
+    assert f"USER {pod['securityContext']['runAsUser']}:" in last
+    assert not re.search(r"^(ADD|RUN) ", last, re.MULTILINE)
+    assert "--require-hashes" in CONTAINERFILE
+
+
+def test_what_is_copied_is_there():
+    for line in re.findall(r"^COPY (?!--from)(.+)$", CONTAINERFILE, re.MULTILINE):
+        *sources, _ = line.split()
+        for source in sources:
+            assert (ROOT / source).exists(), source
+
+
+def test_the_agent_imports_nothing_that_its_image_does_not_have(tmp_path: Path):
+    """Run in a process of its own, which finds only what the image has."""
+    wanted = re.search(r"\^\(([a-z0-9|-]+)\)==", CONTAINERFILE)
+    assert wanted is not None
+    packages = {name.replace("-", "_") for name in wanted[1].split("|")} | {"_cffi_backend"}
+    ours = {"plimsoll", "plimsoll_agent", "plimsoll_service"}
+    script = f"""
+import sys
+import plimsoll_agent.__main__
+found = {{m.partition(".")[0] for m, it in sys.modules.items() if "site-packages" in (getattr(it, "__file__", None) or "")}}
+found |= {{m.partition(".")[0] for m in sys.modules if m.startswith("plimsoll")}}
+parts = {{m for m in sys.modules if m.startswith("plimsoll_service.") and not m.startswith("plimsoll_service.wire")}}
+print(sorted(name for name in found - {packages | ours!r} if not name.startswith(("__editable__", "_distutils", "distutils", "typing_extensions"))), sorted(parts))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[] []", done.stderr + done.stdout
