@@ -20,14 +20,6 @@ from plimsoll.services.ports import Clock
 from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.scenario.timeline import FaultEntry
 
-FUNCTIONS: Final = {
-    "drains": "DrainsFunction",
-    "notices": "NoticesFunction",
-    "placement": "PlacementFunction",
-    "schedule": "ScheduleFunction",
-    "sweep": "SweepFunction",
-}
-"""What a scenario calls them -> what the stack's outputs call them."""
 LIVES: Final = 3.0
 """The most seconds that a process lives which was started while the fault lasts."""
 POLL_SECONDS: Final = 0.1
@@ -75,7 +67,7 @@ class Kills(Threads):
         return self.killed > 0 and any(words in complaint for words in _EXPLAINED)
 
     def _kill(self, function: str, until: datetime) -> None:
-        name = FUNCTIONS[function]
+        name = f"{function.capitalize()}Function"  # as the outputs of the stack call it
         draw = random.Random(f"{self._seed}/killed/{function}")  # noqa: S311 - a drill, no secret
         ends = dict.fromkeys(self._emulator.workers(name), self._clock.now())
         while ends or self._clock.now() < until:
