@@ -1,7 +1,7 @@
 """Every call that the agent makes to read its cluster: `infra/agent/base/rbac.yaml` grants these.
 
-Each kind is listed, and watched from there. What carries out an instruction makes the calls of
-`plimsoll.adapters.kubernetes.calls`, under the rights of `infra/agent/act`.
+What carries out an instruction makes the calls of `plimsoll.adapters.kubernetes.calls`, under the
+rights of `infra/agent/act`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIST_SLICES: Final = Call(verb="list", group="discovery.k8s.io", resource="endpo
 LIST_NODE_USAGE: Final = Call(**_METRICS, resource="nodes")
 LIST_POD_USAGE: Final = Call(**_METRICS, resource="pods")
 
-WATCHED: Final = (
+TOLD: Final = (
     calls.LIST_NODES,
     calls.LIST_NAMESPACES,
     calls.LIST_PODS,
@@ -42,6 +42,7 @@ WATCHED: Final = (
     LIST_INGRESSES,
     LIST_SLICES,
 )
+"""Of which a snapshot tells."""
 PLANNED_WITH: Final = (
     calls.LIST_CLAIMS,
     calls.LIST_ATTACHMENTS,
@@ -68,7 +69,7 @@ GET_CLUSTER: Final = Call(verb="get", resource="namespaces", only=KUBE_SYSTEM)
 """Its uid names the cluster."""
 
 CALLS: Final = (
-    *WATCHED,
+    *TOLD,
     *PLANNED_WITH,
     calls.GET_NODE,
     LIST_NODE_USAGE,

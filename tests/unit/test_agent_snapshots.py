@@ -11,7 +11,7 @@ from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import MissingRights, Temporary
-from plimsoll_agent.calls import WATCHED
+from plimsoll_agent.calls import TOLD
 from plimsoll_agent.reading import ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_service.wire.snapshot import Amounts, Owner, Snapshot, Usage, decode, encode
@@ -221,4 +221,4 @@ def test_every_kind_that_the_agent_reads_is_in_its_table_of_calls() -> None:
     server.call = call  # type: ignore[method-assign]
     snapshot_of(server)
     usage = {f"{METRICS}/nodes", f"{METRICS}/pods", "/version"}
-    assert asked - usage == {call.path() for call in WATCHED}
+    assert asked - usage == {call.path() for call in TOLD}
