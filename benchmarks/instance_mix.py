@@ -24,14 +24,7 @@ from plimsoll_service.domain.packing import Offer
 from plimsoll_service.domain.view import View
 from plimsoll_service.wire.snapshot import Node, Pod, Snapshot, Workload
 from tests.support.exact_mix import Size, bound, cheapest, first_fit_decreasing
-from tests.support.snapshots import (
-    NOW,
-    amounts,
-    wire_node,
-    wire_pods,
-    wire_snapshot,
-    wire_workload,
-)
+from tests.support.snapshots import NOW, amounts, wire_node, wire_pods, wire_snapshot, wire_workload
 
 TABLE: Final = price_table()
 MIB: Final = 2**20

@@ -7,21 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, override
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
-from plimsoll_testbed.model.declared import (
-    Contradiction,
-    Declared,
-    Label,
-    repeated,
-)
+from plimsoll_testbed.model.declared import Contradiction, Declared, Label, repeated
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec, each_once
 from plimsoll_testbed.scenario.problems import Place

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
-from plimsoll_testbed.model.declared import (
-    Declared,
-)
+from plimsoll_testbed.model.declared import Declared
 from plimsoll_testbed.model.durations import Duration
 
 type Whole = Annotated[int, Field(ge=0)]

@@ -10,15 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, override
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
-from plimsoll_testbed.model.declared import (
-    Contradiction,
-    Declared,
-    Name,
-)
+from plimsoll_testbed.model.declared import Contradiction, Declared, Name
 from plimsoll_testbed.scenario.object_fields import (
     Amounts,
     KubernetesObject,

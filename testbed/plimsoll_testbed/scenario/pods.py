@@ -6,28 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, override
 
-from pydantic import (
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import Field, ValidationInfo, field_validator
 
 from plimsoll.domain.errors import BadInput
-from plimsoll_testbed.model.declared import (
-    Contradiction,
-    Declared,
-    Label,
-    Name,
-    repeated,
-)
+from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Name, repeated
 from plimsoll_testbed.model.durations import EXAMPLES, parse_duration
-from plimsoll_testbed.model.hollow.controllers.kubelet import (
-    NEVER_READY,
-    RUN,
-    STARTUP,
-    STOP,
-    USAGE,
-)
+from plimsoll_testbed.model.hollow.controllers.kubelet import NEVER_READY, RUN, STARTUP, STOP, USAGE
 from plimsoll_testbed.scenario.object_fields import (
     Amounts,
     Effect,

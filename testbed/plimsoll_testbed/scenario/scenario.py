@@ -11,16 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, Literal, override
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
-from plimsoll_testbed.model.declared import (
-    Contradiction,
-    Declared,
-    Name,
-    repeated,
-)
+from plimsoll_testbed.model.declared import Contradiction, Declared, Name, repeated
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.expect import Expect

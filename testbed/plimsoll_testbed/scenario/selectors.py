@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, override
 
-from pydantic import (
-    AfterValidator,
-    Field,
-)
+from pydantic import AfterValidator, Field
 
-from plimsoll_testbed.model.declared import (
-    Contradiction,
-    Declared,
-    FieldPath,
-    Label,
-    Word,
-)
+from plimsoll_testbed.model.declared import Contradiction, Declared, FieldPath, Label, Word
 from plimsoll_testbed.model.nodegroups import Capacity, NodeGroupSpec, each_once
 from plimsoll_testbed.scenario.clusters import ClusterSpec
 from plimsoll_testbed.scenario.problems import listed, rename, shown

@@ -7,19 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, override
 
-from pydantic import (
-    Discriminator,
-    Field,
-    Tag,
-)
+from pydantic import Discriminator, Field, Tag
 
-from plimsoll_testbed.model.declared import (
-    Contradiction,
-    Declared,
-    Label,
-    Name,
-    Word,
-)
+from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Name, Word
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.machines import Hook
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal, override
 
-from pydantic import (
-    Field,
-)
+from pydantic import Field
 
 from plimsoll.adapters.kubernetes.objects import parse_selector
 from plimsoll.domain.floors import resolve
 from plimsoll.domain.selectors import matches
-from plimsoll_testbed.model.declared import (
-    Contradiction,
-    Declared,
-    repeated,
-)
+from plimsoll_testbed.model.declared import Contradiction, Declared, repeated
 from plimsoll_testbed.scenario.object_fields import (
     Amount,
     Amounts,
