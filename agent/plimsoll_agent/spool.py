@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from plimsoll.domain.errors import BadInput
+
 _NAME: Final = re.compile(r"([0-9]{15})-([0-9a-f-]{1,64})-([0-9]{1,16})-([0-9]{1,16})\.gz")
 
 
@@ -72,8 +74,11 @@ class Spool:
         """Add a snapshot, and return what had to go for it.
 
         Raises:
+            BadInput: it alone is larger than all of them may be.
             OSError: the disk is full, or cannot be written.
         """
+        if len(body) > self._most:
+            raise BadInput(f"a snapshot of {len(body)} bytes is larger than the whole spool")
         order = self._entries[-1].order + 1 if self._entries else 1
         entry = Entry(order=order, epoch=epoch, sequence=sequence, base=base, size=len(body))
         dropped = []

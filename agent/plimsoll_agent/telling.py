@@ -94,7 +94,7 @@ class Telling:
         told, body = self._told(full)
         try:
             dropped = self.spool.put(told.epoch, told.sequence, told.base, body)
-        except OSError as error:  # the sequence stays: what was never told is no gap
+        except (OSError, BadInput) as error:  # the sequence stays: what was never told is no gap
             self.measures.failed("spool")
             self.warn(f"the spool cannot be written: {error}")
             return
@@ -114,6 +114,9 @@ class Telling:
             entry = self.spool.entries[0]
             try:
                 self._heed(self.push(self.spool.body(entry)))
+            except FileNotFoundError:
+                self.measures.dropped("lost")
+                self._base = None
             except BadInput as error:
                 self.measures.dropped("refused")
                 self.warn(f"snapshot {entry.epoch} {entry.sequence} is given up: {error}")

@@ -151,11 +151,21 @@ def test_what_is_copied_is_there():
             assert (ROOT / source).exists(), source
 
 
-def test_the_agent_imports_nothing_that_its_image_does_not_have(tmp_path: Path):
-    """Run in a process of its own, which finds only what the image has."""
+def test_all_that_is_installed_is_in_the_lock():
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    for name in installed():
+        assert re.search(rf"^{name}==\S+.* \\$", lock, re.MULTILINE), name
+
+
+def installed() -> list[str]:
     wanted = re.search(r"\^\(([a-z0-9|-]+)\)==", CONTAINERFILE)
     assert wanted is not None
-    packages = {name.replace("-", "_") for name in wanted[1].split("|")} | {"_cffi_backend"}
+    return wanted[1].split("|")
+
+
+def test_the_agent_imports_nothing_that_its_image_does_not_have(tmp_path: Path):
+    """Run in a process of its own, which finds only what the image has."""
+    packages = {name.replace("-", "_") for name in installed()} | {"_cffi_backend"}
     ours = {"plimsoll", "plimsoll_agent", "plimsoll_service"}
     script = f"""
 import sys

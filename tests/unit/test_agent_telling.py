@@ -247,6 +247,30 @@ def test_a_cluster_that_does_not_answer_costs_a_snapshot_and_no_number(make):
     assert agent.measures.failures == ["read"]
 
 
+def test_a_snapshot_that_somebody_deleted_from_the_disk_blocks_no_other(make):
+    agent = make()
+    agent.service.away = Temporary("503")
+    agent.round()
+    agent.round()
+    spool = agent.telling.spool
+    (spool._folder / spool.entries[0].name).unlink()
+    agent.service.away = None
+    agent.round()
+    assert agent.measures.drops == ["lost"]
+    assert agent.service.kept[-1].sequence == 3
+    agent.round()
+    assert agent.service.kept[-1].full
+
+
+def test_a_cluster_whose_snapshot_is_larger_than_the_spool_is_said_and_nothing_is_dropped_for_it(
+    make,
+):
+    agent = make(most_bytes=10)
+    agent.round()
+    assert agent.measures.failures == ["spool"]
+    assert agent.service.kept == []
+
+
 def test_half_a_file_and_a_strange_one_are_no_snapshots(tmp_path):
     spool = Spool(tmp_path, 100)
     spool.put("e", 1, 0, b"x")
