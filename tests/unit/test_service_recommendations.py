@@ -3,132 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, NotFound, Refused
 from plimsoll.domain.names import MIN_ON_DEMAND
-from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
-from plimsoll_service.adapters.price_table import price_table
-from plimsoll_service.domain.arrivals import Newest
-from plimsoll_service.services import instructions, recommendations
-from plimsoll_service.services.history import NEWEST
+from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS, Advised, advise
-from plimsoll_service.wire.advice import Advice, Recommendation
+from plimsoll_service.wire.advice import Advice
 from plimsoll_service.wire.documents import decode
-from plimsoll_service.wire.instructions import Instruction, Result, verify
-from plimsoll_service.wire.snapshot import LoadBalancer, Snapshot, Volume, encode
-from plimsoll_testbed.model.service_stores import MemoryTenantData
-from tests.support.snapshots import (
-    GIB,
-    NOW,
-    amounts,
-    wire_node,
-    wire_pods,
-    wire_snapshot,
-    wire_workload,
-)
-
-OLD = NOW - timedelta(days=2)
-SIGNER = LocalSigner.of("rig", bytes(range(32)))
-
-
-@dataclass(frozen=True)
-class Pinned:
-    public: bytes
-
-    def verify(self, signature: bytes, message: bytes) -> bool:
-        return is_signed(self.public, signature, message)
-
-
-@dataclass
-class Service:
-    """The service with one cluster in memory."""
-
-    time: datetime = NOW
-    sequence: int = 0
-    data: MemoryTenantData = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.data = MemoryTenantData(self)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def push(self, seen: Snapshot) -> None:
-        self.sequence += 1
-        seen = replace(seen, sequence=self.sequence, taken_at=self.time)
-        self.data.put_snapshot("harbor", seen.epoch, seen.sequence, encode(seen))
-        said = Newest(
-            epoch=seen.epoch,
-            sequence=seen.sequence,
-            base=0,
-            taken_at=self.time,
-            received_at=self.time,
-        )
-        known = self.data.get("harbor", NEWEST)
-        body = msgspec.json.encode(said)
-        self.data.put("harbor", NEWEST, body, version=known.version if known else 0)
-
-    def advise(self, seen: Snapshot | None = None, *, minutes: int = 1, signed: bool = True):
-        self.time += timedelta(minutes=minutes)
-        if seen is not None:
-            self.push(seen)
-        found = advise(
-            self.data,
-            "harbor",
-            table=price_table(),
-            signer=SIGNER if signed else None,
-            now=self.time,
-        )
-        assert found is not None
-        return found
-
-    def all(self) -> dict[str, Recommendation]:
-        found = recommendations.recommendations(self.data, "harbor")
-        return {f"{each.kind} {each.about.name}": each for each in found}
-
-    def accept(self, name: str) -> Recommendation:
-        id_ = self.all()[name].id
-        return recommendations.accept(self.data, "harbor", id_, "ada", self.time)
-
-    def waiting(self) -> list[Instruction]:
-        pinned = {SIGNER.key_id: Pinned(SIGNER.public_key())}
-        found = instructions.pending(self.data, "harbor").instructions
-        return [verify(each, pinned) for each in found]
-
-    def report(self, outcome: Any) -> None:
-        (told,) = self.waiting()
-        result = Result(id=told.id, number=told.number, outcome=outcome, reason="so", at=self.time)
-        instructions.report(self.data, "harbor", [result])
-
-
-def harbor(**changes: Any) -> Snapshot:
-    """Return a cluster in which the pod on a fits on b."""
-    web = wire_workload("web", max_unavailable=1, requests=amounts(100, GIB // 4))
-    facts: dict[str, Any] = {
-        "nodes": (wire_node("a", created_at=OLD), wire_node("b", created_at=OLD)),
-        "workloads": (web, cart := wire_workload("cart", max_unavailable=1)),
-        "pods": (*wire_pods(web, "a"), *wire_pods(cart, "b")),
-        "usage": (),
-    }
-    return wire_snapshot(**facts | changes)
-
-
-def without_a() -> Snapshot:
-    seen = harbor()
-    moved = tuple(replace(pod, node="b") for pod in seen.pods)
-    return replace(seen, nodes=seen.nodes[1:], pods=moved)
+from plimsoll_service.wire.snapshot import LoadBalancer, Volume
+from tests.support.advised import OLD, SIGNER, AdvisedCluster, harbor, prices, without_a
+from tests.support.snapshots import GIB, NOW, amounts, wire_pods, wire_workload
 
 
 @pytest.fixture
-def service() -> Service:
-    made = Service()
+def service() -> AdvisedCluster:
+    made = AdvisedCluster()
     made.advise(harbor())
     return made
 
@@ -137,7 +30,7 @@ NODE = "consolidate-node a"
 
 
 def test_without_a_snapshot_there_is_no_advice():
-    found = advise(Service().data, "harbor", table=price_table(), signer=SIGNER, now=NOW)
+    found = advise(AdvisedCluster().data, "harbor", prices=prices, signer=SIGNER, now=NOW)
     assert found is None
 
 
@@ -278,7 +171,7 @@ def test_what_costs_and_serves_nobody_is_named():
         uid="v", name="pv-1", phase="Released", capacity=100 * GIB, type="gp3", created_at=OLD
     )
     balancer = LoadBalancer(uid="l", kind="Service", namespace="shop", name="old", created_at=OLD)
-    service = Service()
+    service = AdvisedCluster()
     service.advise(
         harbor(
             volumes=(volume, replace(volume, uid="w", phase="Bound", name="pv-2")),
@@ -299,7 +192,7 @@ def test_what_costs_and_serves_nobody_is_named():
 def test_a_floor_is_advised_where_none_is_stated_and_done_once_it_is():
     web = wire_workload("web", replicas=4)
     seen = harbor(workloads=(web,), pods=wire_pods(web, "a", "a", "b", "b"))
-    service = Service()
+    service = AdvisedCluster()
     service.advise(seen)
     found = service.all()["allow-spot web"]
     assert json.loads(found.patch) == {"metadata": {"annotations": {MIN_ON_DEMAND: "50%"}}}

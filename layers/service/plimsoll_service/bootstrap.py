@@ -9,22 +9,31 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cache
+from typing import Final
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.notices_queue import NoticesQueue
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.observability import logger
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.arrivals_queue import SqsArrivals
 from plimsoll_service.adapters.aws import ServiceAws, TenantSessions
 from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
 from plimsoll_service.adapters.kms import KmsSigner
 from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.price_list import AwsPrices
+from plimsoll_service.adapters.price_table import price_table
 from plimsoll_service.adapters.tenants import AwsTenants
 from plimsoll_service.adapters.token_keys import SecretTokenKeys
 from plimsoll_service.config import Config
 from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.reads import Reads
+from plimsoll_service.services.rounds import AdviceRounds
 from plimsoll_service.wire.access import InstructionKey
+
+PRICE_LIST_REGION: Final = "us-east-1"
+"""Few regions have the API of the price list, and each has the prices of all."""
 
 
 @cache
@@ -122,6 +131,25 @@ def arrivals() -> NoticesQueue:
 def reads() -> Reads:
     """Return what people read."""
     return Reads(tenants=tenants(), clock=clock())
+
+
+@cache
+def rounds() -> AdviceRounds:
+    """Return the advising of all clusters."""
+    prices = AwsPrices(
+        pricing=lambda: ServiceAws(PRICE_LIST_REGION).pricing,
+        ec2=lambda region: aws().in_region(region).ec2,
+        shipped=price_table(),
+        clock=clock(),
+        warn=_warn_of_prices,
+    )
+    return AdviceRounds(
+        tenants=tenants(), members=members(), prices=prices.of, signer=signer, clock=clock()
+    )
+
+
+def _warn_of_prices(region: str, error: PlimsollError) -> None:
+    logger.warning("prices as shipped", extra={"prices_of": region}, exc_info=error)
 
 
 @cache

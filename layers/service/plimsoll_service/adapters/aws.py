@@ -37,6 +37,11 @@ class ServiceAws(Aws):
         """KMS; there are no types for it among ours."""
         return self._client("kms")
 
+    @property
+    def pricing(self) -> Any:
+        """The price list; there are no types for it among ours."""
+        return self._client("pricing")
+
 
 class _SessionAws(ServiceAws):
     """The AWS clients of a role that was assumed."""

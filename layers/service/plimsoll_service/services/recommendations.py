@@ -7,7 +7,7 @@ which anybody can reach, cannot make an instruction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -34,6 +34,9 @@ from plimsoll_service.wire.advice import Recommendation
 from plimsoll_service.wire.documents import decode, encode
 from plimsoll_service.wire.instructions import Signer, sign
 
+type Prices = Callable[[str | None], PriceTable]
+"""Returns the prices of a region."""
+
 SAVINGS: Final = "savings"
 NUMBER: Final = "instruction-number"
 """The document whose version is the number of the last instruction to a cluster."""
@@ -59,14 +62,14 @@ class Advised:
 
 
 def advise(
-    data: TenantData, cluster: str, *, table: PriceTable, signer: Signer | None, now: datetime
+    data: TenantData, cluster: str, *, prices: Prices, signer: Signer | None, now: datetime
 ) -> Advised | None:
     """Analyse a cluster, keep what was found, and issue instructions for what was accepted.
 
     Args:
         data: of its tenant.
         cluster: its id.
-        table: prices.
+        prices: of the region that the nodes are in.
         signer: signs instructions; None: none are issued.
         now: the time.
 
@@ -79,7 +82,7 @@ def advise(
     view = View(seen=known.snapshot)
     analysis = analyse(
         view,
-        table,
+        prices(view.region),
         week=usage(data, cluster, now - HISTORY, now),
         earlier=usage(data, cluster, now - HISTORY, now - YOUNGEST),
     )

@@ -1,0 +1,76 @@
+"""Who is logged in to the optimisation service: a key in a file that only its owner can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec import Meta, Struct
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.services.ports import Clock
+from plimsoll_agent.identity import Identity
+from plimsoll_agent.service import Service
+from plimsoll_service.wire.access import Enrolled
+from plimsoll_service.wire.documents import Malformed, Text, decode, encode
+
+FILE: Final = "service.json"
+PERSON: Final = "person"
+"""Stands where an agent names its cluster."""
+
+
+class Login(Struct, frozen=True, kw_only=True):
+    """The content of the file."""
+
+    service: Text
+    """The address of the service."""
+    private_key: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    enrolled: Enrolled | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """Who signs."""
+        return Identity(
+            Ed25519PrivateKey.from_private_bytes(self.private_key), enrolled=self.enrolled
+        )
+
+
+def log_in(folder: Path, url: str, join_token: str, clock: Clock) -> Enrolled:
+    """Enrol a new key and keep it. The file is written first: a key that is enrolled is never lost.
+
+    Raises:
+        PlimsollError: the service refuses, or does not answer.
+    """
+    key = Ed25519PrivateKey.generate().private_bytes_raw()
+    login = Login(service=url, private_key=key)
+    service = Service(url, login.identity, clock)
+    _write(folder / f"{FILE}.new", login)
+    enrolled = service.enrol(join_token, PERSON)
+    _write(folder / f"{FILE}.new", msgspec.structs.replace(login, enrolled=enrolled))
+    (folder / f"{FILE}.new").replace(folder / FILE)
+    return enrolled
+
+
+def logged_in(folder: Path, clock: Clock) -> Service:
+    """Return the service as whoever logged in.
+
+    Raises:
+        BadInput: nobody did, or the file is broken.
+    """
+    file = folder / FILE
+    try:
+        login = decode(file.read_bytes(), Login)
+    except FileNotFoundError:
+        raise BadInput("nobody is logged in: `plimsoll login URL` with a join token") from None
+    except Malformed as error:
+        raise BadInput(f"{file} is broken: {error}; log in again") from error
+    return Service(login.service, login.identity, clock)
+
+
+def _write(file: Path, login: Login) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_bytes(encode(login))

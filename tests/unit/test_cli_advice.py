@@ -1,0 +1,165 @@
+"""`plimsoll login`, `savings` and `recommendations`: what a person sees of the service's advice."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from plimsoll.domain.errors import MissingRights, PlimsollError
+from plimsoll_agent.service import Service
+from plimsoll_cli import service_login
+from plimsoll_cli.service_login import FILE, log_in, logged_in
+from plimsoll_service.services import recommendations
+from plimsoll_service.services.recommendations import SAVINGS
+from plimsoll_service.wire.access import Enrolled
+from plimsoll_service.wire.advice import Recommendations
+from plimsoll_service.wire.views import Cluster, Clusters
+from tests.support.advised import AdvisedCluster, harbor
+from tests.support.cli_environment import MemoryEnvironment, StillClock, run
+
+ENROLLED = Enrolled(cluster_id="p-ada", kid="k-1")
+URL = "https://api.example.com/prod"
+
+
+@dataclass
+class Api:
+    """The service behind its API, as `plimsoll_agent.service.Service` calls it."""
+
+    cluster: AdvisedCluster = field(default_factory=AdvisedCluster)
+    names: tuple[str, ...] = ("harbor",)
+
+    def __post_init__(self) -> None:
+        self.cluster.advise(harbor())
+
+    def call(self, method: str, path: str, kind: type[Any], **_: Any) -> Any:
+        data = self.cluster.data
+        match method, path.split("/")[2:]:
+            case "GET", ["clusters"]:
+                return Clusters(clusters=tuple(Cluster(id=n, name=n) for n in self.names))
+            case "GET", ["clusters", "harbor", "savings"]:
+                document = data.get("harbor", SAVINGS)
+                assert document is not None
+                return msgspec.json.decode(document.body, type=kind)
+            case "GET", ["clusters", "harbor", "recommendations"]:
+                return Recommendations(
+                    recommendations=recommendations.recommendations(data, "harbor")
+                )
+            case "POST", ["clusters", "harbor", "recommendations", id_, "accept"]:
+                return recommendations.accept(data, "harbor", id_, "ada", self.cluster.now())
+            case _:
+                raise AssertionError(f"{method} {path}")
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Api:
+    made = Api()
+    monkeypatch.setattr("plimsoll_cli.advice.logged_in", lambda _folder, _clock: made)
+    return made
+
+
+def shown(*args: str) -> str:
+    result = run(MemoryEnvironment(), *args)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_savings_stand_side_by_side_by_the_month_and_the_year(api):
+    lines = shown("savings").splitlines()
+    found = {line.split("  ")[0]: line.split()[-2:] for line in lines if "$" in line}
+    assert found["a month"][0] == "$140.16"
+    assert found["a year"][0] == "$1,681.92"
+    assert "prices: us-east-1, on-demand of 2026-07-20" in "\n".join(lines)
+    assert "m5.large" in "\n".join(lines)
+
+
+def test_savings_as_json_are_what_the_service_answers(api):
+    assert json.loads(shown("savings", "--cluster", "harbor", "--json"))["today"]["nodes"] == 2
+
+
+def test_recommendations_say_what_they_save_and_why(api):
+    text = " ".join(shown("recommendations").split())
+    assert "$70.08 open consolidate-node Node a its 1 pods fit on b" in text
+
+
+def test_an_accepted_recommendation_is_accepted_in_the_service(api):
+    id_ = api.cluster.all()["consolidate-node a"].id
+    assert "is accepted" in shown("recommendations", "--cluster", "harbor", "accept", id_)
+    assert api.cluster.all()["consolidate-node a"].state == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("names", "args", "said"),
+    [
+        (("harbor", "pier"), ["savings"], "name one of the clusters with --cluster: harbor, pier"),
+        (("harbor",), ["savings", "--cluster", "quay"], "no cluster is called quay"),
+        ((), ["savings"], "enrolled are: none yet"),
+        (("harbor",), ["recommendations", "accept", "../x"], "is no id of a recommendation"),
+    ],
+    ids=["several", "unknown", "none", "no-id"],
+)
+def test_what_cannot_be_is_said_with_the_cure(api, names, args, said):
+    api.names = names
+    result = run(MemoryEnvironment(), *args)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+class Enrolling(Service):
+    """A service that enrols, or does not, without a network."""
+
+    refusal: PlimsollError | None = None
+
+    def enrol(self, join_token: str, cluster_uid: str) -> Enrolled:
+        assert (join_token, cluster_uid) == ("join", "person")
+        if self.refusal is not None:
+            raise self.refusal
+        return ENROLLED
+
+
+@pytest.fixture
+def enrolling(monkeypatch: pytest.MonkeyPatch) -> type[Enrolling]:
+    monkeypatch.setattr(service_login, "Service", Enrolling)
+    monkeypatch.setattr(Enrolling, "refusal", None)
+    return Enrolling
+
+
+def test_a_login_is_kept_where_only_its_owner_can_read_it(enrolling, tmp_path: Path):
+    folder = tmp_path / "settings"
+    result = run(MemoryEnvironment(), "login", URL, "--join-token", "join", "--config", str(folder))
+    assert result.output == "logged in as p-ada\n"
+    assert [file.name for file in folder.iterdir()] == [FILE]
+    assert stat.S_IMODE((folder / FILE).stat().st_mode) == 0o600
+    assert isinstance(logged_in(folder, StillClock()), Service)
+
+
+def test_a_login_that_is_refused_leaves_the_one_before(enrolling, tmp_path: Path):
+    log_in(tmp_path, URL, "join", StillClock())
+    before = (tmp_path / FILE).read_bytes()
+    enrolling.refusal = MissingRights("used already")
+    with pytest.raises(MissingRights):
+        log_in(tmp_path, URL, "join", StillClock())
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize(("content", "said"), [(None, "nobody is logged in"), (b"{}", "is broken")])
+def test_without_a_login_the_cure_is_said(tmp_path: Path, content, said):
+    if content is not None:
+        (tmp_path / FILE).write_bytes(content)
+    result = run(MemoryEnvironment(), "savings", "--config", str(tmp_path))
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_an_address_without_tls_is_refused_before_the_token_is_sent(tmp_path: Path):
+    result = run(
+        MemoryEnvironment(),
+        *("login", "http://api.example.com", "--join-token", "x", "--config", str(tmp_path)),
+    )
+    assert result.exit_code == 2
+    assert "must be https" in result.output
