@@ -101,9 +101,8 @@ class Output:
         """Count nothing: these are the pipeline's."""
 
     def _say(self, level: str, message: str, facts: Mapping[str, object]) -> None:
-        at = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
-        line = {"time": at, "level": level, "message": message, **facts}
-        sys.stdout.write(json.dumps(line, default=str) + "\n")
+        line = {"time": f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}", "level": level}
+        sys.stdout.write(json.dumps({**line, "message": message, **facts}, default=str) + "\n")
         sys.stdout.flush()
 
 

@@ -80,6 +80,7 @@ class _Play:
     def __init__(self, drill: Drill, exits: ExitStack) -> None:
         self._exits = exits
         self._began = time.monotonic()
+        self._telling = Telling()
         self._time = WallTime(SystemClock())
         self._measurement = Measurement()
         self._clusters = ControlPlanes(
@@ -99,6 +100,7 @@ class _Play:
         machines = [m for m in rig_cluster.fleet.alive() if m.group.name == SPOT]
         way = self._clusters.open(CLUSTER, COMMON_DRAIN)
         rival = self._exits.enter_context(start(way, machines, rig_cluster, self._time))
+        self._telling.storming = True
         began = self._notice(machines, rig_cluster)
         rival.go()
         end, counting = time.monotonic() + SECONDS, Counting()
@@ -133,4 +135,4 @@ class _Play:
             return counting.done(self._measurement)
 
     def _say(self, what: str) -> None:
-        Telling().say(time.monotonic() - self._began, what)
+        self._telling.say(time.monotonic() - self._began, what)

@@ -45,7 +45,7 @@ def agent() -> None:
     "--image", required=True, metavar="IMAGE", help="Built from infra/agent/Containerfile."
 )
 @click.option("--join-token", metavar="TOKEN", help="Enrols the cluster, once.")
-def install(printed: bool, service: str, image: str, join_token: str | None) -> None:  # noqa: FBT001 - click hands it over by name
+def install(printed: bool, service: str, image: str, join_token: str | None) -> None:
     """Print the agent's manifests: it reads, and says what it would do.
 
     The right to act is an overlay, infra/agent/act, and the owner's policy is the ConfigMap

@@ -86,7 +86,7 @@ def clusters() -> None:
 def add(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     name: str,
-    eks: bool,  # noqa: FBT001 - click hands it over by name
+    eks: bool,
     endpoint: str | None,
     ca: Path | None,
     secret: str | None,
@@ -131,7 +131,7 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
 @click.pass_context
 def list_(
     ctx: click.Context,
-    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    as_json: bool,
     stack: str,
 ) -> None:
     """List the registered clusters."""
@@ -216,7 +216,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     moves_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
-    yes: bool,  # noqa: FBT001 - click hands it over by name
+    yes: bool,
     stack: str,
 ) -> None:
     """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
@@ -260,9 +260,9 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
 def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     name: str,
-    dry_run: bool,  # noqa: FBT001 - click hands it over by name
-    yes: bool,  # noqa: FBT001 - click hands it over by name
-    force: bool,  # noqa: FBT001 - click hands it over by name
+    dry_run: bool,
+    yes: bool,
+    force: bool,
     stack: str,
 ) -> None:
     """Put back what is changed in the cluster NAME, then remove it from the registry.

@@ -106,7 +106,7 @@ Exit status:
 """
 )
 @json_option
-def status(as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
+def status(as_json: bool) -> None:
     """Say whether one runs, and which versions there are."""
     bench = Workbench.of_this_process()
     found = background.place(bench).running()

@@ -52,7 +52,7 @@ def doctor(
     ctx: click.Context,
     cluster: str,
     wait: float,
-    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    as_json: bool,
     stack: str,
 ) -> None:
     """Check a cluster and its stack: what is wrong, and what to do about it.

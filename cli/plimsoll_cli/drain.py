@@ -90,14 +90,14 @@ def drain(  # noqa: PLR0913, PLR0917 - the options of the command
     selector: str | None,
     context: str | None,
     kubeconfig: Path | None,
-    dry_run: bool,  # noqa: FBT001 - click hands it over by name
+    dry_run: bool,
     timeout: str,
-    overrule_budgets: bool,  # noqa: FBT001 - click hands it over by name
-    allow_pending: bool,  # noqa: FBT001 - click hands it over by name
-    force: bool,  # noqa: FBT001 - click hands it over by name
+    overrule_budgets: bool,
+    allow_pending: bool,
+    force: bool,
     grace_period: int,
-    undo: bool,  # noqa: FBT001 - click hands it over by name
-    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    undo: bool,
+    as_json: bool,
 ) -> None:
     """Drain nodes with a kubeconfig and nothing else, replacements first.
 

@@ -55,7 +55,7 @@ Exit status:
 """
 
 
-def _show_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's callback
+def _show_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
         click.echo(json.dumps(schema(DrillFile), indent=2))
         context.exit()
@@ -113,7 +113,7 @@ def drill(  # noqa: PLR0913, PLR0917 - the options of the command
     seed: int | None,
     json_to: str | None,
     html: str | None,
-    verbose: bool,  # noqa: FBT001 - click hands it over by name
+    verbose: bool,
 ) -> None:
     """Play the scenario FILE and measure what its workloads feel."""
     if json_to is not None and json_to != STDOUT:

@@ -64,9 +64,9 @@ def event(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     file: str,
     instance: str | None,
-    now: bool,  # noqa: FBT001 - click hands it over by name
+    now: bool,
     choice: Choice,
-    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    as_json: bool,
 ) -> None:
     """Show what the event in FILE (- is standard input) would lead to now, writing nothing.
 

@@ -67,8 +67,8 @@ def install_policy(  # noqa: PLR0913, PLR0917 - the options of the command
     context: str | None,
     kubeconfig: Path | None,
     namespaces: tuple[str, ...],
-    dry_run: bool,  # noqa: FBT001 - click hands it over by name
-    remove: bool,  # noqa: FBT001 - click hands it over by name
+    dry_run: bool,
+    remove: bool,
 ) -> None:
     """Install an admission policy that keeps on-demand floors without a change of any manifest.
 

@@ -58,7 +58,7 @@ def plan(
     explain: str | None,
     html: str | None,
     choice: Choice,
-    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    as_json: bool,
 ) -> None:
     """Show where each workload with an on-demand floor stands, and what the next run would change.
 

@@ -74,7 +74,7 @@ def reports(
     ctx: click.Context,
     cluster: str | None,
     limit: int,
-    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    as_json: bool,
     stack: str,
 ) -> None:
     """List the reports of interruptions, and one of placement for each day, newest first.
@@ -103,7 +103,7 @@ def show(
     ctx: click.Context,
     interruption: str,
     cluster: str | None,
-    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    as_json: bool,
     stack: str,
 ) -> None:
     """Show a report with all its reasons.

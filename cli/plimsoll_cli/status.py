@@ -45,7 +45,7 @@ Exit status:
 def status(
     ctx: click.Context,
     choice: Choice,
-    as_json: bool,  # noqa: FBT001 - click hands it over by name
+    as_json: bool,
 ) -> None:
     """Show open interruptions, released pods and zones that traffic leaves.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -15,13 +16,14 @@ from plimsoll.adapters.dynamodb.codec import TTL, item_to_report, report_to_item
 from plimsoll.adapters.dynamodb.nodes import ROUNDS, DynamoNodeIndex
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
-from plimsoll.adapters.sqs import SqsWakeUps
+from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
+from plimsoll.domain.resyncs import ResyncRequest, resync_requests
 from plimsoll.services.ports import NodeIndex, Registry, Reports, WakeUps
 from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,
@@ -95,21 +97,22 @@ def in_aws(aws: Aws) -> Stores:
         aws.dynamodb.create_table(TableName=f"{name}-{run}", **request)
     queue = aws.sqs.create_queue(QueueName=f"wake-ups-{run}")["QueueUrl"]
 
-    def sent() -> list[str]:
-        bodies: list[str] = []
-        while messages := aws.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get(
-            "Messages"
-        ):
-            bodies += [m["Body"] for m in messages]
-        return bodies
-
     return Stores(
         DynamoRegistry(aws, f"ClustersTable-{run}"),
         DynamoNodeIndex(aws, f"NodesTable-{run}"),
         DynamoReports(aws, f"ReportsTable-{run}"),
         SqsWakeUps(aws, queue),
-        sent,
+        partial(bodies_of, aws, queue),
     )
+
+
+def bodies_of(aws: Aws, queue: str) -> list[str]:
+    bodies: list[str] = []
+    while messages := aws.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get(
+        "Messages"
+    ):
+        bodies += [m["Body"] for m in messages]
+    return bodies
 
 
 @pytest.fixture(
@@ -251,6 +254,13 @@ def test_a_tick_for_each_delay_names_its_cluster(stores: Stores) -> None:
 def test_no_delay_is_no_tick(stores: Stores) -> None:
     stores.wake_ups.send("shop", [])
     assert list(stores.sent()) == []
+
+
+def test_each_resync_is_a_message_of_its_own(moto_aws: Aws) -> None:
+    queue = moto_aws.sqs.create_queue(QueueName="resyncs")["QueueUrl"]
+    asked = resync_requests([replace(SHOP, name=f"shop-{n:02}") for n in range(12)], T0)
+    SqsResyncs(moto_aws, queue).send(asked)
+    assert [ResyncRequest.read(body) for body in sorted(bodies_of(moto_aws, queue))] == asked
 
 
 def test_a_report_survives_a_newer_version_that_added_a_field() -> None:

@@ -324,6 +324,16 @@ def test_a_pod_that_stops_has_its_place_before_anybody_else_however_near_to_the_
     assert any("waits for headroom" in words for words in plan.waiting["spot"])
 
 
+@pytest.mark.parametrize(("waits", "leaves"), [(False, ["db-0"]), (True, [])])
+def test_a_pod_that_waits_for_a_node_may_take_the_only_place_of_another_first(waits, leaves):
+    nodes = [interrupted("spot"), a_node("empty"), a_node("od", cpu="2", labels={"disk": "ssd"})]
+    pods = sets_of("db", ["spot"], cpu="2", nodeSelector={"disk": "ssd"})
+    waiting = [a_pod("any", cpu="1", labels={}, owner=None)] if waits else []
+    plan = plan_drain(looked(nodes, [*pods, *waiting], [a_stateful_set(replicas=1)]), noon(1))
+
+    assert [a.pod.name for a in actions(plan, Evict)] == leaves
+
+
 @pytest.mark.parametrize("replicas", [4, 3], ids=["a surge of 1", "a surge of 0.75"])
 @pytest.mark.parametrize(("rolling_out", "leaves"), [(False, ["db-0"]), (True, [])])
 def test_a_rollout_may_take_any_place_at_any_moment(rolling_out, leaves, replicas):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from threading import Lock
+from time import sleep
 from typing import Any
 
+import msgspec
 import pytest
 
+from plimsoll.adapters.kubernetes import decoding, schema
 from plimsoll.adapters.kubernetes.objects import (
     parse_any_replica_set,
     parse_budget,
@@ -488,3 +493,29 @@ def test_of_annotations_only_those_that_are_read_are_kept():
 
 def test_an_object_without_an_age_is_old():
     assert parse_pod({"metadata": {"name": "x"}}).created == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def test_threads_that_read_their_first_objects_make_decoders_one_at_a_time(monkeypatch):
+    making, most, lock = 0, 0, Lock()
+    real = msgspec.json.Decoder
+
+    def slow(kind):
+        nonlocal making, most
+        with lock:
+            making += 1
+            most = max(most, making)
+        sleep(0.01)
+        with lock:
+            making -= 1
+        return real(kind)
+
+    monkeypatch.setattr(msgspec.json, "Decoder", slow)
+    decoding._decoder.cache_clear()
+    kinds = [schema.Node, schema.Pod, schema.Workload, schema.Named]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda kind: decoding.decoded(_EMPTY, kind), kinds * 4))
+    assert {each.metadata.name for each in found} == {"a"}
+    assert most == 1
+
+
+_EMPTY = msgspec.Raw(b'{"metadata": {"name": "a", "uid": "b"}, "spec": {}, "status": {}}')

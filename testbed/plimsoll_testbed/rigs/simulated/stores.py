@@ -51,14 +51,8 @@ class SimulatedWakeUps:
         self._queue = queue
 
     def send(self, cluster: str, delays: Sequence[int]) -> None:
-        """Send one wake-up for each delay, in seconds; ten go in one call."""
-        for first in range(0, len(delays), 10):
-            batch = delays[first : first + 10]
-            self._wire.to_aws("sqs:SendMessageBatch", partial(self._take, cluster, batch))
-
-    def _take(self, cluster: str, delays: Sequence[int]) -> None:
-        for delay in delays:
-            self._queue(cluster, delay)
+        """Send one wake-up for each delay, in seconds."""
+        _send(self._wire, partial(self._queue, cluster), delays)
 
 
 class SimulatedResyncs:
@@ -69,10 +63,16 @@ class SimulatedResyncs:
         self._queue = queue
 
     def send(self, requests: Sequence[ResyncRequest]) -> None:
-        """Send one message for each request; ten go in one call."""
-        for batch in batched(requests, 10, strict=False):
-            self._wire.to_aws("sqs:SendMessageBatch", partial(self._take, batch))
+        """Send one message for each request."""
+        _send(self._wire, self._queue, [request.message() for request in requests])
 
-    def _take(self, requests: Sequence[ResyncRequest]) -> None:
-        for request in requests:
-            self._queue(request.message())
+
+def _send[T](wire: SimulatedNetwork, queue: Callable[[T], None], messages: Sequence[T]) -> None:
+    """Give messages to a queue, ten in one call."""
+
+    def take(batch: Sequence[T]) -> None:
+        for message in batch:
+            queue(message)
+
+    for batch in batched(messages, 10, strict=False):
+        wire.to_aws("sqs:SendMessageBatch", partial(take, batch))

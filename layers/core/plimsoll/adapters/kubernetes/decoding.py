@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache, wraps
+from threading import Lock
 from typing import Any, Final, cast
 
 import msgspec
@@ -106,9 +107,15 @@ class _Named(msgspec.Struct):
 _VERSION: Final = msgspec.json.Decoder(_Versioned)
 
 
+_ONE_AT_A_TIME: Final = Lock()
+"""While msgspec (0.22) makes a decoder, its types are half made, and another thread that makes one of the
+same types reads them so: the process dies of it. A cold start reads its first objects in many threads."""
+
+
 @cache
 def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+    with _ONE_AT_A_TIME:
+        return msgspec.json.Decoder(kind)
 
 
 def _without_nulls(value: Any) -> Any:
