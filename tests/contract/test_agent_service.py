@@ -5,6 +5,10 @@ The server here only routes; how API Gateway and Lambda do that, the rigs show.
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import suppress
@@ -52,6 +56,7 @@ from plimsoll_service.wire.instructions import (
 )
 from plimsoll_service.wire.snapshot import decode as decode_snapshot
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.model.service_stores import (
     MemoryMembers,
@@ -382,3 +387,34 @@ def test_the_manifests_grant_what_the_agent_asks_and_nothing_beside(service, sit
     assert {(g.verb, g.group, g.resource, g.namespace, name) for g, name in named} == table
     unseen = {("list", "argoproj.io", "rollouts")}
     assert {(v, g, r) for v, g, r, *_ in table} - unseen <= site.wire.rights.used
+
+
+def test_the_command_runs_it_by_a_kubeconfig_until_it_is_told_to_stop(service, site, tmp_path):
+    the_service, url = service
+    with HollowServer(site.cluster) as server:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(
+            json.dumps(
+                {
+                    "current-context": "harbor",
+                    "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+                    "users": [{"name": "u", "user": {"token": server.token}}],
+                    "contexts": [{"name": "harbor", "context": {"cluster": "c", "user": "u"}}],
+                }
+            )
+        )
+        words = ["agent", "run", "--service", url, "--spool", str(site.spool)]
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from plimsoll_cli import main; main()", *words],
+            env=os.environ | {"KUBECONFIG": str(kubeconfig)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        until = datetime.now(UTC) + timedelta(seconds=60)
+        while not the_service.queue.sent and datetime.now(UTC) < until and process.poll() is None:
+            SystemClock().sleep(0.1)
+        process.terminate()
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 0, said
+    assert len(the_service.queue.sent) == 1, said
