@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,7 @@ from plimsoll_service.wire.snapshot import Snapshot, Usage, delta, encode
 from plimsoll_testbed.model.service_stores import MemoryQueue, MemoryTenantData, MemoryTenants
 from tests.support.enrolled import Key, agent_of
 from tests.support.snapshots import wire_node, wire_pods, wire_workload
+from tests.support.total_queue import TotalQueue
 
 NOW = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -266,6 +268,42 @@ def test_hours_and_days_hold_each_minute_once_however_messages_come(seed):
     assert day.samples == 90
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_that_was_acknowledged_is_lost_whoever_dies(seed):
+    """Total queue: throttled and lost writes, killed workers, doubled and reordered messages."""
+    random, rig = Random(seed), Rig()
+    faulty = Faulty(rig.tenants, random)
+    intake, service = replace(rig.intake, tenants=faulty), IngestService(tenants=faulty)
+    attempted: set[int] = set()
+    acknowledged: set[int] = set()
+    for sequence in range(1, 121):
+        rig.clock.time = NOW + sequence * MINUTE
+        attempted.add(sequence)
+        with suppress(KilledError, Temporary):
+            intake.take(AGENT, encode(a_snapshot(sequence, at=rig.clock.time)))
+            acknowledged.add(sequence)
+    waiting = list(rig.queue.sent)
+    delivered = 0
+    while waiting:
+        delivered += 1
+        assert delivered < 5000, "the queue is never worked off"
+        message = waiting[random.randrange(min(len(waiting), 30))]
+        with suppress(KilledError, Temporary):
+            service.work(message)
+            if random.random() < 0.9:  # else SQS delivers it once more
+                waiting.remove(message)
+    minutes = rollups(rig.data, SHOP, Span.MINUTE, NOW, NOW + 121 * MINUTE)
+    found = {round((minute.start - NOW) / MINUTE) for minute in minutes}
+    report = TotalQueue(attempted, acknowledged, found)
+    sys.stdout.write(f"seed {seed}: {report}; {delivered} deliveries\n")
+    assert not report.lost
+    assert not report.unexpected
+    known = newest(rig.data, SHOP)
+    assert known is not None
+    assert known.snapshot.sequence == max(found)
+    assert len(acknowledged) > 60
+
+
 def test_usage_is_that_of_whole_hours_and_of_the_minutes_since():
     rig = Rig()
     for i in range(90):
@@ -310,6 +348,24 @@ class Dying:
         if self.writes == 0:
             raise KilledError
         self.writes -= 1
+
+
+@dataclass
+class Faulty:
+    """Tenants whose writes are throttled, or die."""
+
+    inner: MemoryTenants
+    random: Random
+
+    def of(self, tenant: str) -> Any:
+        return Wrapped(self.inner.of(tenant), self._before_put)
+
+    def _before_put(self) -> None:
+        drawn = self.random.random()
+        if drawn < 0.1:
+            raise Throttled("the table is throttled")
+        if drawn < 0.2:
+            raise KilledError
 
 
 @dataclass

@@ -1,0 +1,169 @@
+"""What the stores of the optimisation service promise: in memory, and in moto's DynamoDB and S3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from plimsoll.domain.errors import Conflict
+from plimsoll_service.adapters.aws import ServiceAws
+from plimsoll_service.adapters.members import DynamoMembers
+from plimsoll_service.adapters.tenants import MOST_IN_AN_ITEM, AwsTenants
+from plimsoll_service.domain.principals import Role
+from plimsoll_service.services.ports import Members, Tenants
+from plimsoll_testbed.model.service_stores import MemoryMembers, MemoryTenants
+from tests.package.template import template
+from tests.support.enrolled import Key, agent_of, invitation
+
+from .conftest import FakeClock
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@dataclass
+class Stores:
+    tenants: Tenants
+    members: Members
+    clock: FakeClock
+
+
+def create_table(name: str) -> None:
+    """Create a table as `service.yaml` says."""
+    said: dict[str, Any] = template("service.yaml")["Resources"][name]["Properties"]
+    taken = ("BillingMode", "AttributeDefinitions", "KeySchema")
+    boto3.client("dynamodb", region_name="us-east-1").create_table(
+        TableName=name, **{key: said[key] for key in taken}
+    )
+
+
+@pytest.fixture(params=["memory", "moto"])
+def stores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stores]:
+    clock = FakeClock(NOW)
+    if request.param == "memory":
+        yield Stores(MemoryTenants(clock), MemoryMembers(), clock)
+        return
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+    with mock_aws():
+        create_table("DocumentsTable")
+        create_table("MembersTable")
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="snapshots")
+        aws = ServiceAws("us-east-1")
+        tenants = AwsTenants(
+            sessions=lambda _: aws, table="DocumentsTable", bucket="snapshots", clock=clock
+        )
+        yield Stores(tenants, DynamoMembers(aws=aws, table="MembersTable"), clock)
+
+
+def test_a_document_is_written_over_the_version_that_was_read(stores: Stores):
+    data = stores.tenants.of("acme")
+    first = data.put("c", "key", b"1")
+    assert data.get("c", "key") == first
+    second = data.put("c", "key", b"2", version=first.version)
+    for stale in (0, first.version):
+        with pytest.raises(Conflict):
+            data.put("c", "key", b"3", version=stale)
+    assert data.get("c", "key") == second
+    assert (second.body, second.version) == (b"2", 2)
+
+
+def test_a_document_that_has_expired_is_absent_and_may_be_written_anew(stores: Stores):
+    data = stores.tenants.of("acme")
+    data.put("c", "key", b"1", expires=NOW + HOUR)
+    stores.clock.sleep(3600)
+    assert data.get("c", "key") is None
+    assert data.list("c", "a", "z") == []
+    assert data.put("c", "key", b"2").version == 1
+
+
+def test_documents_are_listed_in_the_order_of_their_keys_and_only_those_of_a_cluster(
+    stores: Stores,
+):
+    data = stores.tenants.of("acme")
+    for key in ("b#2", "b#1", "c#1", "a#1"):
+        data.put("c", key, key.encode())
+    data.put("other", "b#3", b"")
+    assert [d.key for d in data.list("c", "b#", "b#~")] == ["b#1", "b#2"]
+    assert [d.key for d in data.list("c", "a", "z", limit=2)] == ["a#1", "b#1"]
+
+
+def test_a_document_that_was_deleted_is_gone_and_again_is_once(stores: Stores):
+    data = stores.tenants.of("acme")
+    data.put("c", "key", b"1")
+    data.delete("c", "key")
+    data.delete("c", "key")
+    assert data.get("c", "key") is None
+
+
+def test_a_document_too_large_for_an_item_is_kept_all_the_same(stores: Stores):
+    body = b"".join(i.to_bytes(4, "big") * 1 + bytes([i * 7 % 256]) for i in range(200_000))
+    assert len(body) > MOST_IN_AN_ITEM
+    data = stores.tenants.of("acme")
+    data.put("c", "key", body)
+    found = data.get("c", "key")
+    assert found is not None
+    assert found.body == body
+
+
+def test_snapshots_are_kept_as_they_came(stores: Stores):
+    data = stores.tenants.of("acme")
+    assert data.get_snapshot("c", "e", 1) is None
+    assert not data.has_snapshot("c", "e", 1)
+    data.put_snapshot("c", "e", 1, b"\x1f\x8b")
+    data.put_snapshot("c", "e", 1, b"\x1f\x8b")
+    assert data.get_snapshot("c", "e", 1) == b"\x1f\x8b"
+    assert data.has_snapshot("c", "e", 1)
+
+
+def test_tenants_do_not_see_each_other(stores: Stores):
+    stores.tenants.of("acme").put("c", "key", b"1")
+    stores.tenants.of("acme").put_snapshot("c", "e", 1, b"1")
+    other = stores.tenants.of("globex")
+    assert other.get("c", "key") is None
+    assert other.list("c", "a", "z") == []
+    assert not other.has_snapshot("c", "e", 1)
+
+
+def test_an_invitation_is_redeemed_by_one_key(stores: Stores):
+    invited = invitation(now=NOW)
+    stores.members.invite("digest", invited)
+    assert stores.members.redeem("digest", "k-1", NOW) == invited
+    assert stores.members.redeem("digest", "k-1", NOW) == invited
+    assert stores.members.redeem("digest", "k-2", NOW) is None
+    assert stores.members.redeem("unknown", "k-1", NOW) is None
+    assert stores.members.redeem("digest", "k-1", NOW + HOUR) is None
+
+
+def test_a_member_is_as_it_was_admitted_until_it_is_revoked(stores: Stores):
+    agent = agent_of(Key(), now=NOW)
+    assert stores.members.get(agent.subject) is None
+    stores.members.admit(agent)
+    rotated = replace(agent, kid="k-2", public_key=Key(2).public)
+    stores.members.admit(rotated)
+    assert stores.members.get(agent.subject) == rotated
+    with pytest.raises(Conflict, match="revoke"):
+        stores.members.admit(replace(agent, cluster_uid="another"))
+    stores.members.revoke(agent.subject)
+    stores.members.revoke(agent.subject)
+    assert stores.members.get(agent.subject) is None
+
+
+def test_agents_are_listed_and_people_are_not(stores: Stores):
+    agent = agent_of(Key(), now=NOW)
+    stores.members.admit(agent)
+    stores.members.admit(replace(agent, subject="p-1", role=Role.PERSON))
+    stores.members.invite("digest", invitation(now=NOW))
+    assert stores.members.agents() == [agent]
+
+
+def test_a_word_is_said_once(stores: Stores):
+    assert stores.members.once("word", NOW + HOUR)
+    assert not stores.members.once("word", NOW + HOUR)
+    assert stores.members.once("another", NOW + HOUR)
