@@ -143,15 +143,32 @@ class Recorder:
     at: dict[str, Response] = field(default_factory=dict)
     """What to answer at a path, always."""
 
+    silent: bool = False
+    """Watches tell nothing, as over a connection whose other end is gone."""
+
     def call(self, method: str, path: str, **request: Any) -> Response:
         self.asked.append((method, path, dict(request.get("query") or {}), request.get("body")))
+        refused = self.rights.refuse(method, path, request.get("query"))
         answer = self.instead.pop(0) if self.instead else self.at.get(path)
         if answer is not None:
             return answer
-        refused = self.rights.refuse(method, path)
         if refused is not None:
             return refused
+        if self.silent and "watch" in (request.get("query") or {}):
+            return Response(status=200, events=Silence())
         return self.inner.call(method, path, **request)
+
+
+class Silence:
+    """A watch that never tells anything."""
+
+    over = False
+
+    def take(self) -> tuple[()]:
+        return ()
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass

@@ -29,14 +29,15 @@ class Asked:
     name: str | None = None
 
     @classmethod
-    def of(cls, method: str, path: str) -> Asked:
+    def of(cls, method: str, path: str, query: Mapping[str, str] | None = None) -> Asked:
         parts = path.strip("/").split("/")
         group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
         namespace = None
         if rest[0] == "namespaces" and len(rest) > 2:
             namespace, rest = rest[1], rest[2:]
         plural, name, *sub = [*rest, None] if len(rest) == 1 else rest
-        verb = VERBS.get(method) or ("list" if name is None else "get")
+        read = "watch" if "watch" in (query or {}) else "list" if name is None else "get"
+        verb = VERBS.get(method) or read
         return cls(verb, group, "/".join([str(plural), *map(str, sub)]), namespace, name)
 
     @property
@@ -111,8 +112,10 @@ class Rights:
     granted: list[Grant] = field(default_factory=grants)
     used: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def refuse(self, method: str, path: str) -> Response | None:
-        asked = Asked.of(method, path)
+    def refuse(
+        self, method: str, path: str, query: Mapping[str, str] | None = None
+    ) -> Response | None:
+        asked = Asked.of(method, path, query)
         self.used.add(asked.right)
         if any(grant.covers(asked) for grant in self.granted):
             return None

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
-from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, OVERLAYS
+from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, LIST_ROLLOUTS, OVERLAYS
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain import names
@@ -21,7 +22,7 @@ from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.quantities import Resources
 from plimsoll_cli.checks.probe import KubernetesProbe
 
-from .conftest import ContractRig, machine
+from .conftest import ContractRig, Silence, machine
 from .rights import CLUSTER, documents, everything, grants, resources
 from .test_kubernetes_api import INTERRUPTION, WEB, node, pods, workload
 
@@ -42,7 +43,7 @@ def test_nothing_is_granted_twice_and_nothing_by_star() -> None:
 def test_no_role_writes_a_workload_a_budget_or_an_autoscaler() -> None:
     read = {"apps", "batch", "autoscaling", "policy", "argoproj.io"}
     found = {g.verb for g in grants() if g.group in read}
-    assert found == {"list"}
+    assert found == {"list", "watch"}
 
 
 def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
@@ -73,8 +74,13 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     owned = workload("ReplicaSet", "canary-1", 0)
     owned["metadata"]["ownerReferences"] = [{**rollout, "controller": True}]
     rig.apply(owned)
+    rig.wire.at[LIST_ROLLOUTS.path()] = Response(
+        status=200, body={"items": [], "metadata": {"resourceVersion": "1"}}, events=Silence()
+    )
     first, second, *_ = pods(rig)
-    api.release(first, api.observe().current[WEB], "i-1@noon")
+    with api.following() as followed:
+        followed.observe()
+        api.release(first, followed.observe().current[WEB], "i-1@noon")
     api.evict(first)
     api.delete(second)
     api.create_event(about_node("a", "i-1@noon", "Uncordoned", "a test"))

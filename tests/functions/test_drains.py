@@ -17,7 +17,7 @@ def failed(answer):
 
 
 def test_a_wake_up_reconciles_its_cluster_under_the_name_of_the_invocation(service, context):
-    context.milliseconds_left = 30_000
+    context.milliseconds_left = 60_000
     assert failed(drains.handler(batch(WAKE_UP), context)) == []
     assert service.asked == [("harbor", context.aws_request_id, RECONCILE_SECONDS)]
 

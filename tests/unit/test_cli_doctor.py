@@ -334,6 +334,16 @@ def test_rights_to_write_are_not_needed_to_observe():
     assert "delete pods" in found["rights"]["says"]
 
 
+def test_without_the_right_to_watch_a_drain_is_said_to_list_instead():
+    environment = healthy()
+    deny(environment, "watch")
+    status, found = findings_by_check(environment)
+    assert (status, found["rights"]["state"]) == (0, "ok")
+    assert found["rights to watch"]["state"] == "info"
+    assert "watch pods" in found["rights to watch"]["says"]
+    assert "infra/cluster" in found["rights to watch"]["cure"]
+
+
 def test_no_right_at_all_means_that_the_manifests_are_not_applied():
     environment = healthy()
     deny(environment, *{call.verb for call in CALLS})

@@ -7,10 +7,21 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.domain.disruptions import InterruptedNodes
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.contention import Contention
-from tests.support.builders import a_node, a_pod
+from plimsoll.domain.snapshot import headroom_for
+from tests.support.builders import (
+    ZONE_A,
+    ZONE_B,
+    a_claim,
+    a_node,
+    a_pod,
+    a_stateful_set,
+    mounting,
+)
 
 SIZES = ("1", "2", "3")
 ZONES = ("a", "b")
@@ -83,3 +94,16 @@ def test_of_pods_like_one_as_many_are_spared_as_leave_a_place_to_each_promise():
     contention.promise(a_pod("first", cpu="1"))
     assert contention.spares(a_pod("next", cpu="1"), 9) == 2
     assert contention.spares(a_pod("elsewhere", cpu="1", nodeSelector={"zone": "b"}), 9) == 9
+
+
+def test_a_pod_that_a_stateful_set_owes_may_want_a_place_in_the_zone_of_any_of_its_volumes():
+    db = {"owner": ("StatefulSet", "db"), "labels": {"app": "db"}, "volumes": mounting("data")}
+    seen = Observation(
+        cluster="harbor",
+        nodes=[a_node("a", cpu="1", zone=ZONE_A), a_node("b", cpu="1", zone=ZONE_B)],
+        pods=[a_pod("db-1", node="b", cpu="1", **db)],
+        workloads=[a_stateful_set(replicas=2)],
+        claims={("default", "data"): a_claim(zone=ZONE_B)},
+    )
+    headroom = headroom_for(seen, InterruptedNodes.of(seen))
+    assert not headroom.contention.holds(a_pod("web", cpu="1"))

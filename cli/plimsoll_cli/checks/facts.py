@@ -78,7 +78,7 @@ class Right:
     @property
     def writes(self) -> bool:
         """Whether it is used only where Plimsoll acts."""
-        return self.verb not in {"get", "list"}
+        return self.verb not in {"get", "list", "watch"}
 
 
 class TrialResult(StrEnum):

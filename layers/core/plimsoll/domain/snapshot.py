@@ -65,8 +65,14 @@ def _contention(seen: Observation, contention: Contention, waiting: list[Pod]) -
             contention.promise(pod)
         coming = owed - len(stopping[:owed]) + _rolled(workload)
         for pod in pods[:1]:
-            contention.join(replacement_of(pod), creatable(seen, workload, coming))
+            contention.join(_of_any_volume(replacement_of(pod)), creatable(seen, workload, coming))
     return contention
+
+
+def _of_any_volume(pod: Pod) -> Pod:
+    """Return the pod without its own volumes: of a StatefulSet any may be owed, in any zone."""
+    scheduling = pod.scheduling
+    return replace(pod, scheduling=replace(scheduling, claims=())) if scheduling.claims else pod
 
 
 def creatable(seen: Observation, workload: Workload, wanted: int) -> int:

@@ -56,7 +56,7 @@ NOTICES: Final = DeliveryPolicy(
 it. A refusal is not hopeless: an API server that has just started refuses everybody (403) until it
 has read who may do what."""
 
-WAKE_UPS: Final = DeliveryPolicy(attempts=3, visibility_seconds=45)
+WAKE_UPS: Final = DeliveryPolicy(attempts=3, visibility_seconds=75)
 """Wake-ups come in series, so one that failed is in no hurry. Whatever it failed with, it comes back,
 and the dead-letter queue tells a person of the third failure."""
 
@@ -70,5 +70,5 @@ so every second wake-up finds the Lease free; those after the deadline clean up.
 SLOW_WAKE_UPS: Final = tuple(range(0, 60, 10))
 """The same without a deadline: after these the resync wakes the cluster every minute in which something
 can be done. A deadline may be hours away, and the last call of its pods still falls between two of them."""
-RECONCILE_SECONDS: Final = 19.0
+RECONCILE_SECONDS: Final = 48.0
 """How long a reconcile works: short, so that little is lost when one is killed."""

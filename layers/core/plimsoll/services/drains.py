@@ -93,8 +93,11 @@ class DrainService:
         if self.kill_switch or known.mode is not Mode.ACT:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
-        api = self.clusters.open(known)
-        groups = self.groups(known)
+        with self.clusters.open(known).following() as api:
+            return self._reconcile(known, api, holder, seconds)
+
+    def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, seconds: float) -> int:
+        cluster, groups = known.name, self.groups(known)
         executor = Executor(
             writers=Writers(cluster=api, capacity=groups),
             workers=self.workers,

@@ -6,6 +6,7 @@ Every call may raise the errors of `plimsoll.domain.errors`, and nothing else th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
@@ -52,6 +53,13 @@ class ClusterApi(ClusterWriter, Protocol):
 
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
+
+    def following(self) -> AbstractContextManager[ClusterApi]:
+        """Give the same cluster for many observations: they need not read everything again.
+
+        They show what was written through it. Else one may be up to 20 seconds older than the cluster, where
+        the API server falls silent without a word, and is otherwise as old as an event takes to come.
+        """
 
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""

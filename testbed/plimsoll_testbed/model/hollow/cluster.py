@@ -42,6 +42,8 @@ class HollowCluster:
         self.now = now
         """The time that the cluster has reached; it never goes back."""
         self.api_up = True
+        self.outages = 0
+        """How often the API server went away so far: each ends all watches."""
         self.state = ClusterState(
             store=self.store,
             indexes=Indexes(self.store),
@@ -95,10 +97,18 @@ class HollowCluster:
         Raises:
             ConnectionRefusedError: the API server is away.
         """
+        self.reach(now)
+        return self.api.handle(method, path, query, body, content_type, now=self.now, user=user)
+
+    def reach(self, now: datetime) -> None:
+        """Connect to the API server, after everything that was due by then.
+
+        Raises:
+            ConnectionRefusedError: it is away.
+        """
         self.step(now)
         if not self.api_up:
             raise ConnectionRefusedError("the API server is away")
-        return self.api.handle(method, path, query, body, content_type, now=self.now, user=user)
 
     def apply(self, manifests: Iterable[Json], *, now: datetime, user: str = "kubectl") -> None:
         """Create each object, or change it to what the manifest says (by merge patch).
@@ -147,6 +157,7 @@ class HollowCluster:
         """Let the API server go down: requests fail, controllers stand still, pods run on."""
         self.step(now)
         self.api_up = False
+        self.outages += 1
 
     def bring_api_back(self, *, now: datetime) -> None:
         """Let the API server come back; what waited for it happens now."""

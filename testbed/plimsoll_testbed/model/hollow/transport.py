@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Final
 
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Temporary
 from plimsoll.services.ports import Clock
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.edits import Json
+from plimsoll_testbed.model.hollow.refusals import RefusedError, no_such_page
+from plimsoll_testbed.model.hollow.routes import target_of
+from plimsoll_testbed.model.hollow.watching import Watch
 
 USER: Final = "plimsoll"
 
@@ -20,8 +25,8 @@ class HollowTransport:
     """
 
     def __init__(self, cluster: HollowCluster, clock: Clock, *, user: str = USER) -> None:
-        self._cluster = cluster
-        self._clock = clock
+        self.cluster = cluster
+        self.clock = clock
         self._user = user
 
     def call(
@@ -39,14 +44,60 @@ class HollowTransport:
             Temporary: the API server is away.
         """
         try:
-            return self._cluster.handle(
+            if query and "watch" in query:
+                return self._watch(path, query)
+            return self.cluster.handle(
                 method,
                 path,
                 query or {},
                 body,
                 content_type or "application/json",
-                now=self._clock.now(),
+                now=self.clock.now(),
                 user=self._user,
             )
         except ConnectionRefusedError as error:
             raise Temporary(f"{method} {path}: {error}") from error
+
+    def late(self) -> float:
+        """Return by how many seconds the events of a watch come late."""
+        return 0.0
+
+    def _watch(self, path: str, query: Mapping[str, str]) -> Response:
+        self.cluster.reach(self.clock.now())
+        try:
+            target = target_of(path)
+            if target is None:
+                raise no_such_page()
+            watch = Watch(self.cluster.store, target, query)
+        except RefusedError as refused:
+            return Response(status=refused.code, body=refused.status)
+        seconds = float(query["timeoutSeconds"])
+        return Response(status=200, events=HollowEvents(self, watch, seconds))
+
+
+class HollowEvents:
+    """What a watch in the same process tells: nothing more once the API server was away."""
+
+    def __init__(self, transport: HollowTransport, watch: Watch, seconds: float) -> None:
+        self._transport = transport
+        self._watch = watch
+        self._ends = transport.clock.now() + timedelta(seconds=seconds)
+        self._outages = transport.cluster.outages
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come than what can be taken now."""
+        ended = self._transport.clock.now() >= self._ends
+        return ended or self._watch.over or self._outages != self._transport.cluster.outages
+
+    def take(self) -> Sequence[Json]:
+        """Return the events since the last time that have arrived by now."""
+        if self._outages != self._transport.cluster.outages:
+            return []
+        now = self._transport.clock.now()
+        self._transport.cluster.step(now)
+        events = list(self._watch.news(now - timedelta(seconds=self._transport.late())))
+        return events if self._watch.over else [*events, self._watch.bookmark]
+
+    def close(self) -> None:
+        """Hear no more."""

@@ -10,6 +10,7 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from plimsoll_testbed.model.hollow.edits import Json
 from plimsoll_testbed.model.hollow.queries import test_of
@@ -44,8 +45,8 @@ class Watch:
         obj = {"kind": line.kind, "apiVersion": line.api_version, "metadata": meta}
         return {"type": "BOOKMARK", "object": obj}
 
-    def news(self) -> Iterator[Json]:
-        """Yield the events since the last time."""
+    def news(self, until: datetime | None = None) -> Iterator[Json]:
+        """Yield the events since the last time; of changes after `until` only the next time."""
         if self._fresh:
             self._fresh = False
             self._revision = self._store.revision
@@ -58,9 +59,10 @@ class Watch:
             self.over = True
             yield {"type": "ERROR", "object": refused.status}
             return
-        self._revision = self._store.revision
+        late = [c.revision for c in changes if until is not None and c.at > until]
+        self._revision = min(late, default=self._store.revision + 1) - 1
         for change in changes:
-            if (kind := self._kind(change)) is not None:
+            if change.revision <= self._revision and (kind := self._kind(change)):
                 yield {"type": kind, "object": change.object}
 
     def _mine(self, obj: Json) -> bool:

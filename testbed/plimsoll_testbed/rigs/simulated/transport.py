@@ -30,6 +30,10 @@ class SimulatedTransport(HollowTransport):
         self._wire = wire
 
     @override
+    def late(self) -> float:
+        return self._wire.latency_seconds + self._rig_cluster.lag()
+
+    @override
     def call(
         self,
         method: str,
@@ -48,4 +52,5 @@ class SimulatedTransport(HollowTransport):
                 self._virtual.touch(self._rig_cluster.cluster)
             return answer
 
-        return self._wire.to_kubernetes(method, path, act, lag_seconds=self._rig_cluster.lag())
+        page = f"{path}?watch" if query and "watch" in query else path
+        return self._wire.to_kubernetes(method, page, act, lag_seconds=self._rig_cluster.lag())

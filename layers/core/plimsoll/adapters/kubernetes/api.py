@@ -7,7 +7,9 @@ somebody made in between is a `Conflict`, never lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from typing import Any, Final
 
@@ -96,6 +98,16 @@ class KubernetesCluster:
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
         return self._reader.observe()
+
+    @contextmanager
+    def following(self) -> Iterator[KubernetesCluster]:
+        """Give the same cluster, whose observations after the first come from watches."""
+        followed, reader = copy(self), self._reader.following(self._clock)
+        followed._reader = reader  # noqa: SLF001 - of its own class
+        try:
+            yield followed
+        finally:
+            reader.close()
 
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name."""
@@ -224,12 +236,13 @@ class KubernetesCluster:
     def _patch_pod(self, pod: Pod, **metadata: object) -> None:
         """Patch a pod under its UID and resourceVersion; merge patches replace owners as a whole."""
         precondition = {"uid": pod.uid, "resourceVersion": pod.resource_version}
-        self._requests.send(
+        answer = self._requests.send(
             calls.PATCH_POD,
             namespace=pod.namespace,
             name=pod.name,
             body={"metadata": precondition | metadata},
         )
+        self._reader.wrote_pod(answer)
 
     def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
         """Evict a pod, under its UID; None keeps its own grace period."""
@@ -244,6 +257,7 @@ class KubernetesCluster:
                 "deleteOptions": _options(pod, grace_seconds),
             },
         )
+        self._reader.told_to_go(pod, grace_seconds)
 
     def delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
         """Delete a pod past its budget, under its UID."""
@@ -253,6 +267,7 @@ class KubernetesCluster:
             name=pod.name,
             body={"apiVersion": "v1", "kind": "DeleteOptions", **_options(pod, grace_seconds)},
         )
+        self._reader.told_to_go(pod, grace_seconds)
 
     def create_event(self, event: ClusterEvent) -> None:
         """Create an Event of Kubernetes; `Conflict` where it was created before."""
@@ -295,7 +310,7 @@ class KubernetesCluster:
             body["metadata"]["labels"] = labels
         if spec is not None:
             body["spec"] = spec
-        self._requests.send(calls.PATCH_NODE, name=node.name, body=body)
+        self._reader.wrote_node(self._requests.send(calls.PATCH_NODE, name=node.name, body=body))
 
 
 def _canary(owner: Ref | None) -> Json:

@@ -7,7 +7,7 @@ Requests are built from such calls only. So they are also the list of rights:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, override
 from urllib.parse import quote
 
@@ -16,6 +16,7 @@ from plimsoll.domain.names import FLOORS, LEASE, NAMESPACE
 _METHODS: Final[Mapping[str, str]] = {
     "get": "GET",
     "list": "GET",
+    "watch": "GET",
     "create": "POST",
     "update": "PUT",
     "patch": "PATCH",
@@ -120,6 +121,27 @@ GET_LEASE: Final = _lease("get")
 CREATE_LEASE: Final = _lease("create", None)  # RBAC knows no names of what is not there yet
 UPDATE_LEASE: Final = _lease("update")
 
+WATCHES: Final[tuple[Call, ...]] = tuple(
+    replace(call, verb="watch")
+    for call in (
+        LIST_NODES,
+        LIST_PODS,
+        LIST_DEPLOYMENTS,
+        LIST_REPLICA_SETS,
+        LIST_STATEFUL_SETS,
+        LIST_ROLLOUTS,
+        LIST_BUDGETS,
+        LIST_CLAIMS,
+        LIST_VOLUMES,
+        LIST_SCALERS,
+        LIST_ATTACHMENTS,
+        LIST_SERVICES,
+        LIST_QUOTAS,
+        LIST_NETWORK_POLICIES,
+    )
+)
+"""What a reconcile follows. Without the right it lists again at each observation."""
+
 GET_FLOW_SCHEMA: Final = Call(
     verb="get", group="flowcontrol.apiserver.k8s.io", resource="flowschemas", only="plimsoll"
 )
@@ -146,6 +168,7 @@ CALLS: Final[tuple[Call, ...]] = (
     LIST_SERVICES,
     LIST_QUOTAS,
     LIST_NETWORK_POLICIES,
+    *WATCHES,
     GET_LEASE,
     CREATE_LEASE,
     UPDATE_LEASE,

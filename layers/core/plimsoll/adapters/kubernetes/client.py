@@ -17,14 +17,16 @@ import msgspec
 from urllib3 import PoolManager, ProxyManager, Retry, Timeout
 from urllib3.exceptions import HTTPError, SSLError
 
+from plimsoll.adapters.kubernetes.events import WatchedEvents
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.errors import Refused, Temporary
 
 CONNECT_SECONDS: Final = 2.0
 READ_SECONDS: Final = 5.0
-CONNECTIONS: Final = 16
-"""One for each thread of `plimsoll.adapters.workers`."""
+CONNECTIONS: Final = 32
+"""One for each thread of `plimsoll.adapters.workers`, and one for each watch."""
 
+_OK: Final = 200
 _UNAUTHORIZED: Final = 401
 USER_AGENT: Final = "plimsoll"
 PLAYED: Final = "plimsoll-doctor"
@@ -94,20 +96,21 @@ class ClientTransport:
             Temporary: there is no answer.
             Refused: the certificate is not signed by the given CA.
         """
-        answer = self._send(method, path, query, body, content_type)
+        answer = self._send(method, path, query or {}, body, content_type)
         if answer.status == _UNAUTHORIZED and self._token is not None:
             self._token.forget()
-            answer = self._send(method, path, query, body, content_type)
+            answer = self._send(method, path, query or {}, body, content_type)
         return answer
 
     def _send(
         self,
         method: str,
         path: str,
-        query: Mapping[str, str] | None,
+        query: Mapping[str, str],
         body: object,
         content_type: str | None,
     ) -> Response:
+        watch = "watch" in query
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip",  # lists shrink to a sixth: docs/performance.md
@@ -126,7 +129,10 @@ class ClientTransport:
                 headers=headers,
                 body=None if body is None else msgspec.json.encode(body),
                 timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+                preload_content=not watch,
             )
+            if watch and response.status == _OK:
+                return Response(status=response.status, events=WatchedEvents(response))
         except HTTPError as error:
             if isinstance(getattr(error, "reason", error), SSLError | ssl.SSLError):
                 raise self._untrusted(error) from error

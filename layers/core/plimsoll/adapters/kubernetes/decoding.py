@@ -77,22 +77,36 @@ def naming[T](kind: str) -> Callable[[Callable[[Raw], T]], Callable[[Json | Raw]
     return around
 
 
-def version_of(obj: Json | Raw) -> tuple[str, str] | None:
-    """Return what changes with every change of an object; None for what is no object of an API."""
+def version_of(obj: Json | Raw) -> tuple[str, str]:
+    """Return an object's UID, and what changes with every change of it; empty for what has none."""
     try:
         meta = _VERSION.decode(obj) if isinstance(obj, Raw) else msgspec.convert(obj, _Versioned)
     except _BROKEN:
-        return None
+        return "", ""
     return meta.metadata.uid, meta.metadata.resource_version
 
 
+def event_of(line: Json | Raw) -> tuple[str, Json | Raw]:
+    """Return what a line of a watch says, ADDED for example, and of what; of no such line ERROR."""
+    try:
+        event = _EVENT.decode(line) if isinstance(line, Raw) else msgspec.convert(line, _Event[Any])
+    except _BROKEN:
+        return "ERROR", {}
+    return event.type, event.object
+
+
 class _Version(msgspec.Struct, rename="camel"):
-    uid: str
-    resource_version: str
+    uid: str = ""
+    resource_version: str = ""
 
 
 class _Versioned(msgspec.Struct):
     metadata: _Version
+
+
+class _Event[T](msgspec.Struct):
+    type: str
+    object: T
 
 
 class _Name(msgspec.Struct):
@@ -105,6 +119,7 @@ class _Named(msgspec.Struct):
 
 
 _VERSION: Final = msgspec.json.Decoder(_Versioned)
+_EVENT: Final = msgspec.json.Decoder(_Event[Raw])
 
 
 _ONE_AT_A_TIME: Final = Lock()

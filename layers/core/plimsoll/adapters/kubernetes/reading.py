@@ -1,119 +1,82 @@
-"""Reads what a plan needs: thirteen lists side by side, page by page, each version of an object once.
+"""Reads what a plan needs: thirteen lists side by side, and from the second time on watches.
 
-A reconcile looks at the cluster every second or so and most objects have not changed; what was parsed
-under the same UID and resourceVersion is used again.
-
-Tenants write these objects. What cannot be read is left out, named and counted: one odd object must
-not stop the drain of a cluster.
+A reconcile observes the cluster every second or so, and most objects have not changed.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, cast
-
-from msgspec import Raw
+from typing import Final
 
 from plimsoll.adapters.kubernetes import calls, objects
-from plimsoll.adapters.kubernetes.calls import Call
-from plimsoll.adapters.kubernetes.decoding import version_of
-from plimsoll.adapters.kubernetes.requests import Json, Requests, again_if_expired
-from plimsoll.domain.errors import BadInput, MissingRights, NotFound
+from plimsoll.adapters.kubernetes.collection import Collection
+from plimsoll.adapters.kubernetes.requests import Json, Requests
+from plimsoll.domain.errors import MissingRights, NotFound, Permanent
 from plimsoll.domain.names import FLOORS
 from plimsoll.domain.nodes import Node, refuse_twins
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.domain.workloads import ReplicaSet, Workload
-from plimsoll.services.ports import Workers
+from plimsoll.services.ports import Clock, Workers
 
+SETTLE_SECONDS: Final = 0.5
+"""How long watches that were just begun may take to tell what happened before."""
 UNBOUND: Final = "spec.nodeName="
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-class Parsed[T]:
-    """The objects of one kind; what the last list had is not parsed again."""
+class Reader:
+    """Reads one cluster. Keeps what it parsed between reads.
+
+    Args:
+        requests: Makes the calls.
+        workers: Makes them side by side.
+        warn: Told of what is left out, and of what cannot be watched.
+        follow: The time, where observations after the first are to come from watches.
+    """
 
     def __init__(
-        self, call: Call, parse: Callable[[Json | Raw], T], *, fields: str | None = None
+        self,
+        requests: Requests,
+        workers: Workers,
+        warn: Callable[[str], None],
+        follow: Clock | None = None,
     ) -> None:
-        """Begin with none.
-
-        Args:
-            call: Lists them.
-            parse: Reads one; raises BadInput, and nothing else, where that cannot be done.
-            fields: The field selector of the list.
-        """
-        self._call = call
-        self._fields = fields
-        self._parse = parse
-        self._known: Mapping[Hashable, T | BadInput] = {}
-
-    def list(self, requests: Requests, warn: Callable[[str], None]) -> Sequence[T]:
-        """Read a whole list, and forget what is no longer in it.
-
-        Raises:
-            PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
-        """
-        known = self._known
-
-        def read() -> Mapping[Hashable, T | BadInput]:
-            now: dict[Hashable, T | BadInput] = {}
-            for page in requests.pages(self._call, fields=self._fields):
-                for obj in page:
-                    version = version_of(obj) or object()
-                    now[version] = known[version] if version in known else self._read(obj, warn)
-            return now
-
-        self._known = again_if_expired(read)
-        return [parsed for parsed in self._known.values() if not isinstance(parsed, BadInput)]
-
-    def forget(self) -> Sequence[T]:
-        """Know none, and return none."""
-        self._known = {}
-        return ()
-
-    @property
-    def left_out(self) -> Sequence[str]:
-        """Why objects of the last list were left out."""
-        return [str(parsed) for parsed in self._known.values() if isinstance(parsed, BadInput)]
-
-    def _read(self, obj: Json | Raw, warn: Callable[[str], None]) -> T | BadInput:
-        try:
-            return self._parse(obj)
-        except BadInput as error:
-            warn(f"left out: {error}")
-            return error
-
-
-class Reader:
-    """Reads one cluster. Keeps what it parsed between reads."""
-
-    def __init__(self, requests: Requests, workers: Workers, warn: Callable[[str], None]) -> None:
         self._requests = requests
         self._workers = workers
         self._warn = warn
-        self._nodes = Parsed(calls.LIST_NODES, objects.parse_node)
-        self._pods = Parsed(calls.LIST_PODS, objects.parse_pod, fields=UNFINISHED)
-        self._deployments = Parsed(calls.LIST_DEPLOYMENTS, objects.parse_deployment)
-        self._replica_sets = Parsed(calls.LIST_REPLICA_SETS, objects.parse_any_replica_set)
-        self._stateful_sets = Parsed(calls.LIST_STATEFUL_SETS, objects.parse_stateful_set)
-        self._budgets = Parsed(calls.LIST_BUDGETS, objects.parse_budget)
-        self._claims = Parsed(calls.LIST_CLAIMS, objects.parse_claim)
-        self._volumes = Parsed(calls.LIST_VOLUMES, objects.parse_volume)
-        self._scalers = Parsed(calls.LIST_SCALERS, objects.parse_scaler)
-        self._attachments = Parsed(calls.LIST_ATTACHMENTS, objects.parse_attachment)
-        self._services = Parsed(calls.LIST_SERVICES, objects.parse_service)
-        self._network_policies = Parsed(calls.LIST_NETWORK_POLICIES, objects.parse_network_policy)
-        self._quotas = Parsed(calls.LIST_QUOTAS, objects.parse_quota)
-        self._always = [kind for kind in vars(self).values() if isinstance(kind, Parsed)]
-        self._unbound = Parsed(calls.LIST_PODS, objects.parse_pod, fields=f"{UNBOUND},{UNFINISHED}")
-        self._rollouts = Parsed(calls.LIST_ROLLOUTS, objects.parse_rollout)
-        self._namespaces = Parsed(calls.LIST_NAMESPACES, objects.parse_namespace)
-        self._floors = Parsed(
+        self._clock = follow
+        self._told = False
+        self._leaving: dict[str, datetime] = {}
+        """By UID: pods that we told to go, and when they are gone at the latest."""
+        self._nodes = Collection(calls.LIST_NODES, objects.parse_node)
+        self._pods = Collection(calls.LIST_PODS, objects.parse_pod, fields=UNFINISHED)
+        self._deployments = Collection(calls.LIST_DEPLOYMENTS, objects.parse_deployment)
+        self._replica_sets = Collection(calls.LIST_REPLICA_SETS, objects.parse_any_replica_set)
+        self._stateful_sets = Collection(calls.LIST_STATEFUL_SETS, objects.parse_stateful_set)
+        self._budgets = Collection(calls.LIST_BUDGETS, objects.parse_budget)
+        self._claims = Collection(calls.LIST_CLAIMS, objects.parse_claim)
+        self._volumes = Collection(calls.LIST_VOLUMES, objects.parse_volume)
+        self._scalers = Collection(calls.LIST_SCALERS, objects.parse_scaler)
+        self._attachments = Collection(calls.LIST_ATTACHMENTS, objects.parse_attachment)
+        self._services = Collection(calls.LIST_SERVICES, objects.parse_service)
+        self._network_policies = Collection(
+            calls.LIST_NETWORK_POLICIES, objects.parse_network_policy
+        )
+        self._quotas = Collection(calls.LIST_QUOTAS, objects.parse_quota)
+        self._always = [kind for kind in vars(self).values() if isinstance(kind, Collection)]
+        self._unbound = Collection(
+            calls.LIST_PODS, objects.parse_pod, fields=f"{UNBOUND},{UNFINISHED}"
+        )
+        self._rollouts = Collection(calls.LIST_ROLLOUTS, objects.parse_rollout)
+        self._followed = [*self._always, self._rollouts]
+        self._namespaces = Collection(calls.LIST_NAMESPACES, objects.parse_namespace)
+        self._floors = Collection(
             calls.LIST_FLOORS, objects.parse_floors, fields=f"metadata.name={FLOORS}"
         )
 
@@ -142,44 +105,41 @@ class Reader:
 
     def observe(self) -> Observation:
         """Read everything that a plan needs, but for node groups."""
-        lists = dict(zip(self._always, self._lists(), strict=True))
-
-        def read[T](kind: Parsed[T]) -> Sequence[T]:
-            return cast("Sequence[T]", lists[kind])
-
-        pods = read(self._pods)
-        sets = read(self._replica_sets)
+        self._refresh()
+        pods = self._without_leaving(self._pods.objects)
+        sets = self._replica_sets.objects
         owned = {each.ref: each for each in sets if isinstance(each, ReplicaSet)}
         rolled = any(each.controller.kind == OwnerKind.ROLLOUT for each in owned.values())
-        rollouts = self._listed_if_allowed(self._rollouts, wanted=rolled)
-        scaler = dict(read(self._scalers))
-        volumes = {volume.name: volume for volume in read(self._volumes)}
+        if not self._rollouts.watched:
+            self._listed_if_allowed(self._rollouts, wanted=rolled)
+        scaler = dict(self._scalers.objects)
+        volumes = {volume.name: volume for volume in self._volumes.objects}
         attached: dict[str, set[str]] = defaultdict(set)
-        for attachment in filter(None, read(self._attachments)):
+        for attachment in filter(None, self._attachments.objects):
             attached[attachment[0]].add(attachment[1])
         return Observation(
             cluster=self._requests.cluster,
-            nodes=refuse_twins(read(self._nodes)),
+            nodes=refuse_twins(self._nodes.objects),
             pods=pods,
             workloads=[
                 replace(w, scaler=by[0], min_replicas=by[1], scaled=by[2])
                 if (by := scaler.get(w.ref)) is not None
                 else w
                 for w in (
-                    *read(self._deployments),
+                    *self._deployments.objects,
                     *(each for each in sets if isinstance(each, Workload)),
-                    *read(self._stateful_sets),
-                    *rollouts,
+                    *self._stateful_sets.objects,
+                    *self._rollouts.objects,
                 )
             ],
-            budgets=read(self._budgets),
+            budgets=self._budgets.objects,
             claims={
                 (claim.namespace, claim.name): claim.on(volumes.get(claim.volume))
-                for claim in read(self._claims)
+                for claim in self._claims.objects
             },
             replica_sets=owned,
-            label_selections=[*read(self._services), *read(self._network_policies)],
-            quotas=read(self._quotas),
+            label_selections=[*self._services.objects, *self._network_policies.objects],
+            quotas=self._quotas.objects,
             attached={node: frozenset(volumes) for node, volumes in attached.items()},
             left_out=[
                 *(f"Pod {pod}: {pod.unread}" for pod in pods if pod.unread is not None),
@@ -187,20 +147,85 @@ class Reader:
             ],
         )
 
-    def _listed[T](self, kind: Parsed[T]) -> Sequence[T]:
+    def following(self, clock: Clock) -> Reader:
+        """Return one that reads the same cluster anew, and then follows it."""
+        return Reader(self._requests, self._workers, self._warn, follow=clock)
+
+    def wrote_node(self, answer: Json) -> None:
+        """Take note of what a Node became by a write of ours."""
+        if self._clock is not None:
+            self._nodes.wrote(answer)
+
+    def wrote_pod(self, answer: Json) -> None:
+        """Take note of what a pod became by a write of ours."""
+        if self._clock is not None:
+            self._pods.wrote(answer)
+
+    def told_to_go(self, pod: Pod, grace_seconds: int | None) -> None:
+        """Take note that a pod is deleted: the answer to an eviction does not have its new version."""
+        if self._clock is not None:
+            grace = pod.grace_seconds if grace_seconds is None else grace_seconds
+            self._leaving[pod.uid] = self._clock.now() + timedelta(seconds=grace)
+
+    def close(self) -> None:
+        """End all watches."""
+        for kind in self._followed:
+            kind.close()
+
+    def _listed[T](self, kind: Collection[T]) -> Sequence[T]:
         return kind.list(self._requests, self._warn)
 
-    def _listed_if_allowed[T](self, kind: Parsed[T], *, wanted: bool = True) -> Sequence[T]:
+    def _listed_if_allowed[T](self, kind: Collection[T], *, wanted: bool = True) -> Sequence[T]:
         """Return none where the kind is not installed, or its owner gives no right to it."""
         if wanted:
             with suppress(NotFound, MissingRights):
                 return self._listed(kind)
-        return kind.forget()
+        kind.forget()
+        return ()
 
-    def _lists(self) -> Sequence[Sequence[object]]:
-        found: list[Sequence[object]] = []
-        for result in self._workers.run([partial(self._listed, kind) for kind in self._always]):
+    def _refresh(self) -> None:
+        """Read all kinds: those that no watch keeps up to date are listed."""
+        if self._clock is not None:
+            self._follow(self._clock)
+        lists = [partial(self._listed, kind) for kind in self._always if not kind.watched]
+        for result in self._workers.run(lists):
             if isinstance(result, Exception):
                 raise result
-            found.append(result)
-        return found
+
+    def _follow(self, clock: Clock) -> None:
+        """Take in what watches told, and resume those that are over."""
+        self._take(clock.now())
+        resumed = [kind for kind in self._followed if kind.resumable]
+        answers = self._workers.run(
+            [partial(kind.watch, self._requests, clock.now()) for kind in resumed]
+        )
+        for kind, answer in zip(resumed, answers, strict=True):
+            if isinstance(answer, Permanent):
+                kind.watchable = False
+                self._tell(f"{answer}. Until it can be watched it is listed at each observation")
+            elif isinstance(answer, Exception):
+                raise answer
+        if any(kind.watched for kind in resumed):
+            clock.sleep(SETTLE_SECONDS)
+            self._take(clock.now())
+
+    def _take(self, now: datetime) -> None:
+        for kind in self._followed:
+            kind.take(now, self._warn)
+
+    def _tell(self, what: str) -> None:
+        """Warn once: what one kind lacks, most often all do."""
+        if not self._told:
+            self._warn(what)
+        self._told = True
+
+    def _without_leaving(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """Return the pods, those that we told to go as such also where no event has said so yet."""
+        if not self._leaving:
+            return pods
+        untold = {pod.uid for pod in pods if pod.deleting is None}
+        self._leaving = {uid: when for uid, when in self._leaving.items() if uid in untold}
+        return [
+            replace(pod, deleting=self._leaving[pod.uid]) if pod.uid in self._leaving else pod
+            for pod in pods
+        ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -11,8 +11,8 @@ from msgspec import Raw
 
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.errors import refusal
-from plimsoll.adapters.kubernetes.transport import Response, Transport
-from plimsoll.domain.errors import BadInput, Temporary
+from plimsoll.adapters.kubernetes.transport import Events, Response, Transport
+from plimsoll.domain.errors import BadInput, Refused, Temporary
 
 PAGE: Final = 500
 """Objects in a page of a list: the API server answers larger ones with more delay and memory.
@@ -65,7 +65,7 @@ class Requests:
             raise Temporary(f"cluster {self.cluster}: {call}: the answer is not JSON")
         return answer.body
 
-    def pages(self, call: Call, *, fields: str | None = None) -> Iterator[Sequence[Json | Raw]]:
+    def pages(self, call: Call, *, fields: str | None = None) -> Iterator[Page]:
         """Yield all objects, of all namespaces, page by page: the JSON of a whole list never exists.
 
         Raises:
@@ -83,10 +83,36 @@ class Requests:
                 page = page_of(answer)
             except BadInput as error:
                 raise Temporary(f"cluster {self.cluster}: {call}: {error}") from error
-            yield page.items or ()
+            yield page
             if not page.metadata.more:
                 return
             query["continue"] = page.metadata.more
+
+    def watch(self, call: Call, *, fields: str | None, revision: str, seconds: int) -> Events:
+        """Follow what a call lists, from a resourceVersion on.
+
+        Raises:
+            ExpiredError: changes since then are no longer kept; list again.
+            Refused: they cannot be watched.
+            PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
+        """
+        query = {
+            "watch": "1",
+            "resourceVersion": revision,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        answer = self.transport.call(
+            call.method, call.path(), query=query | ({"fieldSelector": fields} if fields else {})
+        )
+        call = replace(call, verb="watch")
+        if answer.status == _EXPIRED:
+            raise ExpiredError(f"cluster {self.cluster}: {call}: expired")
+        if answer.status >= _REFUSED:
+            raise refusal(self.cluster, call, "", answer)
+        if answer.events is None:
+            raise Refused(f"cluster {self.cluster}: {call}: the answer is no watch")
+        return answer.events
 
     def list(self, call: Call, *, fields: str | None = None) -> list[Json]:
         """Return all objects whole: for kinds of which there are few.
@@ -98,7 +124,7 @@ class Requests:
             lambda: [
                 msgspec.json.decode(item) if isinstance(item, Raw) else item
                 for page in self.pages(call, fields=fields)
-                for item in page
+                for item in page.items or ()
             ]
         )
 
@@ -115,27 +141,34 @@ def again_if_expired[T](read: Callable[[], T]) -> T:
         return read()
 
 
-class _ListMeta(msgspec.Struct):
+class _ListMeta(msgspec.Struct, rename="camel"):
     more: str = msgspec.field(default="", name="continue")
+    resource_version: str = ""
 
 
-class _Page[T](msgspec.Struct):
-    items: list[T] | None = None
+class Page(msgspec.Struct):
+    """Some objects of a list, none of them decoded, and where it goes on."""
+
+    items: list[Any] | None = None
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
 
 
-_PAGE: Final = msgspec.json.Decoder(_Page[Raw])
+class _RawPage(Page):
+    items: list[Raw] | None = None
 
 
-def page_of(answer: Response) -> _Page[Any]:
-    """Return the objects of a page, none of them decoded, and where the list goes on.
+_PAGE: Final = msgspec.json.Decoder(_RawPage)
+
+
+def page_of(answer: Response) -> Page:
+    """Read a page of a list.
 
     Raises:
         BadInput: it is no page of a list.
     """
     try:
         if answer.content is None:
-            return msgspec.convert(answer.body, _Page[Any])
+            return msgspec.convert(answer.body, Page)
         return _PAGE.decode(answer.content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"the answer is no list: {error}") from None

@@ -6,10 +6,25 @@ dozen fields of each object: see `plimsoll.adapters.kubernetes.schema`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Raw
+
+
+class Events(Protocol):
+    """What a watch tells, while it lasts."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come than what can be taken now."""
+
+    def take(self) -> Sequence[Raw | Mapping[str, Any]]:
+        """Return the lines that came since the last time, without waiting."""
+
+    def close(self) -> None:
+        """Hear no more."""
 
 
 class Response:
@@ -20,9 +35,10 @@ class Response:
         body: What it says, where that is at hand as it is; else it is read from `content`.
         content: The bytes that came; None in a model in process.
         headers: Names in lower case.
+        events: The answer to a watch, that is to a GET with `watch` in its query.
     """
 
-    __slots__ = ("_body", "content", "headers", "status")
+    __slots__ = ("_body", "content", "events", "headers", "status")
 
     def __init__(
         self,
@@ -31,8 +47,10 @@ class Response:
         body: Any = None,
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
+        events: Events | None = None,
     ) -> None:
         self.status = status
+        self.events = events
         self.headers: Mapping[str, str] = headers or {}
         self._body = body
         self.content = content

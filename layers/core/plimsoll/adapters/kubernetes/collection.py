@@ -1,0 +1,168 @@
+"""The objects of one kind as a plan reads them: listed page by page, and then kept up to date by a watch.
+
+Tenants write these objects. What cannot be read is left out, named and counted: one odd object must
+not stop the drain of a cluster.
+
+https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from msgspec import Raw
+
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.decoding import event_of, version_of
+from plimsoll.adapters.kubernetes.requests import ExpiredError, Json, Requests, again_if_expired
+from plimsoll.adapters.kubernetes.transport import Events
+from plimsoll.domain.errors import BadInput
+
+WATCH_SECONDS: Final = 15
+"""How long a watch is asked to last. Then it is resumed where it stands, by one request."""
+SILENCE: Final = timedelta(seconds=WATCH_SECONDS + 5)
+"""After this an unended watch is given up: its connection is dead. No plan is older than that."""
+
+
+class Collection[T]:
+    """All objects of one kind that pass a field selector."""
+
+    def __init__(
+        self, call: Call, parse: Callable[[Json | Raw], T], *, fields: str | None = None
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            call: Lists them.
+            parse: Reads one; raises BadInput, and nothing else, where that cannot be done.
+            fields: The field selector of the list.
+        """
+        self._call = call
+        self._fields = fields
+        self._parse = parse
+        self._known: dict[Hashable, tuple[str, T | BadInput]] = {}
+        """By UID: the version of an object, and what was made of it."""
+        self._revision = ""
+        """Up to which all changes are known; empty where only a list can tell."""
+        self._events: Events | None = None
+        self._silent = datetime.max.replace(tzinfo=UTC)
+        self.watchable = True
+        """Set to False where a watch was refused: then it is listed each time."""
+
+    @property
+    def objects(self) -> Sequence[T]:
+        """What could be read."""
+        return [made for _, made in self._known.values() if not isinstance(made, BadInput)]
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """Why objects were left out."""
+        return [str(made) for _, made in self._known.values() if isinstance(made, BadInput)]
+
+    @property
+    def watched(self) -> bool:
+        """Whether a watch keeps it up to date."""
+        return self._events is not None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a watch could go on from what is known."""
+        return self.watchable and not self.watched and bool(self._revision)
+
+    def list(self, requests: Requests, warn: Callable[[str], None]) -> Sequence[T]:
+        """Read a whole list, and forget what is no longer in it.
+
+        Raises:
+            PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
+        """
+        self.close()
+        known = self._known
+
+        def read() -> tuple[str, dict[Hashable, tuple[str, T | BadInput]]]:
+            revision, now = "", dict[Hashable, tuple[str, T | BadInput]]()
+            for page in requests.pages(self._call, fields=self._fields):
+                revision = revision or page.metadata.resource_version
+                for obj in page.items or ():
+                    uid, version = version_of(obj)
+                    before = known.get(uid)
+                    made = before if before and before[0] == version else None
+                    now[uid or object()] = made or (version, self._read(obj, warn))
+            return revision, now
+
+        self._revision, self._known = again_if_expired(read)
+        return self.objects
+
+    def forget(self) -> None:
+        """Know none."""
+        self.close()
+        self._known, self._revision = {}, ""
+
+    def watch(self, requests: Requests, now: datetime) -> None:
+        """Ask for all changes since what is known; `take` takes them in.
+
+        Raises:
+            PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
+        """
+        try:
+            self._events = requests.watch(
+                self._call, fields=self._fields, revision=self._revision, seconds=WATCH_SECONDS
+            )
+            self._silent = now + SILENCE
+        except ExpiredError:
+            self._revision = ""
+
+    def take(self, now: datetime, warn: Callable[[str], None]) -> None:
+        """Take in what the watch has told since the last time, if there is one; it never waits."""
+        if self._events is None:
+            return
+        over = self._events.over or now >= self._silent  # asked first: nothing comes after that
+        for line in self._events.take():
+            kind, obj = event_of(line)
+            uid, version = version_of(obj)
+            match kind:
+                case "BOOKMARK":
+                    pass
+                case "DELETED":
+                    self._known.pop(uid, None)
+                case "ADDED" | "MODIFIED" if uid:
+                    self._put(uid, version, obj, warn)
+                case _:  # most often 410: what changed meanwhile is no longer kept
+                    self._revision, over = "", True
+                    break
+            self._revision = version or self._revision
+        if over:
+            self.close()
+
+    def wrote(self, obj: Json) -> None:
+        """Take in the answer to a write of ours: its event may come after the next plan."""
+        uid, version = version_of(obj)
+        if uid in self._known:
+            self._put(uid, version, obj, lambda _: None)
+
+    def close(self) -> None:
+        """End the watch, if there is one."""
+        if self._events is not None:
+            self._events.close()
+        self._events = None
+
+    def _put(self, uid: str, version: str, obj: Json | Raw, warn: Callable[[str], None]) -> None:
+        known = self._known.get(uid)
+        if known is None or _age(known[0]) < _age(version):
+            self._known[uid] = version, self._read(obj, warn)
+
+    def _read(self, obj: Json | Raw, warn: Callable[[str], None]) -> T | BadInput:
+        try:
+            return self._parse(obj)
+        except BadInput as error:
+            warn(f"left out: {error}")
+            return error
+
+
+def _age(version: str) -> tuple[int, str]:
+    """Order resourceVersions of one kind as numbers, which they are.
+
+    https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
+    """
+    return len(version), version
