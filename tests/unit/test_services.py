@@ -22,7 +22,7 @@ from plimsoll.domain.notices.registry import DRILL_SOURCE
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.reports import Report
 from plimsoll.services import executor
-from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
+from plimsoll.services.delivery import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.drains import PAUSE_SECONDS
 from plimsoll.services.lease import LEASE_SECONDS, LeaseLost
 from plimsoll.services.notices import Senders
@@ -106,7 +106,7 @@ def test_a_notice_cordons_taints_and_records_in_one_patch(rig):
     assert int(node.resource_version) == version + 1
 
 
-def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_twice(rig):
+def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_again_now_alone(rig):
     instance = rig.join("spot", capacity="spot")
     body = rig.spot_event(instance)
     handled(rig, body)
@@ -116,7 +116,31 @@ def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_twice(rig):
     handled(rig, body, body)
 
     assert rig.node("spot").resource_version == version
+    assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS, 0]
+
+
+def test_a_notice_that_comes_later_has_wake_ups_of_its_own(rig):
+    for n in range(2):
+        handled(rig, rig.spot_event(rig.join(f"spot-{n}", capacity="spot")))
+        rig.sleep(SERIES_SHARED.total_seconds())
+
     assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS, *URGENT_WAKE_UPS]
+
+
+def test_a_series_that_could_not_be_sent_is_sent_for_the_next_notice(rig, monkeypatch):
+    body = rig.spot_event(rig.join("spot", capacity="spot"))
+
+    def unanswered(*_):
+        raise Temporary("SQS does not answer")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(rig.wake_ups, "send", unanswered)
+        [failed] = rig.notices.receive([body])
+    assert isinstance(failed, Temporary)
+
+    handled(rig, body)
+
+    assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS]
 
 
 def test_a_batch_wakes_its_cluster_once(rig):

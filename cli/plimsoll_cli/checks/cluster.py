@@ -73,7 +73,9 @@ def rights(facts: Facts) -> Iterator[Finding]:
         )
     said = _listed(missing)
     if not missing:
-        yield ok("rights", f"all {len(found) - len(unwatched)} are held, as infra/cluster grants them")
+        yield ok(
+            "rights", f"all {len(found) - len(unwatched)} are held, as infra/cluster grants them"
+        )
     elif len(missing) == len(found):
         yield fail(
             "rights",

@@ -7,6 +7,7 @@ template, which tells SQS the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from plimsoll.domain.errors import BadInput, NotFound, Temporary
@@ -64,9 +65,11 @@ RESYNCS: Final = DeliveryPolicy(attempts=1, visibility_seconds=55)
 """The next minute's message is the second attempt. One that died is kept in the dead-letter queue, which
 tells a person of which cluster it was."""
 
-URGENT_WAKE_UPS: Final = (*range(0, 120, 10), 130, 150, 180)
+URGENT_WAKE_UPS: Final = (*range(0, 130, 10), 150, 180)
 """Seconds from a notice with a deadline to its wake-ups. A reconcile works for `RECONCILE_SECONDS`,
-so every second wake-up finds the Lease free; those after the deadline clean up."""
+so most find another at work; those after the deadline clean up."""
+SERIES_SHARED: Final = timedelta(seconds=10)
+"""A series serves notices that come so much later too: its wake-ups come closely beyond their deadline."""
 SLOW_WAKE_UPS: Final = tuple(range(0, 60, 10))
 """The same without a deadline: after these the resync wakes the cluster every minute in which something
 can be done. A deadline may be hours away, and the last call of its pods still falls between two of them."""

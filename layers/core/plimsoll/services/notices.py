@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from plimsoll.domain.canaries import echo_of
@@ -23,7 +24,7 @@ from plimsoll.domain.notices.about import About
 from plimsoll.domain.reports import Report
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded
-from plimsoll.services.delivery import SLOW_WAKE_UPS, URGENT_WAKE_UPS
+from plimsoll.services.delivery import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.dry_run import DryRun
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.ports import (
@@ -67,6 +68,8 @@ class NoticeService:
     telemetry: Telemetry
     kill_switch: bool = False
     senders: Senders = Senders()
+    series: dict[str, datetime] = field(default_factory=dict)
+    """By cluster, when this process last sent all urgent wake-ups."""
 
     def receive(self, bodies: Sequence[str]) -> Sequence[Exception | None]:
         """Handle a batch and return, in order, why each body was not (wholly) handled; else None.
@@ -156,9 +159,19 @@ class NoticeService:
         if not urgent and any(isinstance(error, Temporary) for error in failed.values()):
             self.wake_ups.send(cluster.name, (0,))  # it asks for capacity where the cluster is away
         if urgent:
-            self.wake_ups.send(cluster.name, URGENT_WAKE_UPS if any(urgent) else SLOW_WAKE_UPS)
+            self._wake(cluster.name, urgent=any(urgent))
         create_events(api, events, self.workers, self.telemetry)
         return failed
+
+    def _wake(self, cluster: str, *, urgent: bool) -> None:
+        """Send wake-ups; one for now is enough where a series was sent a moment ago."""
+        now, last = self.clock.now(), self.series.get(cluster)
+        if urgent and last is not None and now - last < SERIES_SHARED:
+            self.wake_ups.send(cluster, (0,))
+            return
+        self.wake_ups.send(cluster, URGENT_WAKE_UPS if urgent else SLOW_WAKE_UPS)
+        if urgent:
+            self.series[cluster] = now
 
     def _read(self, body: str) -> tuple[Notice, ...] | Exception:
         try:

@@ -1,0 +1,74 @@
+"""Watches of a real API server, over TLS and with the rights of `infra/cluster`: no list again."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any, Final
+
+import pytest
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response, Transport
+from plimsoll.adapters.kubernetes.calls import WATCHES
+from plimsoll.adapters.kubernetes.collection import WATCH_SECONDS
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod
+from plimsoll_testbed.rigs.controlplane import ControlPlane
+from tests.cluster.ground import Ground
+from tests.support.hollows import MERGE, a_deployment
+
+pytestmark = pytest.mark.cluster
+
+WITHOUT_ROLLOUTS: Final = len(WATCHES) - 1
+
+
+class Counted:
+    """Counts lists and watches on their way."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.begun: Counter[str] = Counter()
+        self._inner = inner
+
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        if method == "GET":
+            self.begun["watch" if "watch" in (request.get("query") or {}) else "list"] += 1
+        return self._inner.call(method, path, **request)
+
+
+def test_a_followed_cluster_shows_what_happens_and_is_listed_once(guarded: ControlPlane) -> None:
+    transport, warnings = Counted(guarded.transport("plimsoll")), list[str]()
+    api = KubernetesCluster(
+        transport, "ground", SystemClock(), workers=ThreadWorkers(), warn=warnings.append
+    )
+    with Ground(guarded) as ground, api.following() as followed:
+
+        def web(seen: Observation) -> list[Pod]:
+            return [p for p in seen.pods if p.namespace == ground.name]
+
+        def ready() -> int:
+            return sum(pod.serving for pod in web(followed.observe()))
+
+        followed.observe()
+        began = time.monotonic()
+        ground.nodes("a", "b")
+        ground.apply(a_deployment("web", 3))
+        ground.until(lambda: ready() == 3)
+        first, *_ = web(followed.observe())
+        followed.evict(first)
+        assert first.name not in {p.name for p in web(followed.observe()) if p.serving}
+        ground.until(
+            lambda: ready() == 3 and first.uid not in {p.uid for p in web(followed.observe())}
+        )
+        while time.monotonic() < began + WATCH_SECONDS + 3:  # every watch ends, and is resumed
+            followed.observe()
+            time.sleep(0.5)
+        scale = {"spec": {"replicas": 1}}
+        path = f"/apis/apps/v1/namespaces/{ground.name}/deployments/web"
+        assert ground.call("PATCH", path, scale, MERGE).status == 200
+        ground.until(lambda: len(web(followed.observe())) == 1)
+        assert transport.begun["list"] == WITHOUT_ROLLOUTS
+        assert transport.begun["watch"] >= 2 * WITHOUT_ROLLOUTS
+        assert web(followed.observe()) == web(api.observe())
+    assert warnings == []
