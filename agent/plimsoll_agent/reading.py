@@ -11,7 +11,8 @@ from msgspec import Raw
 
 from plimsoll.adapters.kubernetes import calls as core
 from plimsoll.adapters.kubernetes.calls import Call
-from plimsoll.adapters.kubernetes.reading import UNFINISHED, Parsed
+from plimsoll.adapters.kubernetes.collection import Collection
+from plimsoll.adapters.kubernetes.reading import UNFINISHED
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary
 from plimsoll.domain.pods import OwnerKind
@@ -53,12 +54,12 @@ class ClusterReader:
         self._requests = requests
         self._workers = workers
         self._warn = warn
-        self._nodes = Parsed(core.LIST_NODES, objects.read_node)
-        self._pods = Parsed(core.LIST_PODS, objects.read_pod, fields=UNFINISHED)
-        self._namespaces = Parsed(core.LIST_NAMESPACES, objects.read_namespace)
+        self._nodes = Collection(core.LIST_NODES, objects.read_node)
+        self._pods = Collection(core.LIST_PODS, objects.read_pod, fields=UNFINISHED)
+        self._namespaces = Collection(core.LIST_NAMESPACES, objects.read_namespace)
         self._controllers = [
             *(
-                Parsed(call, workloads.reader_of(kind))
+                Collection(call, workloads.reader_of(kind))
                 for call, kind in (
                     (core.LIST_DEPLOYMENTS, OwnerKind.DEPLOYMENT),
                     (core.LIST_REPLICA_SETS, OwnerKind.REPLICA_SET),
@@ -67,16 +68,16 @@ class ClusterReader:
                     (calls.LIST_DAEMON_SETS, OwnerKind.DAEMON_SET),
                 )
             ),
-            Parsed(calls.LIST_JOBS, workloads.read_job),
-            Parsed(calls.LIST_CRON_JOBS, workloads.read_cron_job),
+            Collection(calls.LIST_JOBS, workloads.read_job),
+            Collection(calls.LIST_CRON_JOBS, workloads.read_cron_job),
         ]
-        self._budgets = Parsed(core.LIST_BUDGETS, objects.read_budget)
-        self._volumes = Parsed(core.LIST_VOLUMES, objects.read_volume)
-        self._classes = Parsed(calls.LIST_STORAGE_CLASSES, objects.read_storage_class)
-        self._scalers = Parsed(core.LIST_SCALERS, objects.read_autoscaler)
-        self._services = Parsed(core.LIST_SERVICES, objects.read_service)
-        self._ingresses = Parsed(calls.LIST_INGRESSES, objects.read_ingress)
-        self._slices = Parsed(calls.LIST_SLICES, objects.read_slice)
+        self._budgets = Collection(core.LIST_BUDGETS, objects.read_budget)
+        self._volumes = Collection(core.LIST_VOLUMES, objects.read_volume)
+        self._classes = Collection(calls.LIST_STORAGE_CLASSES, objects.read_storage_class)
+        self._scalers = Collection(core.LIST_SCALERS, objects.read_autoscaler)
+        self._services = Collection(core.LIST_SERVICES, objects.read_service)
+        self._ingresses = Collection(calls.LIST_INGRESSES, objects.read_ingress)
+        self._slices = Collection(calls.LIST_SLICES, objects.read_slice)
 
     def read(self) -> Seen:
         """Read everything that a snapshot tells.
@@ -86,7 +87,7 @@ class ClusterReader:
         """
         kinds = [k for each in vars(self).values() for k in _kinds(each)]
         lists = self._workers.run([partial(self._list, kind) for kind in kinds])
-        found: dict[Parsed[Any], Sequence[Any]] = {}
+        found: dict[Collection[Any], Sequence[Any]] = {}
         for kind, result in zip(kinds, lists, strict=True):
             if isinstance(result, Exception):
                 raise result
@@ -107,7 +108,7 @@ class ClusterReader:
             pod_usage=dict(self._usage(calls.LIST_POD_USAGE, objects.read_pod_usage)),
         )
 
-    def _list(self, kind: Parsed[Any]) -> Sequence[Any]:
+    def _list(self, kind: Collection[Any]) -> Sequence[Any]:
         try:
             return kind.list(self._requests, self._warn)
         except (NotFound, MissingRights) as error:
@@ -122,7 +123,7 @@ class ClusterReader:
         """Yield what was used. It is new each time, so it is neither watched nor kept."""
         try:
             for page in self._requests.pages(call):
-                for obj in page:
+                for obj in page.items or ():
                     try:
                         yield read(obj)
                     except BadInput as error:
@@ -140,7 +141,7 @@ class ClusterReader:
         return str(version or "unknown")[:64]
 
 
-def _kinds(part: object) -> Sequence[Parsed[Any]]:
+def _kinds(part: object) -> Sequence[Collection[Any]]:
     if isinstance(part, list):
         return part
-    return [part] if isinstance(part, Parsed) else []
+    return [part] if isinstance(part, Collection) else []

@@ -94,10 +94,11 @@ class Collection[T]:
         self._revision, self._known = again_if_expired(read)
         return self.objects
 
-    def forget(self) -> None:
-        """Know none."""
+    def forget(self) -> Sequence[T]:
+        """Know none, and return none."""
         self.close()
         self._known, self._revision = {}, ""
+        return ()
 
     def watch(self, requests: Requests, now: datetime) -> None:
         """Ask for all changes since what is known; `take` takes them in.

@@ -180,8 +180,7 @@ class Reader:
         if wanted:
             with suppress(NotFound, MissingRights):
                 return self._listed(kind)
-        kind.forget()
-        return ()
+        return kind.forget()
 
     def _refresh(self) -> None:
         """Read all kinds: those that no watch keeps up to date are listed."""
