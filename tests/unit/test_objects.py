@@ -326,6 +326,14 @@ class TestWorkloads:
     def test_reads_a_replica_set(self):
         assert a_replica_set("x", replicas=2).ref == Ref("ReplicaSet", "default", "x")
 
+    @pytest.mark.parametrize(
+        ("kind", "alone"), [("Deployment", False), ("Rollout", False), ("Database", True)]
+    )
+    def test_a_replica_set_of_a_controller_that_nobody_knows_is_a_workload(self, kind, alone):
+        controller = {"kind": kind, "name": "db", "uid": "u", "controller": True}
+        read = parse_any_replica_set({"metadata": {"name": "x", "ownerReferences": [controller]}})
+        assert isinstance(read, Workload) is alone
+
 
 class TestBudgetsAndClaims:
     def test_reads_a_budget(self):

@@ -201,10 +201,13 @@ def parse_stateful_set(obj: Raw) -> Workload:
 
 @naming("ReplicaSet")
 def parse_any_replica_set(obj: Raw) -> ReplicaSet | Workload:
-    """Read what a release needs to know of a ReplicaSet; as a workload where nobody controls it."""
+    """Read what a release needs to know of a ReplicaSet; as a workload where no Deployment or Rollout has it.
+
+    Of a controller that nobody knows the count is not known, but that of its ReplicaSet is.
+    """
     meta = decoded(obj, schema.Named).metadata
     controller = meta.controller
-    if controller is None:
+    if controller is None or controller.kind not in {OwnerKind.DEPLOYMENT, OwnerKind.ROLLOUT}:
         return _workload(OwnerKind.REPLICA_SET, decoded(obj, schema.Workload), rolling_out=False)
     revision = next((meta.annotations[r] for r in names.REVISIONS if r in meta.annotations), "0")
     label = next((key for key in names.HASHES if key in meta.labels), names.POD_TEMPLATE_HASH)
