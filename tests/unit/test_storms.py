@@ -274,6 +274,14 @@ def test_observations_are_old_only_while_the_api_server_is_slow():
     assert old == [False, True, True, False]
 
 
+def test_a_plan_that_aws_keeps_waiting_tells_pods_seconds_before_their_latest_safe_start():
+    throttled = delivery_with(a_fault("aws-throttled", "30s", at="50s", service="ec2"))
+    seconds = (49, 50, 83, 84)
+    ahead = [throttled.until_next_plan(timedelta(seconds=second)) for second in seconds]
+    assert [bool(each) for each in ahead] == [False, True, True, False]
+    assert not throttled.observations_are_old(timedelta(seconds=60))
+
+
 def reports(*faults: FaultEntry, cordoned: int, gone: int) -> bool:
     delivery = delivery_with(*faults)
     return delivery.report_expected(timedelta(seconds=cordoned), timedelta(seconds=gone))

@@ -29,6 +29,8 @@ FIRST_RECONCILE: Final = timedelta(seconds=5)
 """From a cordon to the end of the first reconcile, when no fault is active."""
 CALLS: Final = 10
 """How many calls, one after the other, lie between the observation of a plan and its last write."""
+THROTTLED: Final = timedelta(seconds=4)
+"""How long a client of AWS tries a call that is throttled, and the calls before it take."""
 _UNREPORTED: Final = frozenset(
     {"api-server-down", "api-server-slow", "function-killed", "aws-throttled"}
 )
@@ -89,15 +91,29 @@ class NoticeDelivery:
         return stood > FIRST_RECONCILE + self.slack and not throttled
 
     def observations_are_old(self, elapsed: timedelta) -> bool:
-        """Whether plans act on observations that are seconds old, since the API server or AWS is slow.
+        """Whether plans act on observations that are seconds old, since the API server is slow.
 
-        Then the plan could not know the state of the cluster at the time of its write, and tells those
-        whose latest safe start comes before the next plan could.
+        Then the plan could not know the state of the cluster at the time of its write.
         """
         return any(
             fault.at <= elapsed < fault.at + fault.lasts + CALLS * fault.latency
             for fault in self.faults
-            if fault.fault == "api-server-slow" or fault.service in _ASKED_BY_PLANS
+            if fault.fault == "api-server-slow"
+        )
+
+    def until_next_plan(self, elapsed: timedelta) -> timedelta:
+        """Return how much later than usual the next plan comes, since AWS throttles what it asks for.
+
+        A plan tells the pods whose latest safe start comes before the next could.
+        """
+        return sum(
+            (
+                THROTTLED
+                for fault in self.faults
+                if fault.service in _ASKED_BY_PLANS
+                and fault.at <= elapsed < fault.at + fault.lasts + THROTTLED
+            ),
+            timedelta(),
         )
 
 

@@ -101,10 +101,11 @@ class _Removal:
                 yield "cut-needlessly", f"{pod} gets {grace} s of {left:g} s left"
         if not pod.serving:
             return
-        late = deadline is not None and self.write.now >= deadline - timedelta(
-            seconds=pod.stop_seconds
-        )
-        if not late and not self._observations_are_old():
+        elapsed = since(self.situation.measurement.started, self.write.now)
+        next_plan = self.write.now + self.situation.delivery.until_next_plan(elapsed)
+        stop = timedelta(seconds=pod.stop_seconds)
+        late = deadline is not None and next_plan >= deadline - stop
+        if not late and not self.situation.delivery.observations_are_old(elapsed):
             yield from self._early(node)
 
     @staticmethod
@@ -121,10 +122,6 @@ class _Removal:
         told = all(kind in _NAMES_ITS_END and at < arrived for kind, at in machine.notices)
         known = machine.notices and self.situation.delivery.all_arrived(machine.node)
         return machine.ends if told and known else None
-
-    def _observations_are_old(self) -> bool:
-        zero = self.situation.measurement.started
-        return self.situation.delivery.observations_are_old(since(zero, self.write.now))
 
     def _grace(self) -> int | None:
         body = self.write.body or {}
