@@ -35,6 +35,7 @@ class Fleet:
         zones: Sequence[str | None],
         daemons: Daemons,
         worth: Worth,
+        most_pods: int,
     ) -> None:
         """Start with the nodes that stay what they are: they take no other pods.
 
@@ -45,6 +46,7 @@ class Fleet:
             zones: where instances can be had.
             daemons: what every new node has to carry.
             worth: by which instances are compared.
+            most_pods: on one instance, without those of DaemonSets.
         """
         self.snapshot = snapshot
         self._together = together
@@ -52,6 +54,7 @@ class Fleet:
         self._zones = Counter(dict.fromkeys(zones, 0))
         self._daemons = daemons
         self._worth = worth
+        self._most_pods = most_pods
         self._serial = count(1)
         self._fixed: set[str] = set()
         self.opened: dict[str, Offer] = {}
@@ -109,6 +112,8 @@ class Fleet:
     def _takes(self, node: Node, pod: Pod) -> bool:
         """Whether a new node may have a pod, but for the predicates."""
         if pod.uid in self._fixed and self.opened[node.name].capacity == SPOT:
+            return False
+        if len(self._pods(node.name)) >= self._most_pods:
             return False
         need = pod.scheduling.requests + spared(node.allocatable)
         return need.within(self.snapshot.free(node.name)) and self._together.allows(pod, node)

@@ -2,7 +2,8 @@
 
 Whether a pod fits on an instance is asked of the predicates by which the drain plans. Besides, a
 share of each instance stays free, as many replicas stand on on-demand as their floors ask for, spot
-is spread over families, and no node or zone holds more replicas of a workload than today.
+is spread over families, and no node or zone holds more replicas of a workload than today, nor a node
+more than half of all pods unless one does today.
 
 A node stays what it is where a pod on it asks for something that no offered instance is known to
 have, and where its taints set it apart for some pods.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final
 
 from plimsoll.domain.fit import ClusterSnapshot
@@ -122,6 +124,7 @@ def _fleet(  # noqa: PLR0913 - what one attempt is made of
         zones=sorted({node.zone for node in view.nodes.values()}, key=str),
         daemons=daemons,
         worth=worth,
+        most_pods=_most_pods(view, len(fixed) + len(free)),
     )
     fleet.place(fixed, [o for o in offers if o.capacity == ON_DEMAND], on_spot=False)
     fleet.place(free, offers, on_spot=True)
@@ -145,6 +148,12 @@ def _split(view: View, kept: Collection[str]) -> tuple[list[Pod], list[Pod]]:
         for number, pod in enumerate(sorted(leaving, key=lambda p: p.uid)):
             (free if number < spot else fixed).append(view.pods[pod.uid])
     return fixed, free
+
+
+def _most_pods(view: View, pods: int) -> int:
+    """Return how many pods may stand on one instance: losing it takes half of all, or as many as today."""
+    today = (sum(view.leaves(pod) for pod in its) for its in view.on_node.values())
+    return max(ceil(pods / 2), *today, 1)
 
 
 def _sum(pods: Sequence[Pod]) -> tuple[int, int]:
