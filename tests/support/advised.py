@@ -113,12 +113,16 @@ class AdvisedCluster:
 
 
 def harbor(**changes: Any) -> Snapshot:
-    """Return a cluster in which the pod on a fits on b."""
+    """Return a cluster in which the pod on a fits on b; odd takes none, and has no price."""
     web = wire_workload("web", max_unavailable=1, requests=amounts(100, GIB // 4))
     cart = wire_workload("cart", max_unavailable=1)
     facts: dict[str, Any] = {
         "cluster_id": "harbor",
-        "nodes": (wire_node("a", created_at=OLD), wire_node("b", created_at=OLD)),
+        "nodes": (
+            wire_node("a", created_at=OLD),
+            wire_node("b", created_at=OLD),
+            replace(wire_node("odd", allocatable=amounts(), created_at=OLD), labels={}),
+        ),
         "workloads": (web, cart),
         "pods": (*wire_pods(web, "a"), *wire_pods(cart, "b")),
         "usage": (),

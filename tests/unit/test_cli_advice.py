@@ -79,7 +79,7 @@ def test_savings_stand_side_by_side_by_the_month_and_the_year(api):
 
 
 def test_savings_as_json_are_what_the_service_answers(api):
-    assert json.loads(shown("savings", "--cluster", "harbor", "--json"))["today"]["nodes"] == 2
+    assert json.loads(shown("savings", "--cluster", "harbor", "--json"))["today"]["nodes"] == 3
 
 
 def test_recommendations_say_what_they_save_and_why(api):

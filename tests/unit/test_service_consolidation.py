@@ -40,6 +40,8 @@ from tests.support.snapshots import (
 
 OLD = NOW - timedelta(days=1)
 ZONE_B = {"topology.kubernetes.io/zone": "us-east-1b"}
+FULL = wire_node("full", allocatable=amounts(), labels=None, created_at=NOW)
+"""Keeps a cluster from having two nodes only, and takes nothing."""
 SPOT = {"node.kubernetes.io/capacity": "spot"}
 
 
@@ -58,7 +60,7 @@ def two_nodes(
     web = wire_workload("web", replicas=replicas, max_unavailable=replicas, **workload)
     cart = wire_workload("cart", replicas=2, max_unavailable=2)
     return wire_snapshot(
-        nodes=(node("a"), node("b", **there or {})),
+        nodes=(node("a"), node("b", **there or {}), FULL),
         workloads=(web, cart),
         pods=(
             *wire_pods(web, *["a"] * replicas, requests=amounts(100, GIB // 8)),
@@ -104,6 +106,13 @@ def test_what_can_go_leaves_room_for_all_that_went_before():
         ("c", ("d",)),
     ]
     assert found.kept["b"] == "it takes the pods of another"
+
+
+def test_the_last_two_nodes_stay():
+    seen = two_nodes()
+    found = looked(replace(seen, nodes=seen.nodes[:2]))
+    assert not found.found
+    assert found.kept["a"] == "it is one of the last 2 nodes"
 
 
 def test_a_tenth_of_each_node_stays_free():
@@ -221,7 +230,7 @@ def test_a_pod_stays_in_the_zone_of_its_volume():
 def test_no_node_holds_more_replicas_than_one_did_or_a_rollout_may_miss(max_unavailable):
     spread = wire_workload("web", replicas=2, max_unavailable=max_unavailable)
     seen = wire_snapshot(
-        nodes=(node("a"), node("b")),
+        nodes=(node("a"), node("b"), FULL),
         workloads=(spread,),
         pods=wire_pods(spread, "a", "b", requests=amounts(100, GIB // 8)),
         usage=(),

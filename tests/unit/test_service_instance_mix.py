@@ -102,6 +102,14 @@ def test_no_node_or_zone_holds_more_replicas_than_today():
     assert set(Counter(each.zone for each in found.instances).values()) == {2}
 
 
+def test_no_node_holds_more_than_half_of_all_pods_unless_one_does_today():
+    seen = cluster(count=2, replicas=1)
+    cart = wire_workload("cart", requests=amounts(100, GIB))
+    pods = (*seen.pods, *wire_pods(cart, "n1"))
+    found = mixed(replace(seen, workloads=(*seen.workloads, cart), pods=pods))
+    assert [each.pods for each in found.instances] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

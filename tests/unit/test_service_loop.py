@@ -32,6 +32,7 @@ class Loop:
     def __init__(self, **policy: str) -> None:
         key = f"{SIGNER.key_id}:{b64encode(SIGNER.public_key()).decode()}"
         self.site = Site(**{"instruction-keys": key} | policy)
+        self.site.cluster.join(hollows.a_node("full", cpu="0"), now=self.site.clock.now())
         for name in ("old", "new"):
             self.site.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": PRICED}})
         self.site.clock.sleep(timedelta(minutes=16).total_seconds())

@@ -37,10 +37,11 @@ def test_without_a_snapshot_there_is_no_advice():
 def test_a_cluster_is_shown_today_and_as_it_could_be(service):
     document = service.data.get("harbor", SAVINGS)
     advice = decode(document.body, Advice)
-    assert (advice.today.nodes, advice.today.spot, advice.today.vcpus) == (2, 0, 4)
+    assert (advice.today.nodes, advice.today.spot, advice.today.vcpus) == (3, 0, 4)
     assert advice.today.monthly == pytest.approx(2 * 0.096 * 730)
     assert advice.optimised.monthly < advice.today.monthly
     assert "us-east-1, on-demand of 2026" in advice.prices
+    assert advice.unpriced == ("without a type",)
 
 
 def test_each_recommendation_says_what_it_saves_and_why(service):

@@ -25,6 +25,8 @@ SPARE: Final = 0.1
 """The share of each node that stays free, for replacements and for rollouts."""
 SETTLED: Final = timedelta(minutes=15)
 """A younger node may still be waiting for the pods it was launched for."""
+LEAST_NODES: Final = 2
+"""So many stay: with fewer, an interruption leaves no place for replacements."""
 CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 
 
@@ -71,6 +73,8 @@ def consolidations(view: View, table: PriceTable) -> Consolidations:
         why = _why_kept(view, told, leaving) or _unpriced(told, table)
         if told.name in taken:
             why = "it takes the pods of another"
+        elif why is None and sum(node.staying for node in standing.nodes.values()) <= LEAST_NODES:
+            why = f"it is one of the last {LEAST_NODES} nodes"
         moved = None if why else _moved(view, standing, together, told.name, leaving)
         if moved is None:
             kept[told.name] = why or "its pods fit nowhere else as safely as here"
