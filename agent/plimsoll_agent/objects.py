@@ -242,7 +242,7 @@ def usage(uid: str, used: Resources) -> wire.Usage:
 def claimed(meta: core.Metadata) -> Claimed | None:
     """Return who made a controller; None where nobody did."""
     controller = meta.controller
-    return None if controller is None else Claimed(meta.uid, owner_of(controller))
+    return None if controller is None else Claimed(meta.uid, within_bounds(owner_of(controller)))
 
 
 def within_bounds[T: Struct](told: T) -> T:

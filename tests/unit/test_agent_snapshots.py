@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -222,3 +224,46 @@ def test_every_kind_that_the_agent_reads_is_in_its_table_of_calls() -> None:
     snapshot_of(server)
     usage = {f"{METRICS}/nodes", f"{METRICS}/pods", "/version"}
     assert asked - usage == {call.path() for call in TOLD}
+
+
+HOSTILE: Final[tuple[Any, ...]] = (
+    None,
+    -1,
+    2**70,
+    1e308,
+    True,
+    "",
+    "x" * 5000,
+    "\x00",
+    "9" * 40,
+    [],
+    {},
+    [[]],
+    [None] * 2000,
+    {"a": {}},
+)
+
+
+def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place of a document, as its container and its key."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in list(pairs):
+        yield value, key
+        if isinstance(inner, dict | list):
+            yield from places_in(inner)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_a_tenant_writes_the_service_takes_what_is_told_of_the_others(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(100):
+        server = a_shop()
+        kind = random.choice(sorted(server.lists))
+        obj = random.choice(server.lists[kind])
+        container, key = random.choice(list(places_in(obj)))
+        container[key] = random.choice(HOSTILE)
+        told = snapshot_of(server)
+        others = {"pods", "replicasets", "deployments", "cronjobs", "jobs", "namespaces"} - {kind}
+        if len(others) == 6:
+            assert [pod.name for pod in told.pods] == ["web-1", "nightly-1"], (kind, key)
+            assert [w.name for w in told.workloads] == ["web", "nightly"], (kind, key)
