@@ -1,0 +1,233 @@
+"""The API as its description says: authorizer, router and services over memory, asked as API Gateway asks.
+
+What is asked is drawn from the description by Schemathesis, along it and against it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from werkzeug.test import Client
+from werkzeug.wrappers import Request, Response
+
+from functions import api, authorizer
+from plimsoll_cli.checks.policies import Decision, decide
+from plimsoll_cli.checks.policies import Request as IamRequest
+from plimsoll_service import bootstrap
+from plimsoll_service.adapters.access_tokens import AccessTokens
+from plimsoll_service.adapters.ed25519 import is_signed
+from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.openapi import OPERATIONS, Operation, document
+from plimsoll_service.services.access import AccessService
+from plimsoll_service.services.ingest import Intake
+from plimsoll_service.services.reads import Reads
+from plimsoll_service.wire.access import SEQUENCE, SIGNATURE, TIMESTAMP
+from plimsoll_service.wire.snapshot import Snapshot, encode
+from plimsoll_testbed.model.service_stores import (
+    MemoryMembers,
+    MemoryQueue,
+    MemoryTenants,
+    MemoryTokenKeys,
+)
+from tests.support.enrolled import Key, digest_of, invitation
+
+from .conftest import FakeClock
+
+ARN = "arn:aws:execute-api:us-east-1:123456789012:api/live"
+NOW = datetime.now(UTC)
+
+
+class Context:
+    function_name = memory_limit_in_mb = invoked_function_arn = aws_request_id = "1"
+
+
+@dataclass
+class Gateway:
+    """API Gateway with our authorizer before our API; a WSGI application."""
+
+    queue: MemoryQueue = field(default_factory=MemoryQueue)
+    members: MemoryMembers = field(default_factory=MemoryMembers)
+
+    def __post_init__(self) -> None:
+        clock = FakeClock(NOW)
+        self.tenants = MemoryTenants(clock)
+        self.access = AccessService(
+            members=self.members,
+            tenants=self.tenants,
+            tokens=AccessTokens(MemoryTokenKeys([b"k" * 32])),
+            verify=is_signed,
+            instruction_keys=list,
+        )
+        self.intake = Intake(
+            tenants=self.tenants, queue=self.queue, clock=clock, snapshots_per_minute=10**6
+        )
+        self.reads = Reads(tenants=self.tenants, clock=clock)
+        self.clock = clock
+
+    def stand_behind(self, patch: pytest.MonkeyPatch) -> None:
+        for name in ("tenants", "access", "intake", "reads", "clock"):
+            patch.setattr(bootstrap, name, lambda name=name: getattr(self, name))
+
+    def __call__(self, environ: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        return self._answered(Request(environ))(environ, start_response)
+
+    def _answered(self, request: Request) -> Response:
+        for operation in OPERATIONS:
+            path = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", operation.path)
+            found = re.fullmatch(path, request.path)
+            if found is None or operation.method != request.method:
+                continue
+            context: dict[str, Any] = {}
+            if operation.role is not None:
+                method = f"{ARN}/{request.method}{request.path}"
+                event = {"headers": dict(request.headers), "methodArn": method}
+                try:
+                    said = authorizer.handler(event, Context())  # type: ignore[arg-type] # as Lambda's
+                except authorizer.Unauthorized:
+                    return Response("{}", status=401)
+                asked = IamRequest(action="execute-api:Invoke", resource=method)
+                if decide([said["policyDocument"]], asked) is not Decision.ALLOWED:
+                    return Response("{}", status=403)
+                context = {"authorizer": said["context"]}
+            return self._called(operation.path, request, found.groupdict(), context)
+        return Response("{}", status=403)
+
+    def _called(
+        self, path: str, request: Request, given: dict[str, str], context: dict[str, Any]
+    ) -> Response:
+        body = request.get_data()
+        event = {
+            "requestContext": {"resourcePath": path, "httpMethod": request.method, "path": path}
+            | context,
+            "headers": dict(request.headers),
+            "multiValueHeaders": {k: [v] for k, v in request.headers.items()},
+            "multiValueQueryStringParameters": None,
+            "pathParameters": given or None,
+            "stageVariables": None,
+            "body": base64.b64encode(body).decode() if body else None,
+            "isBase64Encoded": bool(body),
+        }
+        said = json.loads(json.dumps(api.handler(event, Context())))
+        return Response(said["body"], status=said["statusCode"], headers=said["headers"])
+
+    def enrolled(self, key: Key, role: Role, tenant: str = "acme") -> tuple[Principal, str]:
+        """Let somebody in; return who they are, and an access token."""
+        token = f"join-{tenant}-{role}"
+        self.members.invite(digest_of(token), invitation(tenant, role=role, now=NOW))
+        answer = self.access.enrol(key.enrolment(token), NOW)
+        principal = self.members.get(answer.cluster_id)
+        assert principal is not None
+        asked = key.assertion(principal.subject, principal.kid, NOW)
+        return principal, self.access.grant(asked, NOW).access_token
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterable[Gateway]:
+    found = Gateway()
+    with pytest.MonkeyPatch.context() as patch:
+        found.stand_behind(patch)
+        yield found
+
+
+SCHEMA = schemathesis.openapi.from_dict(document())
+KEY = Key()
+
+
+def signed(agent: Principal, token: str, method: str, path: str, body: bytes) -> dict[str, str]:
+    request = KEY.request(method, path, NOW, body)
+    assert agent.kid
+    return {
+        "Authorization": f"Bearer {token}",
+        TIMESTAMP: request.timestamp,
+        SEQUENCE: request.sequence,
+        SIGNATURE: base64.b64encode(request.signature).decode(),
+    }
+
+
+EXAMPLES = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.filter_too_much,
+        HealthCheck.data_too_large,
+    ],
+)
+
+
+def answered_as_described(gateway: Gateway, operation: Operation, name: str, body: bytes) -> None:
+    """Ask as somebody who may, and compare the answer with the description."""
+    who, token = gateway.enrolled(KEY, operation.role or Role.AGENT)
+    path = operation.path.format(cluster=who.subject, recommendation=name)
+    headers = signed(who, token, operation.method, path, body)
+    answer = Client(gateway).open(
+        path, method=operation.method, data=body, headers=headers, content_type="application/json"
+    )
+    assert answer.status_code < 500, answer.get_data(as_text=True)
+    told = document()["paths"][operation.path][operation.method.lower()]["responses"]
+    assert str(answer.status_code) in told
+    assert answer.content_type in told[str(answer.status_code)]["content"]
+
+
+@pytest.mark.parametrize(
+    "operation", [o for o in OPERATIONS if o.body is not None], ids=lambda o: o.name
+)
+@given(data=st.data())
+@EXAMPLES
+def test_whatever_is_sent_is_answered_as_described_and_never_a_fault_of_ours(
+    gateway: Gateway, operation: Operation, data: st.DataObject
+):
+    case = data.draw(SCHEMA[operation.path][operation.method].as_strategy())
+    body = case.body if isinstance(case.body, bytes) else json.dumps(case.body).encode()
+    answered_as_described(gateway, operation, "r1", body)
+
+
+@pytest.mark.parametrize(
+    "operation", [o for o in OPERATIONS if o.body is None], ids=lambda o: o.name
+)
+@given(name=st.from_regex(r"[A-Za-z0-9-]{1,64}", fullmatch=True))
+@EXAMPLES
+def test_whatever_is_read_is_answered_as_described_and_never_a_fault_of_ours(
+    gateway: Gateway, operation: Operation, name: str
+):
+    answered_as_described(gateway, operation, name, b"")
+
+
+def test_a_snapshot_goes_the_whole_way(gateway: Gateway):
+    agent, token = gateway.enrolled(KEY, Role.AGENT)
+    path = f"/v1/clusters/{agent.subject}/snapshots"
+    body = encode(
+        Snapshot(
+            cluster_id=agent.subject, epoch="e-1", sequence=1, taken_at=NOW, kubernetes="v1.36.3"
+        )
+    )
+    headers = signed(agent, token, "POST", path, body)
+    answer = Client(gateway).post(path, data=body, headers=headers)
+    assert (answer.status_code, answer.json) == (
+        202,
+        {"accepted": 1, "instructions_pending": False, "next_poll_s": 60, "resync": False},
+    )
+    late = gateway.clock.now()
+    gateway.clock.sleep(timedelta(minutes=6).total_seconds())
+    replayed = Client(gateway).post(path, data=body, headers=headers)
+    gateway.clock.sleep((late - gateway.clock.now()).total_seconds())
+    assert replayed.status_code == 401
+
+
+def test_of_two_agents_neither_gets_to_the_others_cluster(gateway: Gateway):
+    mine, token = gateway.enrolled(KEY, Role.AGENT)
+    theirs, _ = gateway.enrolled(KEY, Role.AGENT, "globex")
+    for name in ("instructions", "savings"):
+        path = f"/v1/clusters/{theirs.subject}/{name}"
+        headers = signed(mine, token, "GET", path, b"")
+        assert Client(gateway).get(path, headers=headers).status_code == 403
