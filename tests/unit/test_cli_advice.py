@@ -84,7 +84,7 @@ def test_savings_as_json_are_what_the_service_answers(api):
 
 def test_recommendations_say_what_they_save_and_why(api):
     text = " ".join(shown("recommendations").split())
-    assert "$70.08 open consolidate-node Node a its 1 pods fit on b" in text
+    assert "$70.08 open consolidate-node Node a its pods (1) fit on b" in text
 
 
 def test_an_accepted_recommendation_is_accepted_in_the_service(api):

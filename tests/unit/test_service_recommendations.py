@@ -48,7 +48,7 @@ def test_each_recommendation_says_what_it_saves_and_why(service):
     found = service.all()[NODE]
     assert (found.state, found.executable) == ("open", True)
     assert found.monthly == pytest.approx(0.096 * 730, abs=0.01)
-    assert "its 1 pods fit on b" in found.reason
+    assert "its pods (1) fit on b" in found.reason
 
 
 def test_the_same_advice_again_changes_nothing(service):

@@ -207,7 +207,7 @@ def _consolidate(view: View, found: Consolidation) -> Recommendation:
     what = (
         "no pod on it has to leave"
         if found.idle
-        else f"its {len(found.pods)} pods fit on {where}, and a tenth of each stays free"
+        else f"its pods ({len(found.pods)}) fit on {where}, and a tenth of each stays free"
     )
     return _draft(
         view,
