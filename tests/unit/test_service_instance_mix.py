@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from plimsoll.domain.future_nodes import Daemons
 from plimsoll.domain.names import MIN_ON_DEMAND
 from plimsoll_service.adapters.price_table import price_table
+from plimsoll_service.domain import instance_mix
 from plimsoll_service.domain.instance_mix import InstanceMix, cheaper_mix, offers_of
 from plimsoll_service.domain.packing import Offer, Worth, filled, useful, worth_of
 from plimsoll_service.domain.view import View
@@ -150,6 +151,13 @@ def test_daemons_take_their_part_of_each_new_node():
     heavy = replace(seen, workloads=(*seen.workloads, hungry), pods=(*seen.pods, *daemons))
     assert mixed(heavy).hourly > mixed(seen).hourly
     assert all(TABLE.sizes[each.type].vcpus > 1 for each in mixed(heavy).instances)
+
+
+def test_a_cluster_that_is_too_large_costs_no_time(monkeypatch):
+    monkeypatch.setattr(instance_mix, "MOST", 5)
+    found = mixed(cluster())
+    assert set(found.kept.values()) == {"there are more than 5 pods"}
+    assert found.hourly == found.bound == pytest.approx(today(cluster()))
 
 
 def test_an_empty_cluster_needs_nothing():

@@ -286,13 +286,12 @@ def _mix(view: View, advice: Advice, mix: InstanceMix) -> Iterator[Recommendatio
 
 def _allow_spot(view: View, table: PriceTable) -> Iterator[Recommendation]:
     """Say what a floor would save for workloads whose owners have stated none."""
-    scaled = {scaler.workload for scaler in view.seen.autoscalers}
     for workload in view.seen.workloads:
         if (
             workload.kind != "Deployment"
             or MIN_ON_DEMAND in workload.annotations
             or workload.replicas < SPREADABLE
-            or workload.uid in scaled
+            or workload.uid in view.scalers
             or workload.claim_templates
             or stands_on_spot(view, workload)
             or unavailable(workload.replicas, workload.max_unavailable, workload.max_surge) == 0

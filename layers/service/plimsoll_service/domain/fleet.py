@@ -21,6 +21,8 @@ from plimsoll_service.domain.view import Together
 FAMILIES: Final = 3
 """Spot instances are spread over so many families, as the spot groups of placement are."""
 _ROUNDING: Final = 1e-9
+_PAIRED: Final = 100
+"""Pairs of more instances than this take longer to look at than they are worth."""
 
 
 class Fleet:
@@ -83,7 +85,7 @@ class Fleet:
             self._close(name)
         for name in list(self.opened):
             self._cheapen([name], offers)
-        while any(
+        while len(self.opened) <= _PAIRED and any(
             self._cheapen(pair, offers)
             for pair in combinations(sorted(self.opened), 2)
             if self.opened[pair[0]].capacity == self.opened[pair[1]].capacity

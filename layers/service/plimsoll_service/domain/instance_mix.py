@@ -31,6 +31,10 @@ from plimsoll_service.domain.view import Together, View
 
 LIMITS: Final = (4000, 8000, 16_000, 32_000, 64_000)
 """The heuristic is tried with instances of up to so many millicores, and the cheapest outcome taken."""
+MANY: Final = 1000
+"""With more pods than this it is tried once, with all instances."""
+MOST: Final = 5000
+"""With more pods than this no mix is made: one cluster must not take the time of all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ def cheaper_mix(view: View, table: PriceTable) -> InstanceMix:
                 free=free,
                 offers=[offer for offer in offers if offer.cpu <= most],
             )
-            for most in LIMITS
+            for most in (LIMITS if len(view.pods) <= MANY else LIMITS[-1:])
         ]
         best = min(fleets, key=lambda fleet: (len(fleet.stuck), fleet.hourly))
         if not best.stuck:
@@ -187,6 +191,8 @@ def _instances(fleet: Fleet) -> Iterator[Instance]:
 
 
 def _kept(view: View, table: PriceTable) -> Mapping[str, str]:
+    if len(view.pods) > MOST:
+        return dict.fromkeys(view.nodes, f"there are more than {MOST} pods")
     found = {}
     for told in view.seen.nodes:
         node = view.nodes[told.name]

@@ -51,10 +51,9 @@ def resizes(
         week: usage of the last `HISTORY`, by the uid of the workload.
         earlier: usage of that before the last `YOUNGEST`.
     """
-    scaled = {scaler.workload for scaler in view.seen.autoscalers}
     for workload in view.seen.workloads:
         usage = week.get(workload.uid, WorkloadUsage())
-        if workload.uid in scaled:
+        if workload.uid in view.scalers:
             yield workload, "an autoscaler counts its replicas by the share of requests in use"
         elif workload.annotations.get(IGNORE) == "true":
             yield workload, f"its owner opted out with {IGNORE}"

@@ -27,8 +27,8 @@ def may_stand_on_spot(view: View, workload: wire.Workload) -> int:
     """
     if MIN_ON_DEMAND not in workload.annotations:
         return stands_on_spot(view, workload)
-    scaler = (a for a in view.seen.autoscalers if a.workload == workload.uid)
-    least = next((each.min_replicas for each in scaler), None)
+    scaler = view.scalers.get(workload.uid)
+    least = scaler.min_replicas if scaler else None
     try:
         floor = floor_of(workload_for_floor(workload, least))
     except BadInput:

@@ -170,10 +170,19 @@ class View:
             return "it cannot run twice, and would be down while it moves"
         if workload.ready < workload.replicas:
             return f"only {workload.ready} of {workload.replicas} replicas are Ready"
-        for budget in self.seen.budgets:
-            if workload.uid in budget.workloads and budget.disruptions_allowed == 0:
-                return f"the budget {budget.namespace}/{budget.name} lets none go"
-        return None
+        held = self._held.get(workload.uid)
+        return f"the budget {held.namespace}/{held.name} lets none go" if held else None
+
+    @cached_property
+    def _held(self) -> Mapping[str, wire.Budget]:
+        """Uid of a workload -> a budget that lets none of its pods go now."""
+        budgets = (each for each in self.seen.budgets if each.disruptions_allowed == 0)
+        return {uid: each for each in budgets for uid in each.workloads}
+
+    @cached_property
+    def scalers(self) -> Mapping[str, wire.Autoscaler]:
+        """Autoscalers by the uid of what they scale."""
+        return {scaler.workload: scaler for scaler in self.seen.autoscalers}
 
     @cached_property
     def most_together(self) -> Mapping[tuple[str, str], int]:
