@@ -14,17 +14,20 @@ from plimsoll_service.services.rounds import AdviceRounds
 from plimsoll_testbed.model.service_stores import MemoryMembers, MemoryTenantData
 from tests.support.advised import SIGNER, AdvisedCluster, harbor, prices
 
+AWAY = Temporary("it does not answer")
+
 
 @dataclass
 class OneTenantAway:
     """The data of two tenants; that of the tenant `pier` cannot be reached."""
 
     data: MemoryTenantData
+    error: Exception
     away: str = "pier"
 
     def of(self, tenant: str) -> MemoryTenantData:
         if tenant == self.away:
-            raise Temporary("it does not answer")
+            raise self.error
         return self.data
 
 
@@ -35,7 +38,7 @@ def cluster() -> AdvisedCluster:
     return made
 
 
-def rounds(cluster: AdvisedCluster, *tenants: str) -> AdviceRounds:
+def rounds(cluster: AdvisedCluster, *tenants: str, error: Exception = AWAY) -> AdviceRounds:
     members = MemoryMembers()
     for tenant in tenants:
         members.admit(
@@ -50,7 +53,7 @@ def rounds(cluster: AdvisedCluster, *tenants: str) -> AdviceRounds:
             )
         )
     return AdviceRounds(
-        tenants=OneTenantAway(cluster.data),
+        tenants=OneTenantAway(cluster.data, error),
         members=members,
         prices=prices,
         signer=lambda: SIGNER,
@@ -58,8 +61,9 @@ def rounds(cluster: AdvisedCluster, *tenants: str) -> AdviceRounds:
     )
 
 
-def test_a_tenant_that_cannot_be_reached_costs_no_other(cluster):
-    found = rounds(cluster, "pier", "harbor", "quay").run(lambda: True)
+@pytest.mark.parametrize("error", [AWAY, RuntimeError("a bug")])
+def test_a_tenant_that_fails_costs_no_other(cluster, error):
+    found = rounds(cluster, "pier", "harbor", "quay", error=error).run(lambda: True)
     assert found.failed.keys() == {"pier"}
     assert found.advised["quay"] is None  # it has sent nothing yet
     assert cluster.data.get("harbor", SAVINGS) is not None

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
-from plimsoll.domain.errors import PlimsollError
 from plimsoll_service.domain.principals import Principal
 from plimsoll_service.services.ports import Clock, Members, Tenants
 from plimsoll_service.services.recommendations import Advised, Prices, advise
-from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.instructions import Signer
 
 
@@ -52,7 +50,7 @@ class AdviceRounds:
                     signer=self.signer(),
                     now=self.clock.now(),
                 )
-            except (PlimsollError, Malformed) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it must not take the others along
                 found.failed[agent.subject] = error
         return found
 
