@@ -115,6 +115,8 @@ class Rights:
     def refuse(
         self, method: str, path: str, query: Mapping[str, str] | None = None
     ) -> Response | None:
+        if not path.startswith(("/api/", "/apis/")):
+            return None  # /version and its like are everybody's: the role system:public-info-viewer
         asked = Asked.of(method, path, query)
         self.used.add(asked.right)
         if any(grant.covers(asked) for grant in self.granted):

@@ -23,7 +23,6 @@ from urllib.request import urlopen
 import pytest
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.adapters.kubernetes import Response
 from plimsoll.domain.errors import BadInput, MissingRights, Temporary
 from plimsoll.domain.names import NAMESPACE
 from plimsoll_agent.calls import CALLS, KEY
@@ -220,8 +219,6 @@ def site(service: tuple[TheService, str], tmp_path: Path) -> Site:
     cluster.apply([hollows.a_deployment("web", 3)], now=now)
     cluster.step(datetime.now(UTC))
     wire = Recorder(HollowTransport(cluster, SystemClock()), Rights(granted=agent_rights()))
-    # Every identity may ask for it: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#discovery-roles
-    wire.at["/version"] = Response(status=200, body={"gitVersion": "v1.36.3"})
     found = Site(cluster, wire, url, tmp_path / "spool")
     found.put("Secret", KEY, {"join-token": b64encode(JOIN.encode()).decode()})
     found.put("ConfigMap", "plimsoll-agent-journal", {})
