@@ -56,6 +56,11 @@ class Checkout:
         """The built template."""
         return self._ready(".aws-sam/build/template.yaml", "make build")
 
+    @property
+    def service_template(self) -> Path:
+        """The built template of the optimisation service."""
+        return self._ready(".aws-sam/service/build/template.yaml", "make build")
+
     def _ready(self, path: str, cure: str) -> Path:
         found = self.root / path
         if not found.exists():
