@@ -129,6 +129,8 @@ class _Play(Quiet):
         self._storm = storm if storm is not None and knows(storm) else None
         """None where the oracle is not asked."""
         self._before: Before | None = None
+        self._looks = 2 * LOOKS if doubled else LOOKS
+        """Each resync comes twice where messages are doubled."""
         self._calls: Counter[str] = Counter()
 
     def run(self) -> tuple[StormResult, Ending | None]:
@@ -215,6 +217,6 @@ class _Play(Quiet):
         leases = sum(
             n for call, n in self._calls.items() if "/leases" in call and "GET" not in call
         )
-        if looks > LOOKS or leases:
+        if looks > self._looks or leases:
             what = f"{looks} lists of pods and {leases} writes of the Lease in {QUIET}"
             self._watch.note("not-quiet", what)
