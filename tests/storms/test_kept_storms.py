@@ -32,6 +32,11 @@ def test_where_capacity_is_short_for_good_a_workload_may_be_worse_off_than_under
     ]
 
 
+def test_a_dead_job_takes_no_place_that_a_dead_server_would_get_under_a_plain_drain():
+    drill = read_drill(KEPT / "job-that-died" / "drill.yaml")
+    assert list(worse_than(drill, ["drain"], play_kept(drill).losses)) == []
+
+
 def test_who_would_be_at_zero_at_its_latest_safe_start_moves_before_it():
     """The oracle found this one; it does not judge kept drills."""
     drill = read_drill(KEPT / "at-its-floor-until-zero" / "drill.yaml")

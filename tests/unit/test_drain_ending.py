@@ -346,6 +346,33 @@ def test_pods_and_volumes_are_freed_while_ec2_says_that_the_instance_is_off_and_
         assert asked.grace_seconds is None
 
 
+@pytest.mark.parametrize(
+    ("now", "room", "priority", "freed"),
+    [
+        (40, "0", 0, {"db-0"}),
+        (40, "8", 0, {"db-0", "sum"}),
+        (40, "0", 1000, {"db-0", "sum"}),
+        (331, "0", 0, {"db-0", "sum"}),  # it waits for five minutes at most
+    ],
+)
+def test_a_dead_pod_that_serves_nobody_leaves_places_that_are_short_to_those_that_serve(
+    now, room, priority, freed
+):
+    node = died(interrupted("spot"))
+    pod = a_pod("sum", node="spot", owner=("Job", "sum"), priority=priority, restartPolicy="Never")
+    seen = looked(
+        [node, a_node("od", cpu=room)],
+        [pod, *sets_of("db", ["spot"])],
+        [a_stateful_set(replicas=1)],
+        groups=[a_group()],
+        instances=ec2(node),
+    )
+
+    plan = plan_drain(seen, noon(now))
+    assert {action.pod.name for action in actions(plan, ForceDelete)} == freed
+    assert any("serve" in text for text in plan.waiting.get("spot", ())) == ("sum" not in freed)
+
+
 REBORN = "its instance was launched again"
 RUNS_ON = "its deadline is long past"
 

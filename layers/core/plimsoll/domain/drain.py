@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, Cordon, Evict, Release, Uncordon, UndoRelease
+from plimsoll.domain.actions import (
+    Action,
+    Cordon,
+    Evict,
+    ForceDelete,
+    Release,
+    Uncordon,
+    UndoRelease,
+)
 from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.disruptions import (
     InterruptedNodes,
@@ -100,7 +108,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
             draft.wait(turn, {node.name})
         else:
             draft.add(turn, {node.name})
-    _plan_endings(draft, now)
+    _plan_endings(draft, headroom, now)
     here = by_node(disruptions)
     busy = bool(draft.steps) or _under_way(seen, disruptions, interrupted, now)
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
@@ -331,7 +339,7 @@ def _plan_given_back(
     return bool(back)
 
 
-def _plan_endings(draft: _Draft, now: datetime) -> None:
+def _plan_endings(draft: _Draft, headroom: Headroom, now: datetime) -> None:
     """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
     for node in draft.interrupted.nodes:
         if held := opted_out_on(draft.seen, node):
@@ -346,8 +354,14 @@ def _plan_endings(draft: _Draft, now: datetime) -> None:
         name for step in draft.steps if isinstance(step.action, Uncordon) for name in step.nodes
     }
     for name, action in finalize_steps(draft.seen, draft.interrupted, now):
-        if name not in back:
-            draft.add(action, {name})
+        if name in back:
+            continue
+        if isinstance(action, Evict | ForceDelete) and headroom.gives_way(action.pod):
+            gone = draft.interrupted.interruption[name].gone or now
+            if now < gone + PATIENCE:
+                draft.wait(f"{action.pod} died; pods that serve have their places first", {name})
+                continue
+        draft.add(action, {name})
     for step in scale_down_steps(draft.seen, now):
         draft.add(step, {step.node.name})
     if not draft.seen.groups:

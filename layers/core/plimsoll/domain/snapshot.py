@@ -31,11 +31,14 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     waiting = [p for p in seen.pods if p.pending] + dead
     contention = _contention(seen, Contention(snapshot.copy(), interrupted.names), waiting)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
+    short: list[Pod] = []
     for pod in sorted(waiting, key=lambda p: (seen.owner(p) in surging, -p.priority, p.created)):
         node = snapshot.choose(pod)
-        if node is not None:
+        if node is None:
+            short.append(pod)
+        else:
             snapshot.place(pod, node.name)
-    return Headroom(snapshot=snapshot, contention=contention, closed=interrupted.names)
+    return Headroom(snapshot=snapshot, contention=contention, closed=interrupted.names, short=short)
 
 
 def _dead(seen: Observation, interrupted: InterruptedNodes) -> list[Pod]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from plimsoll.domain.capacity import replacement_of
@@ -24,6 +24,8 @@ class Headroom:
     """Interrupted nodes: even a pod that tolerates their cordon has no place there."""
     unplaceable: Collection[str] = frozenset()
     """Uids of pods that no node and no node group can take."""
+    short: Sequence[Pod] = ()
+    """Pods that wait for a node, or will once their controller makes them, and have no place now."""
     reserved: bool = False
     """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
     Pending: kube-scheduler would give the place to whoever asks first."""
@@ -66,6 +68,13 @@ class Headroom:
             if trial.why_not(pod, node) is None:
                 return True
         return False
+
+    def gives_way(self, pod: Pod) -> bool:
+        """Whether another pod in its place, which would serve nobody, could take that of one that serves."""
+        return not pod.restarts and any(
+            p.restarts and p.uid not in self.unplaceable and p.priority >= pod.priority
+            for p in self.short
+        )
 
     def fits_without(self, pod: Pod, other: Pod) -> bool:
         """Whether a pod would have a place if another one left."""
