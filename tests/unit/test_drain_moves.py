@@ -110,6 +110,15 @@ def test_one_pod_leaves_early_where_all_would_have_their_last_call_at_once(node,
     assert len(actions(plan_drain(seen, noon(70)), Evict)) == evicted
 
 
+def test_none_leaves_early_between_the_end_of_one_and_its_successor():
+    seen = looked(
+        [interrupted("spot"), a_node("od")],
+        sets_of("db", ["spot", "spot"]),
+        [a_stateful_set(replicas=3)],
+    )
+    assert actions(plan_drain(seen, noon(70)), Evict) == []
+
+
 @pytest.mark.parametrize(("replicas", "owed"), [(5, ["web-0"]), (4, [])])
 def test_a_successor_is_owed_until_there_are_as_many_pods_as_their_owner_wants(replicas, owed):
     pods = [

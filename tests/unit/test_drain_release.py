@@ -323,6 +323,15 @@ def test_a_count_that_an_autoscaler_changes_meanwhile_is_named(seconds, named):
     assert any("changed the count to 2" in words for words in told) is named
 
 
+@pytest.mark.parametrize(("least", "stays"), [(3, True), (1, False), (None, False)])
+def test_a_released_pod_stays_until_its_autoscaler_has_lifted_a_count_below_its_least(least, stays):
+    pods = [released(a_pod("web-0", node="spot")), a_pod("web-8", node="od")]
+    workload = replace(a_deployment(replicas=1), scaler="web", min_replicas=least)
+    plan = plan_drain(seen_with(*pods, workload=workload), noon(5))
+    assert (actions(plan, Evict) == []) is stays
+    assert replace(workload, replicas=0).held_replicas == 0  # there the autoscaler is off
+
+
 def test_pods_of_the_current_replica_set_are_released_before_superseded_ones():
     old = a_pod("web-0", node="spot", owner=("ReplicaSet", "web-old"))
     new = a_pod("web-1", node="spot")

@@ -303,7 +303,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
     workload = seen.workload.get(ref)
     pods = tuple(seen.of_workload.get(ref, ()))
     if workload is not None:
-        replicas = workload.replicas
+        replicas = workload.held_replicas
     else:  # nobody says how many there should be: one that left may not have been made anew yet
         replicas = max(sum(not p.released for p in pods), seen.counts.get(ref, 0))
     volume = replicas == 1 and any(name for p in pods for name in one_node_claims(seen, p))

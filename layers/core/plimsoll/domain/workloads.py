@@ -44,6 +44,14 @@ class Workload:
     replica_failure: str | None = None
     """Why its controller cannot make pods (condition ReplicaFailure), for example a quota."""
 
+    @property
+    def held_replicas(self) -> int:
+        """What its autoscaler lifts it to, seconds after somebody scaled it below the least; 0 stays.
+
+        Source: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
+        """
+        return max(self.replicas, self.min_replicas or 0) if self.replicas else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:

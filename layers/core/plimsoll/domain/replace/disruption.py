@@ -133,13 +133,15 @@ class WorkloadDisruption:
         """Whether one of its pods must leave now, so that others can be held back.
 
         All would have their last call before anything serves elsewhere. If one leaves so early that
-        its replacement serves by then, the others are held back until their own last call.
+        its replacement serves by then, the others are held back until their own last call. One that
+        has ended is not always made anew yet.
         """
         starts = [d.latest_start for d in self.evictable if d.latest_start and d.pod.serving]
         return (
             len(starts) > 1
             and min(starts) - START <= self.now
             and not self.leaving
+            and len(self.pods) >= self.replicas
             and not any(
                 p.ready or (p.node and self.now - p.created < PATIENCE) for p in self.staying
             )
