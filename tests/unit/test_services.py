@@ -595,6 +595,34 @@ def test_a_cluster_is_woken_when_a_node_group_may_be_asked_for_what_waits(rig):
     assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
 
 
+@pytest.mark.parametrize(
+    ("renewed", "readable", "woken"),
+    [(False, True, True), (True, True, False), (True, False, True)],
+    ids=["uncordons", "the group replaces the node", "groups not read"],
+)
+def test_a_cluster_is_woken_to_uncordon_on_advice_only_if_its_reconcile_does(
+    rig, monkeypatch, renewed, readable, woken
+):
+    instance = rig.join("spot", capacity="spot")
+    own = a_group(desired=1, max_size=1, instances=[instance])
+    rig.aws.groups = [replace(own, renew=renewed)]
+    rig.apply(deployment("here", replicas=1))
+    handled(rig, rig.rebalance_event(instance))
+    rig.drains.reconcile("harbor", "its turn")
+    rig.sleep(600)
+    rig.apply(deployment("waits", replicas=1))
+    rig.wake_ups.sent.clear()
+    if not readable:
+        refused = Refused("autoscaling:DescribeAutoScalingGroups")
+        monkeypatch.setattr(rig.aws, "list", lambda _: (_ for _ in ()).throw(refused))
+
+    rig.resync.run()
+    assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS) * woken
+
+    rig.drains.reconcile("harbor", "me")
+    assert rig.node("spot").unschedulable is not woken
+
+
 def test_on_advice_a_node_is_recorded_at_once_and_cordoned_when_its_turn_comes(rig):
     instances = [rig.join(f"spot-{n}", capacity="spot") for n in range(3)]
     handled(rig, *map(rig.rebalance_event, instances))

@@ -17,12 +17,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from plimsoll.domain.actions import Uncordon
 from plimsoll.domain.added_nodes import reports_wanted
 from plimsoll.domain.announcements import announcement, costs
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.metrics import Metric
@@ -210,7 +212,8 @@ class ResyncService:
         """Wake the drain of a cluster in which something can be done now; return whether it was.
 
         Node groups are read only where pods wait, since then more of them may be asked for, and where
-        hooks hold an instance, since heartbeats keep them up.
+        hooks hold an instance, since heartbeats keep them up. A plan that only uncordons has to know
+        them too: what a group replaces is not uncordoned for a pod that waits.
         """
         if self.kill_switch or cluster.mode is not Mode.ACT:
             return False
@@ -218,13 +221,24 @@ class ResyncService:
         held = any(
             n.interruption is not None and waits_for_hooks(n.interruption) for n in seen.nodes
         )
-        if (plan.waiting or held) and not (plan.steps or plan.busy):
-            groups = self.groups(cluster).list(seen.nodes)
+        uncordons = plan.steps and all(isinstance(action, Uncordon) for action in plan.actions)
+        if (plan.waiting or held) and (uncordons or not plan.busy):
+            groups = self._groups(cluster, seen, needed=not plan.busy)
             plan = plan_drain(seen.among(groups=groups, instances=seen.instances), now)
-        if not (plan.steps or plan.busy):
+        if not plan.busy:
             return False
         self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
         return True
+
+    def _groups(self, cluster: Cluster, seen: Observation, *, needed: bool) -> Sequence[NodeGroup]:
+        """Read the node groups. A drain uncordons without them, so what uncordons needs none."""
+        try:
+            return self.groups(cluster).list(seen.nodes)
+        except PlimsollError as error:
+            if needed:
+                raise
+            self.telemetry.warn("node groups not read", because=str(error))
+            return ()
 
     def _said(
         self, cluster: Cluster, seen: Observation, known: Mapping[str, IndexEntry], now: datetime
