@@ -3,6 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
+from itertools import pairwise
+
+import pytest
 
 from plimsoll.domain.errors import BadInput, MissingRights, Temporary
 from plimsoll.services.delivery import NOTICES, WAKE_UPS
@@ -132,5 +135,6 @@ def test_a_wake_up_that_fails_comes_back_twice_and_then_no_more():
     queue = Queue(clock=clock, function="drains", handle=work, policy=WAKE_UPS)
     queue.send("harbor")
     clock.sleep(600)
-    assert worked == [0.5, 45.7, 90.9]
+    gaps = [later - earlier for earlier, later in pairwise(worked)]
+    assert gaps == pytest.approx([WAKE_UPS.visibility_seconds + 0.2] * 2)
     assert [(body, str(why)) for body, why in queue.set_aside] == [("harbor", "no")]
