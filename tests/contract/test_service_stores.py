@@ -92,6 +92,7 @@ def test_documents_are_listed_in_the_order_of_their_keys_and_only_those_of_a_clu
     data.put("other", "b#3", b"")
     assert [d.key for d in data.list("c", "b#", "b#~")] == ["b#1", "b#2"]
     assert [d.key for d in data.list("c", "a", "z", limit=2)] == ["a#1", "b#1"]
+    assert data.list("c", "b#2", "b#1") == []
 
 
 def test_a_document_that_was_deleted_is_gone_and_again_is_once(stores: Stores):

@@ -101,6 +101,8 @@ class AwsTenantData:
     def list(self, cluster: str, first: str, last: str, *, limit: int = 1000) -> Sequence[Document]:
         """Return the documents between two keys, in their order."""
         found: list[Document] = []
+        if last < first:  # DynamoDB refuses such a query
+            return found
         with translated(f"list {first} to {last}"):
             pages = self.aws.dynamodb.get_paginator("query").paginate(
                 TableName=self.table,
