@@ -170,10 +170,27 @@ def test_what_the_queue_does_not_take_is_not_acknowledged():
         (b"not gzip", Malformed),
         (encode(a_snapshot())[:-9], Malformed),
         (encode(msgspec.structs.replace(a_snapshot(), epoch="../x")), Malformed),
+        (
+            encode(msgspec.structs.replace(a_snapshot(), taken_at=NOW + timedelta(hours=3))),
+            Malformed,
+        ),
+        (
+            encode(msgspec.structs.replace(a_snapshot(), taken_at=NOW - timedelta(days=3))),
+            Malformed,
+        ),
         (encode(msgspec.structs.replace(a_snapshot(), cluster_id="other")), Forbidden),
         (bytes(MOST_COMPRESSED + 1), TooLarge),
     ],
-    ids=["empty", "no gzip", "cut off", "an epoch that climbs", "another cluster", "too large"],
+    ids=[
+        "empty",
+        "no gzip",
+        "cut off",
+        "an epoch that climbs",
+        "hours ahead",
+        "days old",
+        "another cluster",
+        "too large",
+    ],
 )
 def test_what_is_no_snapshot_of_this_cluster_is_refused_and_not_kept(body, error):
     rig = Rig()

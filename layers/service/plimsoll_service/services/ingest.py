@@ -29,6 +29,8 @@ MOST_COMPRESSED: Final = 4 * 2**20
 """Lambda takes requests of 6 MB, in base64."""
 POLL_SECONDS: Final = 60
 ATTEMPTS: Final = 5
+AHEAD: Final = timedelta(minutes=5)
+"""How far the clock of a cluster may be ahead of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ class Intake:
         """Keep a snapshot, and acknowledge it.
 
         Raises:
-            Malformed: it is no snapshot.
+            Malformed: it is no snapshot, or of a time whose usage nobody keeps.
             Forbidden: it is of another cluster.
             TooLarge: it is too large to be taken.
             Throttled: the tenant sends too many.
@@ -59,6 +61,11 @@ class Intake:
         if not _is_word(snapshot.epoch):
             raise Malformed("has an epoch that is no UUID - at `$.epoch`")
         now = self.clock.now()
+        if not now - Span.MINUTE.kept <= snapshot.taken_at <= now + AHEAD:
+            raise Malformed(
+                f"was taken at {snapshot.taken_at:%Y-%m-%dT%H:%M:%SZ}, and it is {now:%Y-%m-%dT%H:%M:%SZ}: "
+                "see to the clock of the cluster - at `$.taken_at`"
+            )
         data = self.tenants.of(agent.tenant)
         self._count(data, now)
         data.put_snapshot(agent.subject, snapshot.epoch, snapshot.sequence, body)
