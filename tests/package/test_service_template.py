@@ -227,6 +227,15 @@ def test_a_missing_variable_is_named():
         Config.from_env({})
 
 
+def test_the_alarm_on_faults_counts_those_of_the_api_by_its_name():
+    api = RESOURCES["Api"]["Properties"]
+    dimensions = RESOURCES["ApiFaults"]["Properties"]["Dimensions"]
+    assert dimensions == [
+        {"Name": "ApiName", "Value": api["Name"]},
+        {"Name": "Stage", "Value": api["StageName"]},
+    ]
+
+
 def test_each_alarm_has_a_heading_on_the_page():
     page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
     for alarm in of("AWS::CloudWatch::Alarm"):
