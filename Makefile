@@ -1,6 +1,6 @@
 # Everything a developer runs. Python 3.13 and make are enough; each target sets up what it needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser check docs audit sbom test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo build deploy clean
+.PHONY: help setup browser check docs audit sbom test coverage test-cluster test-localstack test-long mutants localstack localstack-down demo demo-service build deploy clean
 # `sam build` looks for python3.13 on PATH: the environment's own comes first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
@@ -87,6 +87,9 @@ localstack-down: $(VENV) ## Stop it
 
 demo: $(VENV) $(MINISTACK) $(BUILT) ## Watch every spot instance go at once, on a deployed stack
 	.venv/bin/plimsoll demo
+
+demo-service: $(VENV) $(MINISTACK) $(SERVICE) ## Watch the optimisation service save a node of a small shop, deployed with its agent
+	.venv/bin/plimsoll demo-service
 
 audit: $(SUPPLY) ## Ask PyPI for known vulnerabilities in everything that a lock of ours names
 	@for lock in $(LOCKS); do echo "==> $$lock"; .tools/supply/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r $$lock || exit 1; done

@@ -22,6 +22,7 @@ from botocore.exceptions import ClientError
 
 from plimsoll.domain.errors import MissingRights, PlimsollError, Refused
 from plimsoll_agent.service import Service
+from plimsoll_cli.demo_service import play
 from plimsoll_service.domain.arrivals import Arrival
 from plimsoll_service.domain.principals import Role
 from plimsoll_service.domain.rollups import Span
@@ -86,6 +87,24 @@ def bare(rig: ServiceRig, method: str, path: str, body: bytes = b"", **headers: 
     except urllib.error.HTTPError as error:
         return error.code
     return status
+
+
+def test_a_recommendation_is_accepted_carried_out_by_the_agent_and_measured(
+    rig: ServiceRig, capsys: pytest.CaptureFixture[str]
+):
+    """What `plimsoll demo-service` shows."""
+    said: list[str] = []
+    done = play(rig, said.append)
+    assert (done.kind, done.state) == ("consolidate-node", "done")
+    assert done.measured == done.monthly > 0
+    acted = [line for line in said if line.startswith("  agent: ")]
+    (cordoned,) = (i for i, line in enumerate(acted) if "cordon Node" in line)
+    (evicted,) = (i for i, line in enumerate(acted) if "evict Pod" in line)
+    assert cordoned < evicted
+    assert f"consolidate-node done: Node {done.about.name} is empty" in acted[-1]
+    printed = capsys.readouterr().out
+    assert f"{done.id} is accepted" in printed
+    assert "done, measured" in printed
 
 
 def test_what_an_agent_pushes_a_person_of_its_tenant_reads(rig: ServiceRig):
