@@ -42,7 +42,7 @@ from plimsoll_testbed.rigs.checkout import Checkout
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, Emulator
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
-from plimsoll_testbed.rigs.emulated.stack import Stack
+from plimsoll_testbed.rigs.emulated.stack import Stack, resync
 from plimsoll_testbed.scenario.events import event_of
 
 HERE = Path(__file__).parent
@@ -97,7 +97,7 @@ def ground(nodes: int) -> Iterator[Ground]:
         ministack.deploy(AcceptDrills="true", Size="small")
         stack = Stack(ministack, aws)
         stack.register("harbor", Access(url=server.url, token=server.token))
-        stack.resync("harbor")
+        resync(ministack, "harbor")
         yield Ground(stack=ministack, server=server, machines=machines, patches=patches)
 
 

@@ -26,6 +26,7 @@ from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
+from plimsoll_testbed.rigs.emulated.stack import resync
 from tests.package.install_page import PLIMSOLL, SAM, beginning, call_of, chosen
 from tests.package.template import ROOT
 from tests.support.cli_environment import SPOT, StillClock, shop
@@ -149,10 +150,7 @@ def register(rig: Rig) -> None:
     del words[authority : authority + 2]  # on loopback, without TLS
     done = rig.plimsoll(words)
     assert done.returncode == 0, done.stderr
-    answer = rig.stack.client("lambda").invoke(
-        FunctionName=rig.stack.outputs["SweepFunction"], Payload=b"{}"
-    )
-    assert "FunctionError" not in answer, rig.complaints()
+    resync(rig.stack, "lab")
 
 
 def test_the_roles_that_get_access_entries_are_those_that_come_to_clusters(rig: Rig):

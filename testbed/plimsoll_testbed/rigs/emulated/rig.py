@@ -25,7 +25,7 @@ from plimsoll_testbed.rigs.emulated.commondrain import CommonDrain
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
-from plimsoll_testbed.rigs.emulated.stack import Stack
+from plimsoll_testbed.rigs.emulated.stack import Stack, resync
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.registry import Rig
 from plimsoll_testbed.rigs.run import RESYNC_PHASE, How, Run, rig_of_runs, told
@@ -102,7 +102,7 @@ class Emulation(Run):
         with told(self.say, "registered the clusters and resynced each once"):
             for name, way in self._ways().items():
                 self._stack.register(name, way)
-                self._stack.resync(name)
+                resync(emulator, name)
         with told(self.say, "started the functions' workers"):
             emulator.warm("NoticesFunction", 3)
             emulator.warm("DrainsFunction", 2)

@@ -41,6 +41,22 @@ class _EmulatedAws(Aws):
             return self._clients[service]
 
 
+def resync(emulator: Emulator, cluster: str) -> None:
+    """Run the function `sweep` once, so that the node index is there before the first notice.
+
+    Raises:
+        Refused: it failed.
+    """
+    request = ResyncRequest(cluster=cluster, label=cluster, until=_NEVER)
+    record = {"messageId": "first", "body": request.message()}
+    answer = emulator.client("lambda").invoke(
+        FunctionName=emulator.outputs["SweepFunction"], Payload=json.dumps({"Records": [record]})
+    )
+    said = answer["Payload"].read().decode(errors="replace")
+    if "FunctionError" in answer or json.loads(said)["batchItemFailures"]:
+        raise Refused(f"the first resync failed: {said}")
+
+
 class Stack:
     """A stack that was deployed on the emulator."""
 
@@ -68,22 +84,6 @@ class Stack:
                 added=EPOCH,
             )
         )
-
-    def resync(self, cluster: str) -> None:
-        """Run the function `sweep` once, so that the node index is there before the first notice.
-
-        Raises:
-            Refused: it failed.
-        """
-        request = ResyncRequest(cluster=cluster, label=cluster, until=_NEVER)
-        record = {"messageId": "first", "body": request.message()}
-        answer = self._emulator.client("lambda").invoke(
-            FunctionName=self._emulator.outputs["SweepFunction"],
-            Payload=json.dumps({"Records": [record]}),
-        )
-        said = answer["Payload"].read().decode(errors="replace")
-        if "FunctionError" in answer or json.loads(said)["batchItemFailures"]:
-            raise Refused(f"the first resync failed: {said}")
 
     def hand_in(self, clusters: Sequence[str], measurement: Measurement) -> None:
         """Give in the reports that the functions wrote, and the calls that the fleet answered."""
