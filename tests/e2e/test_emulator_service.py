@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 
 from plimsoll.domain.errors import MissingRights, PlimsollError, Refused
 from plimsoll_agent.service import Service
-from plimsoll_cli.demo_service import play
+from plimsoll_cli.service_play import play
 from plimsoll_service.domain.arrivals import Arrival
 from plimsoll_service.domain.principals import Role
 from plimsoll_service.domain.rollups import Span

@@ -101,7 +101,18 @@ def test_random_storms_are_played(installation, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["event", "clusters", "status", "reports", "doctor", "demo", "controlplane", ""]
+    "command",
+    [
+        "event",
+        "clusters",
+        "status",
+        "reports",
+        "doctor",
+        "demo",
+        "demo-service",
+        "controlplane",
+        "",
+    ],
 )
 def test_every_command_explains_itself(installation, tmp_path, command):
     done = plimsoll(installation, *command.split(), "--help", cwd=tmp_path)
@@ -112,6 +123,7 @@ def test_every_command_explains_itself(installation, tmp_path, command):
     "words",
     [
         ["demo"],
+        ["demo-service"],
         ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "emulated"],
         ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "cluster"],
         ["drill", str(ROOT / "examples/one-node.yaml"), "--rig", "localstack"],

@@ -1,0 +1,186 @@
+"""What `plimsoll demo-service` plays on a deployed service: an agent, a person, and the advice between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, override
+
+from plimsoll.domain.errors import Refused
+from plimsoll.services.ports import Clock
+from plimsoll_agent.calls import POLICY
+from plimsoll_agent.config import Config
+from plimsoll_agent.output import Output
+from plimsoll_agent.running import Running
+from plimsoll_agent.wiring import put_together
+from plimsoll_cli import main
+from plimsoll_cli.agent import manifests
+from plimsoll_cli.service_login import logged_in
+from plimsoll_service.domain.principals import Role
+from plimsoll_service.wire.advice import Recommendation, Recommendations
+from plimsoll_service.wire.views import Pools
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.rigs.access import Access
+from plimsoll_testbed.rigs.emulated.service import ServiceRig
+from plimsoll_testbed.rigs.emulated.service_shop import surplus_shop
+from plimsoll_testbed.scenario.drill import read_drill
+
+EXAMPLE: Final = Path("examples", "one-node.yaml")
+WORK_IN_SECONDS: Final = 60.0
+"""How long a snapshot may take from the API through the queue to the tables."""
+POLL_SECONDS: Final = 0.2
+TENANT: Final = "initech"
+CLUSTER: Final = "shop"
+PERSON: Final = "ann"
+_OK: Final = 200
+_STORED: Final = {"Namespace", "ServiceAccount", "Secret", "ConfigMap"}
+"""Kinds of the agent's manifests that mean something to a hollow cluster."""
+_OWNERS_POLICY: Final = {"mode": "act", "kinds": "consolidate-node"}
+
+
+def play(rig: ServiceRig, say: Callable[[str], None]) -> Recommendation:
+    """Play the demo on a deployed service; return the recommendation that was carried out.
+
+    Raises:
+        PlimsollError: a part did not do its work; the message says which.
+    """
+    shop = surplus_shop(read_drill(rig.emulator.checkout.root / EXAMPLE), rig.clock.now())
+    with (
+        TemporaryDirectory(prefix="plimsoll-demo-") as folder,
+        HollowServer(shop) as server,
+    ):
+        return _Demo(rig=rig, server=server, folder=Path(folder), say=say).play()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Demo:
+    """The agent of one cluster, and a person who reads what the service makes of it."""
+
+    rig: ServiceRig
+    server: HollowServer
+    folder: Path
+    say: Callable[[str], None]
+    _agent: Running = field(init=False)
+
+    def play(self) -> Recommendation:
+        self._install()
+        token = self._invite(PERSON, Role.PERSON)
+        self._type("login", self.rig.url, secret=["--join-token", token])
+        self._tell()
+        self._advise()
+        self._type("savings")
+        self._type("recommendations")
+        chosen = next((r for r in self._recommendations() if r.executable), None)
+        if chosen is None:
+            raise Refused("nothing is advised that the agent can carry out")
+        self._type("recommendations", "accept", chosen.id)
+        self._advise()
+        self._tell()
+        if not self._agent.telling.pending:
+            raise Refused(f"no instruction came of {chosen.id}: {self._again(chosen).note}")
+        self.say("the agent is told that an instruction waits, and carries it out")
+        self._agent.executor.round()
+        self._tell()
+        self._advise()
+        done = self._again(chosen)
+        if done.state != "done":
+            raise Refused(f"{done.id} is {done.state}: {done.note}")
+        self.say(f"the empty node {done.about.name} is removed, as a cluster autoscaler would")
+        self._remove(done.about.name)
+        self._tell()
+        self._advise()
+        self._type("recommendations")
+        measured = self._again(chosen)
+        if not measured.measured:
+            raise Refused(f"{measured.id} is {measured.state}, and was not seen to save anything")
+        return measured
+
+    def _install(self) -> None:
+        """Apply the agent's manifests and the owner's policy, and start the agent, which enrols."""
+        self.say(f"installing the agent in the cluster {CLUSTER}, which lets it consolidate nodes")
+        token = self._invite(CLUSTER, Role.AGENT)
+        wanted = [m for m in manifests(self.rig.url, "none", token) if m["kind"] in _STORED]
+        (policy,) = (m for m in wanted if m["metadata"]["name"] == POLICY)
+        policy["data"] |= _OWNERS_POLICY
+        clock = self.rig.clock
+        with self.server.lock:
+            self.server.cluster.apply(wanted, now=clock.now())
+        config = Config(
+            service=self.rig.url,
+            spool=self.folder / "spool",
+            spool_bytes=2**20,
+            metrics_port=0,
+        )
+        access = Access(url=self.server.url, token=self.server.token)
+        self._agent = put_together(access.transport(), config, clock, _Said(clock, self.say))
+
+    def _invite(self, name: str, role: Role) -> str:
+        return self.rig.invite(TENANT, name, role)
+
+    def _tell(self) -> None:
+        """Let the agent send a snapshot, and wait until the service has worked it in."""
+        clock, telling = self.rig.clock, self._agent.telling
+        since = clock.now()
+        telling.take()
+        telling.send()
+        if telling.spool.entries or not telling.sequence:
+            raise Refused("the agent's snapshot did not get to the service: see what it said")
+        self.say(f"the agent has told of the cluster, snapshot {telling.sequence}")
+        service = logged_in(self.folder, clock)
+        while (clock.now() - since).total_seconds() < WORK_IN_SECONDS:
+            with suppress(Refused):  # 404 until the first one is worked in
+                if service.call("GET", self._path("pools"), Pools).taken_at >= since:
+                    return
+            clock.sleep(POLL_SECONDS)
+        complaints = self.rig.emulator.complaints()
+        raise Refused("\n".join(["the snapshot was not worked in", *complaints]))
+
+    def _advise(self) -> None:
+        self.say("the advice runs")
+        self.rig.advise()
+
+    def _type(self, *words: str, secret: Sequence[str] = ()) -> None:
+        """Run a command as a person would, who is logged in by a file in our folder."""
+        self.say(f"$ plimsoll {' '.join(words)}")
+        args = [words[0], "--config", str(self.folder), *words[1:], *secret]
+        main.main(args=args, prog_name="plimsoll", standalone_mode=False)
+
+    def _path(self, what: str) -> str:
+        return f"/v1/clusters/{self._agent.telling.cluster_id}/{what}"
+
+    def _recommendations(self) -> tuple[Recommendation, ...]:
+        service = logged_in(self.folder, self.rig.clock)
+        found = service.call("GET", self._path("recommendations"), Recommendations)
+        return found.recommendations
+
+    def _again(self, chosen: Recommendation) -> Recommendation:
+        return next(each for each in self._recommendations() if each.id == chosen.id)
+
+    def _remove(self, node: str) -> None:
+        with self.server.lock:
+            answer = self.server.cluster.handle(
+                "DELETE", f"/api/v1/nodes/{node}", now=self.rig.clock.now(), user="autoscaler"
+            )
+        if answer.status != _OK:
+            raise Refused(f"DELETE node {node}: {answer.status} {answer.body}")
+
+
+class _Said(Output):
+    """What the agent says, in words: its lines of JSON are for machines."""
+
+    def __init__(self, clock: Clock, say: Callable[[str], None]) -> None:
+        super().__init__(clock)
+        self._tell = say
+
+    @override
+    def _say(self, level: str, message: str, facts: Mapping[str, object]) -> None:
+        self._tell(f"  agent: {_words(message, facts)}")
+
+
+def _words(message: str, facts: Mapping[str, object]) -> str:
+    said = [str(facts[key]) for key in ("action", "kind", "target", "outcome") if key in facts]
+    because = f": {facts['because']}" if "because" in facts else ""
+    return (" ".join(said) or message) + because
