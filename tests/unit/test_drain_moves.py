@@ -364,7 +364,7 @@ def test_a_pod_of_an_unknown_controller_waits_until_the_one_before_it_is_made_an
     evicted = []
     for left in (pods, pods[:2]):
         seen = looked([interrupted("spot"), a_node("od")], left)
-        memory.count(seen)
+        memory.count(seen, noon(1))
         plan = plan_drain(seen.among(counts=memory.counts), noon(1))
         evicted.append(len(actions(plan, Evict)))
     assert evicted == [1, 0]

@@ -480,6 +480,41 @@ def test_a_report_is_there_before_the_first_pause_for_a_reconcile_may_be_killed_
     assert found == ["spot"]
 
 
+def a_pod_of_a_database(name: str) -> dict[str, Any]:
+    """Return a pod whose controller nobody knows: it does not run, so the test makes pods anew."""
+    owner = {"apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "uid-of-db"}
+    container = {"name": "main", "image": "db", "resources": {"requests": {"cpu": "100m"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"app": "db"},
+            "ownerReferences": [owner | {"controller": True}],
+        },
+        "spec": {"containers": [container]},
+    }
+
+
+def test_a_pod_that_a_killed_reconcile_evicted_counts_until_its_controller_had_time_to_make_it_anew(
+    rig,
+):
+    interrupt(rig, *map(a_pod_of_a_database, ("db-0", "db-1", "db-2")), elsewhere=True)
+    rig.drains.reconcile("harbor", "killed", seconds=0)
+    assert rig.api.acquire("killed", LEASE_SECONDS)
+    rig.sleep(LEASE_SECONDS + 1)
+    assert rig.ready("db") == 2  # and no pod tells of the third
+
+    rig.drains.reconcile("harbor", "next", seconds=5)
+    assert rig.ready("db") == 2
+
+    rig.apply(a_pod_of_a_database("db-0"))
+    rig.drains.reconcile("harbor", "last", seconds=15)
+    assert len(rig.pods_on("spot")) == 1
+    assert rig.ready("db") == 2
+
+
 def test_a_drain_goes_on_without_its_node_groups(rig):
     interrupt(rig, deployment(replicas=1), elsewhere=True)
     rig.aws.fails = Temporary("Auto Scaling is away")

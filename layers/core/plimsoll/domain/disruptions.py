@@ -29,6 +29,9 @@ from plimsoll.domain.workloads import Budget, Workload
 _STAYS_PUT = {"DaemonSet", "Node"}
 """Owners whose pods belong to the node and end with it: daemons, and mirrors of static pods."""
 
+_ALONE = {"Pod", "Job"}
+"""What has no pods that must serve side by side."""
+
 OVERDUE: Final = timedelta(minutes=10)
 """How long after its deadline an instance that still runs is believed to be interrupted."""
 
@@ -322,6 +325,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         ),
         dead=frozenset(p.uid for p in pods if _dead(seen, p)),
         replicas=replicas,
+        uncounted=ref in seen.uncounted and ref.kind not in _ALONE,
         floor=0 if volume else _floor(ref, workload, budgets, replicas),
         budgets=budgets,
         not_releasable=dict(_not_releasable(seen, workload, evictable, claimed, refused)),
@@ -379,8 +383,7 @@ def _floor(ref: Ref, workload: Workload | None, budgets: tuple[Budget, ...], rep
     )
     if workload is None:
         # How many its controller wants is not known: what there is must do, but for one.
-        alone = ref.kind in {"Pod", "Job"}
-        return min(keeps if alone else max(keeps, replicas - 1), replicas)
+        return min(keeps if ref.kind in _ALONE else max(keeps, replicas - 1), replicas)
     return ready_floor(
         ref.kind,
         replicas,

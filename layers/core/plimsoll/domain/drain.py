@@ -235,6 +235,7 @@ def _in_motion(disruption: WorkloadDisruption, now: datetime) -> bool:
         any(now - PATIENCE < p.deleting for p in disruption.leaving if p.deleting)
         or any(not p.ready and now - p.created < PATIENCE for p in disruption.staying)
         or bool(disruption.released and disruption.missing)
+        or disruption.uncounted
     )
 
 

@@ -55,6 +55,8 @@ class Observation:
     """Node name -> volumes that are still attached to it."""
     counts: Mapping[Ref, int] = field(default_factory=dict)
     """Controller that we do not know -> the most pods that it was seen to have."""
+    uncounted: frozenset[Ref] = frozenset()
+    """Of these controllers a pod may have left that was not made anew yet: they were just begun to be counted."""
     left_out: Sequence[str] = ()
     """Objects that could not be read, or not wholly, each with the reason. They cost themselves only."""
 
@@ -68,9 +70,16 @@ class Observation:
         groups: Sequence[NodeGroup] = (),
         instances: Mapping[str, Instance] | None = None,
         counts: Mapping[Ref, int] | None = None,
+        uncounted: frozenset[Ref] = frozenset(),
     ) -> Observation:
         """Return the same observation with what AWS says beside it, and what was seen before."""
-        return replace(self, groups=groups, instances=instances or {}, counts=counts or {})
+        return replace(
+            self,
+            groups=groups,
+            instances=instances or {},
+            counts=counts or {},
+            uncounted=uncounted,
+        )
 
     def with_interruptions(self, interrupted: Mapping[str, Interruption]) -> Observation:
         """Return the same observation as if these nodes, by name, were cordoned and interrupted."""

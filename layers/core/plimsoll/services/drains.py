@@ -228,7 +228,7 @@ class DrainService:
         seen = replace(api.observe(), policy=cluster.policy)
         if reports_wanted(seen):
             seen = replace(seen, reports=self._past(cluster, memory))
-        memory.count(seen)
+        memory.count(seen, began)
         instances = self._instances(seen, memory)
         fresh = memory.wants_groups(seen.nodes, self.clock.now())
         while True:
@@ -237,7 +237,12 @@ class DrainService:
                 memory.groups_read = self.clock.now()
             now, read = self.clock.now(), memory.groups or ()
             plan = plan_drain(
-                seen.among(groups=read, instances=instances, counts=memory.counts),
+                seen.among(
+                    groups=read,
+                    instances=instances,
+                    counts=memory.counts,
+                    uncounted=memory.uncounted(seen, began),
+                ),
                 now,
                 avoid=memory.avoid,
                 refused=memory.refused,

@@ -18,6 +18,8 @@ from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.reports import Report
 
 REREAD: Final = timedelta(seconds=5)
+MADE_ANEW: Final = timedelta(seconds=10)
+"""How long a controller that we do not know is given to make a pod anew that an earlier reconcile evicted."""
 
 
 @dataclass(slots=True)
@@ -39,6 +41,8 @@ class ReconcileMemory:
     """Instances of which EC2 said that they are terminated: they stay so."""
     counts: dict[Ref, int] = field(default_factory=dict)
     """As in `Observation.counts`: evicting one pod must not lower what the next is held against."""
+    counted: dict[Ref, datetime] = field(default_factory=dict)
+    """Since when: the reconcile before may have evicted one that is not made anew yet."""
     reports: dict[str, Report] = field(default_factory=dict)
     told: dict[str, tuple[object, ...]] = field(default_factory=dict)
     """Of each report the turns that were tried to be written."""
@@ -50,11 +54,25 @@ class ReconcileMemory:
         on_the_way = any(expect(group, nodes, now).upcoming for group in self.groups)
         return on_the_way and now - self.groups_read >= REREAD
 
-    def count(self, seen: Observation) -> None:
+    def count(self, seen: Observation, now: datetime) -> None:
         """Count the pods of controllers that we do not know."""
         for ref, pods in seen.of_workload.items():
             if ref not in seen.workload:
+                self.counted.setdefault(ref, now)
                 self.counts[ref] = max(self.counts.get(ref, 0), len(pods))
+
+    def uncounted(self, seen: Observation, now: datetime) -> frozenset[Ref]:
+        """Return the controllers of which an earlier reconcile may have evicted a pod just now.
+
+        None did where no node was cordoned for longer than the first wake-up of a notice takes.
+        """
+        cordons = (n.interruption.cordoned for n in seen.nodes if n.interruption)
+        first = min((at for at in cordons if at), default=now)
+        return frozenset(
+            ref
+            for ref, at in self.counted.items()
+            if first + MADE_ANEW < at and now < at + MADE_ANEW
+        )
 
     def learn(self, reports: Iterable[Report]) -> None:
         """Merge the reports of an observation."""

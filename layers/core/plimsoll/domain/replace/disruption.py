@@ -78,6 +78,8 @@ class WorkloadDisruption:
     """Uids of pods whose instance is gone: the API server may count them, Ready even."""
     replicas: int
     """What the owner declared."""
+    uncounted: bool = False
+    """Nobody declares it, and pods may have left that are not made anew yet."""
     floor: int
     """The ready floor."""
     budgets: tuple[Budget, ...] = ()

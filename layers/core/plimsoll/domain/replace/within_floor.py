@@ -31,6 +31,9 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
                 "its rollout takes as many pods as may be missing, at any moment, and moves all"
             )
             continue
+        if one.pod.serving and disruption.uncounted and not disruption.pressed:
+            waiting = "nobody says how many pods there should be: one may be about to be made anew"
+            continue
         if one.pod.serving and (spare <= 0 or allowed == 0):
             words = f"{floor} must serve, which does not allow one less than {disruption.serving}"
             waiting = words if spare <= 0 else disruption.blocked
