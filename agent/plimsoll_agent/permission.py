@@ -29,7 +29,7 @@ _EARLY: Final = timedelta(minutes=5)
 def against_instruction(
     instruction: Instruction, cluster_id: str, journal: Journal, now: datetime
 ) -> str | None:
-    """Return why an instruction is not for us, or not for now."""
+    """Return why this executor must not carry out an instruction at this time."""
     if instruction.cluster_id != cluster_id:
         return "it is for another cluster"
     if journal.answered(instruction.number):

@@ -128,11 +128,8 @@ class ClusterReader:
                         yield read(obj)
                     except BadInput as error:
                         self._warn(f"left out: {error}")
-        except (
-            NotFound,
-            MissingRights,
-            Temporary,
-        ) as error:  # metrics-server is no part of the API server
+        except (NotFound, MissingRights, Temporary) as error:
+            # metrics-server is no part of the API server, and may be down while that answers
             self._warn(f"no usage: {error}")
 
     def _version(self) -> str:

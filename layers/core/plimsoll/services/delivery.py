@@ -74,4 +74,5 @@ SLOW_WAKE_UPS: Final = tuple(range(0, 60, 10))
 """The same without a deadline: after these the resync wakes the cluster every minute in which something
 can be done. A deadline may be hours away, and the last call of its pods still falls between two of them."""
 RECONCILE_SECONDS: Final = 48.0
-"""How long a reconcile works: short, so that little is lost when one is killed."""
+"""How long a reconcile works: within the function's timeout, and no longer, so that where more clusters drain
+than functions run, each has its turn before the deadline."""

@@ -164,7 +164,7 @@ class NoticeService:
         return failed
 
     def _wake(self, cluster: str, *, urgent: bool) -> None:
-        """Send wake-ups; one for now is enough where a series was sent a moment ago."""
+        """Send a series of wake-ups, or a single one if this process sent an urgent series just before."""
         now, last = self.clock.now(), self.series.get(cluster)
         if urgent and last is not None and now - last < SERIES_SHARED:
             self.wake_ups.send(cluster, (0,))

@@ -121,40 +121,8 @@ GET_LEASE: Final = _lease("get")
 CREATE_LEASE: Final = _lease("create", None)  # RBAC knows no names of what is not there yet
 UPDATE_LEASE: Final = _lease("update")
 
-WATCHES: Final[tuple[Call, ...]] = tuple(
-    replace(call, verb="watch")
-    for call in (
-        LIST_NODES,
-        LIST_PODS,
-        LIST_DEPLOYMENTS,
-        LIST_REPLICA_SETS,
-        LIST_STATEFUL_SETS,
-        LIST_ROLLOUTS,
-        LIST_BUDGETS,
-        LIST_CLAIMS,
-        LIST_VOLUMES,
-        LIST_SCALERS,
-        LIST_ATTACHMENTS,
-        LIST_SERVICES,
-        LIST_QUOTAS,
-        LIST_NETWORK_POLICIES,
-    )
-)
-"""What a reconcile follows. Without the right it lists again at each observation."""
-
-GET_FLOW_SCHEMA: Final = Call(
-    verb="get", group="flowcontrol.apiserver.k8s.io", resource="flowschemas", only="plimsoll"
-)
-"""Only the doctor asks for it."""
-
-CALLS: Final[tuple[Call, ...]] = (
-    GET_NODE,
-    PATCH_NODE,
-    PATCH_POD,
-    EVICT,
-    CREATE_EVENT,
+FOLLOWED: Final[tuple[Call, ...]] = (
     LIST_NODES,
-    LIST_NAMESPACES,
     LIST_PODS,
     LIST_DEPLOYMENTS,
     LIST_REPLICA_SETS,
@@ -168,6 +136,23 @@ CALLS: Final[tuple[Call, ...]] = (
     LIST_SERVICES,
     LIST_QUOTAS,
     LIST_NETWORK_POLICIES,
+)
+"""What a reconcile lists once and then watches. Where it may not watch, it lists at each observation."""
+WATCHES: Final = tuple(replace(call, verb="watch") for call in FOLLOWED)
+
+GET_FLOW_SCHEMA: Final = Call(
+    verb="get", group="flowcontrol.apiserver.k8s.io", resource="flowschemas", only="plimsoll"
+)
+"""Only the doctor asks for it."""
+
+CALLS: Final[tuple[Call, ...]] = (
+    GET_NODE,
+    PATCH_NODE,
+    PATCH_POD,
+    EVICT,
+    CREATE_EVENT,
+    LIST_NAMESPACES,
+    *FOLLOWED,
     *WATCHES,
     GET_LEASE,
     CREATE_LEASE,
