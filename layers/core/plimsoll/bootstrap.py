@@ -29,7 +29,8 @@ from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
 from plimsoll.services.notices import NoticeService, Senders
 from plimsoll.services.placement import PlacementService
-from plimsoll.services.resync import ResyncSchedule, ResyncService
+from plimsoll.services.resync import ResyncService
+from plimsoll.services.resync_schedule import ResyncSchedule
 from plimsoll.services.wiring import Ports, Services, wire
 
 

@@ -37,7 +37,7 @@ from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spr
 from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
-from plimsoll.domain.resyncs import ResyncRequest, resync_requests
+from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.notices import NoticeService
@@ -51,7 +51,6 @@ from plimsoll.services.ports import (
     NodeIndex,
     Registry,
     Reports,
-    Resyncs,
     Telemetry,
     WakeUps,
 )
@@ -62,23 +61,6 @@ LULL: Final = timedelta(minutes=6)
 """How old the last full resync of a calm cluster may be: placement runs every five minutes."""
 UNSEEN: Final = timedelta(minutes=2)
 """How long a node must be missing before its report is closed: an observation may be older than a node."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResyncSchedule:
-    """Asks for a resync of each registered cluster."""
-
-    registry: Registry
-    resyncs: Resyncs
-    clock: Clock
-    telemetry: Telemetry
-
-    def run(self) -> None:
-        """Send the requests of this minute."""
-        requests = resync_requests(self.registry.list(), self.clock.now())
-        self.resyncs.send(requests)
-        if not requests:
-            self.telemetry.count(Metric.RESYNC_FINISHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,8 @@ from plimsoll.services.ports import (
     WakeUps,
     Workers,
 )
-from plimsoll.services.resync import ResyncSchedule, ResyncService
+from plimsoll.services.resync import ResyncService
+from plimsoll.services.resync_schedule import ResyncSchedule
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
