@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.kubernetes.calls import WATCHES
-from plimsoll.adapters.kubernetes.collection import SILENCE
+from plimsoll.adapters.kubernetes.collection import OVERDUE, WATCH_SECONDS
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
@@ -131,7 +131,7 @@ def test_a_silent_watch_is_given_up_and_resumed(
     shop.apply(workload("Deployment", "web", 3))
     shop.wait(1)
     assert followed.observe().workload[WEB].replicas == 2
-    shop.wait(SILENCE.total_seconds())
+    shop.wait(WATCH_SECONDS + OVERDUE.total_seconds())
     seen_when(followed, lambda seen: seen.workload[WEB].replicas == 3)
     assert asked(shop)["lists"] == 0
 

@@ -132,7 +132,10 @@ class ClientTransport:
                 preload_content=not watch,
             )
             if watch and response.status == _OK:
-                return Response(status=response.status, events=WatchedEvents(response))
+                return Response(
+                    status=response.status,
+                    events=WatchedEvents(response, float(query["timeoutSeconds"])),
+                )
         except HTTPError as error:
             if isinstance(getattr(error, "reason", error), SSLError | ssl.SSLError):
                 raise self._untrusted(error) from error

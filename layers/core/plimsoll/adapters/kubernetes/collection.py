@@ -22,8 +22,8 @@ from plimsoll.domain.errors import BadInput
 
 WATCH_SECONDS: Final = 15
 """How long a watch is asked to last. Then it is resumed where it stands, by one request."""
-SILENCE: Final = timedelta(seconds=WATCH_SECONDS + 5)
-"""After this an unended watch is given up: its connection is dead. No plan is older than that."""
+OVERDUE: Final = timedelta(seconds=5)
+"""So long after it should have ended a watch is given up: its connection is dead. No plan is older."""
 
 
 class Collection[T]:
@@ -100,17 +100,22 @@ class Collection[T]:
         self._known, self._revision = {}, ""
         return ()
 
-    def watch(self, requests: Requests, now: datetime) -> None:
+    def watch(self, requests: Requests, now: datetime, *, seconds: int = WATCH_SECONDS) -> None:
         """Ask for all changes since what is known; `take` takes them in.
+
+        Args:
+            requests: Makes the call.
+            now: The time.
+            seconds: How long the watch is asked to last.
 
         Raises:
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
         """
         try:
             self._events = requests.watch(
-                self._call, fields=self._fields, revision=self._revision, seconds=WATCH_SECONDS
+                self._call, fields=self._fields, revision=self._revision, seconds=seconds
             )
-            self._silent = now + SILENCE
+            self._silent = now + timedelta(seconds=seconds) + OVERDUE
         except ExpiredError:
             self._revision = ""
 

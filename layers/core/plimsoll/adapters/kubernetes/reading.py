@@ -16,7 +16,8 @@ from typing import Final
 from plimsoll.adapters.kubernetes import calls, objects
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.requests import Json, Requests
-from plimsoll.domain.errors import MissingRights, NotFound, Permanent
+from plimsoll.adapters.kubernetes.watches import Watches
+from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.names import FLOORS
 from plimsoll.domain.nodes import Node, refuse_twins
 from plimsoll.domain.observation import Observation
@@ -24,8 +25,6 @@ from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.domain.workloads import ReplicaSet, Workload
 from plimsoll.services.ports import Clock, Workers
 
-SETTLE_SECONDS: Final = 0.5
-"""How long watches that were just begun may take to tell what happened before."""
 UNBOUND: Final = "spec.nodeName="
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -51,7 +50,7 @@ class Reader:
         self._workers = workers
         self._warn = warn
         self._clock = follow
-        self._told = False
+        self._watches = None if follow is None else Watches(requests, workers, follow, warn)
         self._leaving: dict[str, datetime] = {}
         """By UID: pods that we told to go, and when they are gone at the latest."""
         self._nodes = Collection(calls.LIST_NODES, objects.parse_node)
@@ -184,39 +183,12 @@ class Reader:
 
     def _refresh(self) -> None:
         """Read all kinds: those that no watch keeps up to date are listed."""
-        if self._clock is not None:
-            self._follow(self._clock)
+        if self._watches is not None:
+            self._watches.follow(self._followed)
         lists = [partial(self._listed, kind) for kind in self._always if not kind.watched]
         for result in self._workers.run(lists):
             if isinstance(result, Exception):
                 raise result
-
-    def _follow(self, clock: Clock) -> None:
-        """Take in what watches told, and resume those that are over."""
-        self._take(clock.now())
-        resumed = [kind for kind in self._followed if kind.resumable]
-        answers = self._workers.run(
-            [partial(kind.watch, self._requests, clock.now()) for kind in resumed]
-        )
-        for kind, answer in zip(resumed, answers, strict=True):
-            if isinstance(answer, Permanent):
-                kind.watchable = False
-                self._tell(f"{answer}. Until it can be watched it is listed at each observation")
-            elif isinstance(answer, Exception):
-                raise answer
-        if any(kind.watched for kind in resumed):
-            clock.sleep(SETTLE_SECONDS)
-            self._take(clock.now())
-
-    def _take(self, now: datetime) -> None:
-        for kind in self._followed:
-            kind.take(now, self._warn)
-
-    def _tell(self, what: str) -> None:
-        """Warn once: what one kind lacks, most often all do."""
-        if not self._told:
-            self._warn(what)
-        self._told = True
 
     def _without_leaving(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods, those that we told to go as such also where no event has said so yet."""
