@@ -292,6 +292,30 @@ def test_what_an_owner_ended_buys_no_capacity_unless_spot_had_announced_it(by_ow
     assert len(actions(plan_drain(seen, noon(1)), Grow)) == asked
 
 
+@pytest.mark.parametrize("stopping", [None, noon(31)])
+def test_capacity_is_asked_for_what_died_before_its_successor_is_made(stopping):
+    node = replace(died(interrupted("spot")), ready=True)
+    pods = sets_of("db", ["spot"], deleting=stopping)
+    seen = looked(
+        [node], pods, [a_stateful_set(replicas=1)], groups=[a_group()], instances=ec2(node)
+    )
+
+    (grow,) = actions(plan_drain(seen, noon(32)), Grow)
+    assert grow.add == 1
+
+
+def test_capacity_is_asked_once_for_what_died_and_its_successor():
+    node = replace(died(interrupted("spot")), ready=True)
+    pods = [
+        *pods_of("web", 1, node="spot", cpu="5", deleting=noon(31)),
+        a_pod("web-new", cpu="5"),
+    ]
+    seen = looked([node], pods, [a_deployment(replicas=1)], groups=[a_group()], instances=ec2(node))
+
+    (grow,) = actions(plan_drain(seen, noon(32)), Grow)
+    assert grow.add == 1
+
+
 def test_the_date_of_a_scheduled_change_overrules_a_budget_and_cuts_nobody_short():
     pods = pods_of("web", 1, node="spot", grace_seconds=40, annotations={STOP_SECONDS: "40"})
     seen = looked([interrupted("spot", kind="health-scheduled-change", ends=300)], pods)

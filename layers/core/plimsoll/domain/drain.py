@@ -84,9 +84,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
     pace = (pace or Pace()).observed(queued(disruptions, headroom), now)
-    scale_up = plan_scale_up(
-        seen, interrupted, disruptions, headroom.snapshot, avoid=avoid or {}, now=now
-    )
+    scale_up = plan_scale_up(seen, interrupted, disruptions, headroom, avoid=avoid or {}, now=now)
     headroom.unplaceable = scale_up.unplaceable
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)

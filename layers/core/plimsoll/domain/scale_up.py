@@ -11,12 +11,12 @@ from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import plan_growth, replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
 from plimsoll.domain.expectations import expect
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.replace.headroom import Headroom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     seen: Observation,
     interrupted: InterruptedNodes,
     disruptions: Sequence[WorkloadDisruption],
-    snapshot: ClusterSnapshot,
+    headroom: Headroom,
     *,
     avoid: Mapping[tuple[str, str | None], datetime],
     now: datetime,
@@ -49,12 +49,18 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     ended = {n.name for n in interrupted.nodes if ended_by_owner(seen, n)}
     if ended >= interrupted.names:
         return ScaleUp()
-    unschedulable = [*_pending_unschedulable(seen, snapshot), *_replacements(disruptions, ended)]
+    planned = {disruption.ref for disruption in disruptions}
+    short = [
+        pod
+        for pod in headroom.short
+        if pod.pending or not (pod.node in ended or seen.workload_of(pod) in planned)
+    ]
+    unschedulable = [*short, *_replacements(disruptions, ended)]
     groups = [g for g in seen.groups if not _shrinks(g, interrupted)]
     expected = {g.name: expect(g, seen.nodes, now) for g in groups}
     doubts = {name: e for name, e in expected.items() if e.doubt}
     plan = plan_growth(
-        snapshot,
+        headroom.snapshot,
         unschedulable,
         groups,
         upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
@@ -94,10 +100,6 @@ def token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datet
     minute = int(now.timestamp() // 60)
     what = (cluster, group.kind, group.name, zone or "", group.desired, add, minute)
     return sha256("/".join(map(str, what)).encode()).hexdigest()
-
-
-def _pending_unschedulable(seen: Observation, snapshot: ClusterSnapshot) -> list[Pod]:
-    return [p for p in seen.pods if p.pending and snapshot.where(p) is None]
 
 
 def _replacements(

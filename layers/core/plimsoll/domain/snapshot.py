@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from plimsoll.domain.capacity import replacement_of
@@ -9,7 +11,7 @@ from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.floors import resolve, unavailable
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod
+from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.replace.contention import Contention
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.workloads import Workload
@@ -28,7 +30,7 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     dead = _dead(seen, interrupted)
     for pod in dead:
         snapshot.remove(pod)
-    waiting = [p for p in seen.pods if p.pending] + dead
+    waiting = [*(p for p in seen.pods if p.pending), *_owed(seen, dead)]
     contention = _contention(seen, Contention(snapshot.copy(), interrupted.names), waiting)
     surging = {ref for ref, w in seen.workload.items() if w.ref.kind == "Deployment"}
     short: list[Pod] = []
@@ -49,6 +51,27 @@ def _dead(seen: Observation, interrupted: InterruptedNodes) -> list[Pod]:
         for pod in seen.on_node.get(node.name, ())
         if leaves(pod) and pod.owner is not None
     ]
+
+
+def _owed(seen: Observation, dead: Sequence[Pod]) -> Iterator[Pod]:
+    """Yield the dead whose successors do not exist yet, not even as Pending pods.
+
+    One of a StatefulSet has none until it is gone from the API, which may take as long as its Node is Ready.
+    """
+    of: dict[Ref, list[Pod]] = defaultdict(list)
+    for pod in dead:
+        of[seen.workload_of(pod)].append(pod)
+    for ref, pods in of.items():
+        workload = seen.workload.get(ref)
+        if workload is None:
+            yield from (pod for pod in pods if pod.deleting is None)
+            continue
+        gone = {pod.uid for pod in pods}
+        made = sum(
+            p.deleting is None and not p.released and p.uid not in gone
+            for p in seen.of_workload[ref]
+        )
+        yield from pods[: max(0, workload.replicas - made)]
 
 
 def _contention(seen: Observation, contention: Contention, waiting: list[Pod]) -> Contention:
