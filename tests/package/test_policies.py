@@ -207,7 +207,7 @@ def by_service(service: str, source: str) -> dict[str, Any]:
 SENDERS = {
     "NoticesQueue": {"RedriveRole"},
     "NoticesDeadQueue": {"RedriveRole", "NoticesRole"},
-    "WakeUpsQueue": {"NoticesRole", "SweepRole", "PlacementRole"},
+    "WakeUpsQueue": {"NoticesRole", "DrainsRole", "SweepRole", "PlacementRole"},
     "WakeUpsDeadQueue": set(),
     "ResyncsQueue": {"ScheduleRole"},
     "ResyncsDeadQueue": set(),

@@ -532,6 +532,74 @@ def test_a_reconcile_ends_at_once_while_another_is_at_work(rig):
     assert rig.drains.reconcile("harbor", "me") == 0
 
 
+def test_a_reconcile_whose_time_is_over_before_its_work_wakes_the_next_once_its_lease_is_free(
+    rig, monkeypatch
+):
+    interrupt(rig, deployment("web", replicas=1))
+    rig.wake_ups.sent.clear()
+    send, free = rig.wake_ups.send, []
+
+    def sent(cluster, delays):
+        free.append(rig.api.acquire("the next", 1))
+        send(cluster, delays)
+
+    monkeypatch.setattr(rig.wake_ups, "send", sent)
+    rig.drains.reconcile("harbor", "me", seconds=5)
+
+    assert rig.wake_ups.sent == [("harbor", PAUSE_SECONDS)]
+    assert free == [True]
+
+
+def test_wake_ups_that_come_twice_lead_to_no_second_series(rig, monkeypatch):
+    interrupt(rig, deployment("web", replicas=1))
+    rig.wake_ups.sent.clear()
+    observe, copies = rig.api.observe, []
+
+    def observed():
+        copies.append(rig.drains.reconcile("harbor", f"copy {len(copies)}"))
+        return observe()
+
+    monkeypatch.setattr(rig.api, "observe", observed)
+    rig.drains.reconcile("harbor", "me", seconds=5)
+
+    assert copies
+    assert not any(copies)
+    assert len(rig.wake_ups.sent) == 1
+
+
+def test_a_reconcile_with_nothing_left_wakes_nobody(rig):
+    interrupt(rig, deployment("web", replicas=1), elsewhere=True)
+    rig.hollow.vanish("spot", now=rig.time)
+    rig.wake_ups.sent.clear()
+
+    rig.drains.reconcile("harbor", "me", seconds=600)
+
+    assert rig.wake_ups.sent == []
+
+
+def test_a_reconcile_whose_cluster_does_not_answer_wakes_nobody_for_its_message_comes_back(rig):
+    interrupt(rig, deployment("web", replicas=1))
+    rig.wake_ups.sent.clear()
+    rig.hollow.take_api_away(now=rig.time)
+
+    with pytest.raises(Temporary):
+        rig.drains.reconcile("harbor", "me", seconds=5)
+
+    assert rig.wake_ups.sent == []
+
+
+def test_a_reconcile_ends_in_order_where_the_next_wake_up_cannot_be_sent(rig, monkeypatch):
+    def unanswered(*_: object) -> None:
+        raise Temporary("SQS is away")
+
+    interrupt(rig, deployment("web", replicas=1))
+    monkeypatch.setattr(rig.wake_ups, "send", unanswered)
+
+    assert rig.drains.reconcile("harbor", "me", seconds=5)
+    assert rig.telemetry.warned == ["next wake-up not sent"]
+    assert [report.node for report in rig.reports.list("harbor")] == ["spot"]
+
+
 def test_the_lease_of_a_reconcile_that_was_killed_runs_out(rig):
     rig.join("od")
     assert rig.api.acquire("killed", 10)

@@ -111,8 +111,9 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     yield from _requests("ScheduleRole", ("sqs:SendMessage",), place.queue("ResyncsQueue"))
     for role in ("ScheduleRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Scan",), place.table("ClustersTable"))
-    for role in ("SweepRole", "PlacementRole"):
+    for role in ("DrainsRole", "SweepRole", "PlacementRole"):
         yield from _requests(role, ("sqs:SendMessage",), place.queue("WakeUpsQueue"))
+    for role in ("SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
     newest = f"{place.table('ReportsTable')}/index/newest"
     silent = ("ec2:DescribeSpotInstanceRequests", "ec2:DescribeInstanceStatus")
@@ -167,7 +168,7 @@ def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
     by_itself = {"aws:ViaAWSService": "false"}
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_itself)
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*")
-    yield from _requests("DrainsRole", ("sqs:SendMessage",), place.queue("WakeUpsQueue"))
-    yield from _requests("SweepRole", ("sqs:SendMessage",), place.queue("ResyncsQueue"))
+    for role in ("DrainsRole", "SweepRole"):
+        yield from _requests(role, ("sqs:SendMessage",), place.queue("ResyncsQueue"))
     secret = place.arn("secretsmanager", "secret:plimsoll/lab-AbCdEf")
     yield from _requests("ScheduleRole", ("secretsmanager:GetSecretValue",), secret)

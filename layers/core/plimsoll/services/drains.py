@@ -27,7 +27,7 @@ from plimsoll.domain.replace.pace import begins
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES
 from plimsoll.domain.writers import Writers
-from plimsoll.services.delivery import RECONCILE_SECONDS
+from plimsoll.services.delivery import MAX_PAUSE_SECONDS, RECONCILE_SECONDS
 from plimsoll.services.executor import Executor, Outcome, requested_pause
 from plimsoll.services.lease import LEASE_SECONDS, Lease, LeaseLost
 from plimsoll.services.node_sums import NodeSums
@@ -40,6 +40,7 @@ from plimsoll.services.ports import (
     Registry,
     Reports,
     Telemetry,
+    WakeUps,
     Workers,
 )
 from plimsoll.services.reconcile_memory import ReconcileMemory
@@ -68,6 +69,7 @@ class DrainService:
     instances: Instances
     node_sums: NodeSums
     reports: Reports
+    wake_ups: WakeUps
     clock: Clock
     workers: Workers
     telemetry: Telemetry
@@ -76,7 +78,8 @@ class DrainService:
     def reconcile(self, cluster: str, holder: str, seconds: float = RECONCILE_SECONDS) -> int:
         """Work on one cluster for at most `seconds`; return how often it was observed.
 
-        Ends at once where another reconcile is at work, and early where nothing is left to do.
+        Ends at once where another reconcile is at work, and early where nothing is left to do. Where
+        something is left when the time is over, it wakes the cluster once more.
 
         Args:
             cluster: its registered name; one that was removed meanwhile is nothing to do.
@@ -113,12 +116,26 @@ class DrainService:
         memory = ReconcileMemory()
         try:
             with lease:
-                return self._work(known, api, groups, executor, lease, until, memory)
+                observations, left = self._work(known, api, groups, executor, lease, until, memory)
+            if left is not None:
+                self._wake_next(cluster, left)
+            return observations
         finally:  # the Lease is free again: no drain waits for a database
             for report in self._save(list(memory.reports.values())):
                 executor.note(of_report(report))
             if self.clock.now() < until + TELLING:
                 executor.create_events()
+
+    def _wake_next(self, cluster: str, pause: float) -> None:
+        """Wake the drain for what is left: the next wake-up of the series may be too late for a last call.
+
+        Only who had the Lease until its time was over does so, and one that finds a live Lease ends at
+        once, so however many series and copies there are, one reconcile follows another.
+        """
+        try:
+            self.wake_ups.send(cluster, [min(int(pause), MAX_PAUSE_SECONDS)])
+        except PlimsollError as error:
+            self.telemetry.warn("next wake-up not sent", cluster=cluster, because=str(error))
 
     def _take(self, lease: Lease, until: datetime, unanswered: Callable[[], None]) -> bool:
         """Take the Lease as soon as the cluster answers; `unanswered` is called once if it is late.
@@ -158,7 +175,8 @@ class DrainService:
         lease: Lease,
         until: datetime,
         memory: ReconcileMemory,
-    ) -> int:
+    ) -> tuple[int, float | None]:
+        """Return how often the cluster was observed, and in how many seconds it is to be again, if it is."""
         observations = 0
         while True:
             try:
@@ -175,7 +193,7 @@ class DrainService:
                 observations += 1
                 over = self.clock.now() + timedelta(seconds=pause or 0.0) >= until
                 if pause is None or over:
-                    return observations
+                    return observations, pause
             self.clock.sleep(pause)
 
     def _once(  # noqa: PLR0913, PLR0917 - what one reconcile works with
