@@ -18,12 +18,12 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.metrics import Metric
 from plimsoll.services.ports import (
-    Clock,
     Clusters,
     Instances,
     NodeGroups,
     NodeIndex,
     Registry,
+    RepeatingClock,
     Reports,
 )
 from plimsoll_cli.checks.facts import StackFacts
@@ -52,7 +52,7 @@ class Environment(Protocol):
     """All that commands reach."""
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> RepeatingClock:
         """The time."""
 
     def deployed(self, stack: str) -> Deployed:

@@ -13,11 +13,11 @@ from plimsoll.domain.writers import Writers
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll.services.lease import Lease
 from plimsoll.services.ports import (
-    Clock,
     ClusterApi,
     Clusters,
     NodeGroups,
     Registry,
+    RepeatingClock,
     Telemetry,
     Workers,
 )
@@ -43,7 +43,7 @@ class UninstallService:
     registry: Registry
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
-    clock: Clock
+    clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
 
@@ -80,7 +80,7 @@ class UninstallService:
                     "in a minute"
                 )
             self.clock.sleep(PAUSE_SECONDS)
-        with lease:
+        with lease.kept():
             return self._work(cluster, api, lease, until)
 
     def _work(
@@ -93,9 +93,9 @@ class UninstallService:
         )
         done: list[Outcome] = []
         while True:
-            lease.renew()
             left = plan_uninstall(api.observe(), self.clock.now())
-            outcomes = executor.carry_out(left.plan, between=lease.renew)
+            outcomes = executor.carry_out(left.plan, held=lambda: lease.held)
+            lease.require()
             done += outcomes
             idle = not outcomes
             if idle or _hopeless(outcomes) or self.clock.now() >= until:

@@ -21,7 +21,7 @@ import pytest
 
 from plimsoll.domain.fields import parse_time
 from plimsoll.domain.names import INTERRUPTION, RELEASED
-from plimsoll.services.drains import FIRST_LEASE_SECONDS
+from plimsoll.services.lease import LEASE_SECONDS
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import FaultHooks, Simulation
 from plimsoll_testbed.rigs.simulated.time import EPOCH, Invocation
@@ -95,7 +95,7 @@ def leftovers(simulation: Simulation) -> Iterator[str]:
         if node["metadata"]["name"] not in gone and INTERRUPTION in json.dumps(node):
             yield f"node {node['metadata']['name']} is marked, and stays"
     for lease in store.all("leases"):
-        if held_until(lease) > simulation.clock.now() + timedelta(seconds=FIRST_LEASE_SECONDS):
+        if held_until(lease) > simulation.clock.now() + timedelta(seconds=LEASE_SECONDS):
             yield f"the lease is held until {held_until(lease)}"
 
 

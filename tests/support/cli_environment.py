@@ -40,23 +40,18 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.model.stores import MemoryNodeIndex, MemoryRegistry, MemoryReports
 from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
+from tests.support.repeating import VirtualTime
 
 EVENTS = Path(__file__).parents[1] / "events"
 SPOT = "i-0123456789abcdef0"
 """The instance of the node `spot-1`."""
 
 
-class StillClock:
+class StillClock(VirtualTime):
     """Noon, until somebody moves the hands."""
 
     def __init__(self, now: datetime = NOON) -> None:
-        self.time = now
-
-    def now(self) -> datetime:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
+        super().__init__(now)
 
 
 class Away:

@@ -34,6 +34,7 @@ from plimsoll_testbed.model.stores import (
     MemoryWakeUps,
 )
 from tests.support.builders import NOON, node_json
+from tests.support.repeating import VirtualTime
 
 LAUNCHED = NOON - timedelta(hours=6)
 
@@ -124,11 +125,11 @@ class Minute:
         return sum(self.services.resync.run(request) for request in requests)
 
 
-class WiredServices:
+class WiredServices(VirtualTime):
     """One registered cluster `harbor`, in act mode unless told otherwise."""
 
     def __init__(self, *, mode: Mode = Mode.ACT, kill_switch: bool = False) -> None:
-        self.time = NOON
+        super().__init__(NOON)
         self.hollow = HollowCluster(
             now=NOON,
             settings=Settings(pod_startup=timedelta(seconds=5), pod_stop=timedelta(seconds=1)),
@@ -172,14 +173,11 @@ class WiredServices:
         self.placement = self.services.placement
         self.resync = Minute(self.services, self.resyncs)
 
-    # The ports `Clock`, `Clusters` and the factory of node groups.
+    # The ports `RepeatingClock`, `Clusters` and the factory of node groups.
 
-    def now(self) -> datetime:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
-        self.hollow.step(self.time)
+    def pass_to(self, time: datetime) -> None:
+        super().pass_to(time)
+        self.hollow.step(time)
 
     def open(self, cluster: Cluster) -> KubernetesCluster:
         return self.api

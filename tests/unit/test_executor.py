@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.actions import Action, Evict, Grow
-from plimsoll.domain.errors import Temporary, Throttled
+from plimsoll.domain.errors import Throttled
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.writers import Writers
@@ -37,7 +37,7 @@ def cluster() -> Any:
 def carried_out(
     cluster: Any,
     count: int,
-    between: Any,
+    held: Callable[[], bool] = lambda: True,
     enough: Callable[[], bool] = lambda: False,
     *,
     first: bool = False,
@@ -53,31 +53,25 @@ def carried_out(
     steps = [
         Step(action=action, nodes=frozenset()) for action in (*([grow] if first else []), *leave)
     ]
-    return executor.carry_out(Plan(steps=tuple(steps)), between=between, enough=enough)
+    return executor.carry_out(Plan(steps=tuple(steps)), held=held, enough=enough)
 
 
-def test_within_a_large_wave_it_is_asked_again_whether_we_may_go_on(cluster):
-    asked: list[int] = []
-    carried_out(cluster, 2 * TOGETHER + 1, lambda: asked.append(len(cluster.names)))
+def test_who_lost_the_lease_begins_nothing_more_not_even_of_the_actions_that_are_done_together(
+    cluster,
+):
+    outcomes = carried_out(cluster, TOGETHER, lambda: len(cluster.names) < 3)
 
-    assert asked == [0, TOGETHER, 2 * TOGETHER]
-    assert len(cluster.names) == 2 * TOGETHER + 1
+    assert len(cluster.names) == len(outcomes) == 3
 
 
-def test_who_lost_the_lease_stops_in_the_middle_of_a_wave(cluster):
-    def only_once() -> None:
-        if cluster.names:
-            raise Temporary("the lease went to another reconcile")
-
-    with pytest.raises(Temporary):
-        carried_out(cluster, TOGETHER + 1, only_once)
-
-    assert len(cluster.names) == TOGETHER
+def test_who_never_had_the_lease_does_nothing(cluster):
+    assert carried_out(cluster, 1, lambda: False, first=True) == []
+    assert cluster.names == []
 
 
 def test_when_time_is_over_the_rest_is_left_to_another_look(cluster):
     outcomes = carried_out(
-        cluster, 3 * TOGETHER, lambda: None, lambda: len(cluster.names) >= 2 * TOGETHER
+        cluster, 3 * TOGETHER, lambda: True, lambda: len(cluster.names) >= 2 * TOGETHER
     )
 
     assert len(cluster.names) == 2 * TOGETHER
@@ -85,19 +79,19 @@ def test_when_time_is_over_the_rest_is_left_to_another_look(cluster):
 
 
 def test_something_is_done_however_late_it_is(cluster):
-    outcomes = carried_out(cluster, 2 * TOGETHER, lambda: None, lambda: True)
+    outcomes = carried_out(cluster, 2 * TOGETHER, lambda: True, lambda: True)
 
     assert len(cluster.names) == len(outcomes) == ROUND
 
 
 def test_where_calls_are_slow_no_action_begins_after_the_time(cluster):
-    outcomes = carried_out(cluster, TOGETHER, lambda: None, lambda: len(cluster.names) >= ROUND + 3)
+    outcomes = carried_out(cluster, TOGETHER, lambda: True, lambda: len(cluster.names) >= ROUND + 3)
 
     assert len(cluster.names) == len(outcomes) == ROUND + 3
 
 
 def test_pods_are_told_to_go_however_long_the_waves_before_them_took(cluster):
-    carried_out(cluster, 2, lambda: None, lambda: True, first=True)
+    carried_out(cluster, 2, lambda: True, lambda: True, first=True)
 
     assert len(cluster.names) == 2
 

@@ -353,20 +353,66 @@ def test_a_reconcile_begins_nothing_more_when_its_time_is_over(rig, monkeypatch)
     assert 0 < sum(pod.released for pod in rig.api.observe().pods) < 6
 
 
-@pytest.mark.parametrize("observations", [1, 2])
-def test_nobody_takes_the_lease_while_an_observation_lasts_long(rig, monkeypatch, observations):
+def test_nobody_takes_the_lease_while_an_observation_or_an_act_lasts_long(rig, monkeypatch):
+    interrupt(rig, deployment("web", replicas=1), elsewhere=True)
+    taken = []
+
+    def slowly(call):
+        def called(*args, **named):
+            rig.sleep(3 * LEASE_SECONDS)
+            taken.append(rig.api.acquire("another", LEASE_SECONDS))
+            return call(*args, **named)
+
+        return called
+
+    monkeypatch.setattr(rig.api, "observe", slowly(rig.api.observe))
+    monkeypatch.setattr(rig.api, "release", slowly(rig.api.release))
+    rig.drains.reconcile("harbor", "me", seconds=100)
+
+    assert taken == [False] * 3
+
+
+def test_what_is_lost_in_the_middle_of_a_wave_begins_nothing_more(rig, monkeypatch):
     interrupt(rig, deployment("web"), elsewhere=True)
-    observe, taken = rig.api.observe, []
+    release, released = rig.api.release, []
 
-    def slowly():
-        rig.sleep(1.5 * LEASE_SECONDS)
-        taken.append(rig.api.acquire("another", LEASE_SECONDS))
-        return observe()
+    def lost_meanwhile(pod, *args):
+        release(pod, *args)
+        released.append(pod.name)
+        rig.time += timedelta(seconds=2 * LEASE_SECONDS)  # the process stood still
+        assert rig.api.acquire("another", 60)
 
-    monkeypatch.setattr(rig.api, "observe", slowly)
-    rig.drains.reconcile("harbor", "me", seconds=40 * (observations - 1))
+    monkeypatch.setattr(rig.api, "release", lost_meanwhile)
+    with pytest.raises(Temporary):
+        rig.drains.reconcile("harbor", "me")
 
-    assert taken == [False] * observations
+    assert len(released) == 1
+    assert [report.node for report in rig.reports.list("harbor")] == ["spot"]
+
+
+def test_a_lease_that_ran_out_in_an_outage_and_that_nobody_took_is_held_again():
+    rig = Interrupted()
+    interrupt(rig, deployment("web", replicas=1), elsewhere=True)
+
+    def an_outage() -> None:
+        rig.hollow.take_api_away(now=rig.time)
+        rig.sleep(2 * LEASE_SECONDS)
+        rig.meanwhile = lambda: rig.hollow.bring_api_back(now=rig.time)
+
+    rig.meanwhile = an_outage
+    rig.drains.reconcile("harbor", "me")
+
+    assert rig.telemetry.warned == ["observation failed"]
+    assert len(rig.pods_on("od")) == 1
+
+
+def test_a_lease_is_not_renewed_once_its_reconcile_is_over(rig):
+    interrupt(rig, deployment("web", replicas=1))
+    rig.drains.reconcile("harbor", "me", seconds=5)
+
+    assert rig.api.acquire("the next", LEASE_SECONDS)
+    rig.sleep(LEASE_SECONDS + 1)
+    assert rig.api.acquire("another", LEASE_SECONDS)
 
 
 def test_a_reconcile_observes_when_a_pod_has_to_be_told_and_not_a_second_later(rig, monkeypatch):

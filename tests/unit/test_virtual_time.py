@@ -210,3 +210,38 @@ def test_close_drops_what_still_sleeps():
     clock.run_until(after_start(1))
     clock.close()
     assert log == ["left"]
+
+
+def test_what_is_done_beside_goes_on_while_its_invocation_sleeps_and_ends_with_its_context():
+    clock, log = VirtualClock(), list[str]()
+
+    def act() -> None:
+        log.append(f"begins {seconds(clock):g}")
+        clock.sleep(0.5)
+        log.append(f"ends {seconds(clock):g}")
+
+    def run() -> None:
+        with clock.repeating(act, 1):
+            clock.sleep(2.7)
+        log.append(f"over {seconds(clock):g}")
+
+    clock.spawn(after_start(0), run, "run")
+    clock.run_until(after_start(10))
+
+    assert log == ["begins 1", "ends 1.5", "begins 2.5", "ends 3", "over 3"]
+
+
+def test_what_is_done_beside_dies_with_its_invocation():
+    clock, acts = VirtualClock(), list[float]()
+
+    def run() -> None:
+        with clock.repeating(lambda: acts.append(seconds(clock)), 1):
+            clock.sleep(10)
+
+    invocation = clock.spawn(after_start(0), run, "run")
+    clock.run_until(after_start(2))
+    invocation.kill()
+    clock.run_until(after_start(20))
+
+    assert acts == [1, 2]
+    assert invocation.finished

@@ -44,6 +44,29 @@ def test_sixteen_tasks_run_side_by_side() -> None:
     workers.close()
 
 
+def test_what_is_done_beside_goes_on_until_its_context_ends_and_not_longer() -> None:
+    clock, done = SystemClock(), threading.Semaphore(0)
+    with clock.repeating(done.release, 0.001):
+        assert all(done.acquire(timeout=5) for _ in range(3))
+    while done.acquire(blocking=False):
+        pass
+    clock.sleep(0.05)
+    assert not done.acquire(blocking=False)
+
+
+def test_a_call_that_is_under_way_beside_ends_before_its_context_does() -> None:
+    begun, ended = threading.Event(), []
+
+    def act() -> None:
+        begun.set()
+        SystemClock().sleep(0.05)
+        ended.append(True)
+
+    with SystemClock().repeating(act, 0.001):
+        assert begun.wait(timeout=5)
+    assert ended
+
+
 def test_the_clock_is_in_utc_and_waits() -> None:
     clock = SystemClock()
     before = clock.now()

@@ -29,15 +29,15 @@ from plimsoll.domain.turns import MOVES
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import MAX_PAUSE_SECONDS, RECONCILE_SECONDS
 from plimsoll.services.executor import Executor, Outcome, requested_pause
-from plimsoll.services.lease import LEASE_SECONDS, Lease, LeaseLost
+from plimsoll.services.lease import Lease, LeaseLost
 from plimsoll.services.node_sums import NodeSums
 from plimsoll.services.ports import (
-    Clock,
     ClusterApi,
     Clusters,
     Instances,
     NodeGroups,
     Registry,
+    RepeatingClock,
     Reports,
     Telemetry,
     WakeUps,
@@ -45,12 +45,6 @@ from plimsoll.services.ports import (
 )
 from plimsoll.services.reconcile_memory import ReconcileMemory
 
-FIRST_LEASE_SECONDS: Final = 20.0
-"""How long the Lease lasts during the first observation. How long that takes nobody knows: of thousands of
-pods, at an API server that is hard pressed, it took more than ten seconds, and reconciles took the
-Lease from each other without one of them ever acting."""
-OBSERVATIONS: Final = 3.0
-"""The Lease lasts for as many observations as the last one, where that is longer than usual."""
 PAUSE_SECONDS: Final = 1.0
 """Between two observations: a replacement that is Ready is seen within this time."""
 UNANSWERED: Final = timedelta(seconds=5)
@@ -70,7 +64,7 @@ class DrainService:
     node_sums: NodeSums
     reports: Reports
     wake_ups: WakeUps
-    clock: Clock
+    clock: RepeatingClock
     workers: Workers
     telemetry: Telemetry
     kill_switch: bool = False
@@ -106,16 +100,14 @@ class DrainService:
             workers=self.workers,
             telemetry=self.telemetry,
         )
-        lease = Lease(
-            api=api, clock=self.clock, cluster=cluster, holder=holder, seconds=FIRST_LEASE_SECONDS
-        )
+        lease = Lease(api=api, clock=self.clock, cluster=cluster, holder=holder)
         until = self.clock.now() + timedelta(seconds=seconds)
         if not self._take(lease, until, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=cluster)
             return 0
         memory = ReconcileMemory()
         try:
-            with lease:
+            with lease.kept():
                 observations, left = self._work(known, api, groups, executor, lease, until, memory)
             if left is not None:
                 self._wake_next(cluster, left)
@@ -164,7 +156,7 @@ class DrainService:
         except PlimsollError as error:
             self.telemetry.warn("capacity not planned by the node index", because=str(error))
             return
-        executor.carry_out(plan, between=lambda: None)
+        executor.carry_out(plan)
 
     def _work(  # noqa: PLR0913, PLR0917 - what one reconcile works with
         self,
@@ -208,12 +200,11 @@ class DrainService:
     ) -> float | None:
         """Observe, plan and act; return the pause before the next time, None where nothing is left."""
         began = self.clock.now()
-        lease.keep()
+        lease.require()
         plan = self._plan(cluster, api, groups, memory, began)
         spent = (self.clock.now() - began).total_seconds()
-        lease.seconds = max(LEASE_SECONDS, OBSERVATIONS * spent)
         outcomes = executor.carry_out(
-            plan, between=lease.keep, enough=lambda: self.clock.now() >= until
+            plan, held=lambda: lease.held, enough=lambda: self.clock.now() >= until
         )
         self._learn(memory, outcomes)
         placed = [
@@ -221,6 +212,7 @@ class DrainService:
         ]
         words = words_of(placed, began)
         self._save([*memory.news(), *([report_of(cluster.name, words, began)] if words else [])])
+        lease.require()
         return self._pause(spent, plan, outcomes) if plan.busy else None
 
     def _pause(self, spent: float, plan: Plan, outcomes: Sequence[Outcome]) -> float:

@@ -25,8 +25,8 @@ from plimsoll.services.cluster_events import MOST, create_events
 from plimsoll.services.ports import Telemetry, Workers
 
 TOGETHER: Final = 48
-"""How many actions are begun on one word of `between`: three rounds of all workers, so that a slow API
-does not carry a large wave on beyond the time for which that word holds."""
+"""How many actions are begun together: three rounds of all workers. Where the API asks one of them for
+patience, no more of their wave follow."""
 ROUND: Final = 16
 """How many of a wave are begun however late it is: one for each worker. A reconcile with no time left
 still gets something done, and an API server that takes seconds for a call does not hold it."""
@@ -74,7 +74,7 @@ class Executor:
         self,
         plan: Plan,
         *,
-        between: Callable[[], None] = lambda: None,
+        held: Callable[[], bool] = lambda: True,
         enough: Callable[[], bool] = lambda: False,
     ) -> Sequence[Outcome]:
         """Carry out a plan and return what came of every action that was begun, in the plan's order.
@@ -83,8 +83,8 @@ class Executor:
 
         Args:
             plan: its steps are in the order of their waves.
-            between: called before each wave, and within a large one; may raise to stop, for example
-                when the lease is lost.
+            held: asked before each action. False leaves it and all that follow: we may not write any
+                more, for example since the Lease is lost.
             enough: asked before each action of a wave, but for its first `ROUND`. True leaves the
                 rest of it, and what follows, to be decided anew from another observation. However late it
                 is, of every wave up to there something is done: where calls are slow, pods to be
@@ -98,7 +98,7 @@ class Executor:
             for number, steps in enumerate(batched(wave, TOGETHER, strict=False)):
                 if number and enough():
                     return outcomes
-                begun = self._carry_out(steps, between, enough, sure=0 if number else ROUND)
+                begun = self._carry_out(steps, held, enough, sure=0 if number else ROUND)
                 outcomes += begun
                 if len(begun) < len(steps):
                     return outcomes
@@ -109,17 +109,16 @@ class Executor:
     def _carry_out(
         self,
         steps: Sequence[Step],
-        between: Callable[[], None],
+        held: Callable[[], bool],
         enough: Callable[[], bool],
         *,
         sure: int,
     ) -> Sequence[Outcome]:
         def perform(place: int, step: Step) -> _Left | str | None:
-            if place >= sure and enough():
+            if not held() or (place >= sure and enough()):
                 return _Left.LEFT
             return step.action.perform(self.writers)
 
-        between()
         answers = self.workers.run([partial(perform, n, step) for n, step in enumerate(steps)])
         return [
             self._judge(step, answer)

@@ -2,23 +2,26 @@
 
 It makes no write safe by itself, since the API server honours no fencing token: every write carries a
 precondition of its own. One thing no precondition prevents: that two pods of a workload leave at once,
-because each of two reconciles counts the other's pod as Ready. So whoever holds the Lease looks at
-the clock before every observation and every wave of actions, and within large ones, and renews it
-once a third of its time is over.
+because each of two reconciles counts the other's pod as Ready. So whoever works under the Lease asks
+`held` before every action, which costs no call: it is renewed beside the work, however long that takes.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Self, override
+from typing import Final
 
-from plimsoll.domain.errors import Temporary
-from plimsoll.services.ports import Clock, ClusterApi
+from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.services.ports import ClusterApi, RepeatingClock
 
 LEASE_SECONDS: Final = 10.0
 """How long a killed holder keeps the next one out."""
+RENEWED_AFTER: Final = timedelta(seconds=LEASE_SECONDS / 3)
+RETRY_SECONDS: Final = 1.0
+"""From a renewal that failed to the next: an API server that is back is written to within this time."""
 
 
 class LeaseLost(Temporary):
@@ -26,49 +29,71 @@ class LeaseLost(Temporary):
 
 
 @dataclass(slots=True, kw_only=True)
-class Lease(AbstractContextManager["Lease"]):
-    """The Lease of one cluster, in the name of one holder; released at the end of the context."""
+class Lease:
+    """The Lease of one cluster, in the name of one holder."""
 
     api: ClusterApi
-    clock: Clock
+    clock: RepeatingClock
     cluster: str
     holder: str
     """Different for every invocation."""
-    seconds: float = LEASE_SECONDS
-    """How long it lasts once it was taken or renewed; may change meanwhile."""
-    due: datetime | None = None
-    """When it is to be renewed; None while it was never taken."""
+    _until: datetime | None = None
+    """Until when nobody else may take it; None while it was never taken."""
+    _due: datetime | None = None
+    """When it is to be renewed."""
+    _lost: bool = False
+    _failure: PlimsollError | None = None
+    """Why the last renewal failed, if it did."""
 
     def take(self) -> bool:
-        """Take the Lease; False while somebody else's is live."""
-        due = self.clock.now() + timedelta(seconds=self.seconds / 3)
-        taken = self.api.acquire(self.holder, self.seconds)
+        """Take or renew the Lease; False while somebody else's is live."""
+        now = self.clock.now()
+        taken = self.api.acquire(self.holder, LEASE_SECONDS)
         if taken:
-            self.due = due
+            self._until = now + timedelta(seconds=LEASE_SECONDS)
+            self._due, self._failure = now + RENEWED_AFTER, None
         return taken
 
-    def renew(self) -> None:
-        """Make it last longer.
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew it beside the caller, who took it, and give it back at the end.
+
+        One that is not held any more is left to run out: the API server has not answered for seconds, or
+        another has it.
+        """
+        try:
+            with self.clock.repeating(self._renew, RETRY_SECONDS):
+                yield
+        finally:
+            if self.held:
+                self.api.release_lease(self.holder)
+
+    @property
+    def held(self) -> bool:
+        """Whether it is ours for certain."""
+        return not self._lost and self._until is not None and self.clock.now() < self._until
+
+    def require(self) -> None:
+        """Refuse to go on without it.
 
         Raises:
             LeaseLost: somebody else has it by now.
+            Temporary: it has run out unrenewed; it may be ours again soon.
         """
-        if not self.take():
+        if self._lost:
             raise LeaseLost(f"the Lease of {self.cluster} went to another drain: try again")
+        if not self.held:
+            raise Temporary(
+                f"the Lease of {self.cluster} has run out: {self._failure or 'it was not renewed'}"
+            ) from self._failure
 
-    def keep(self) -> None:
-        """Renew it if that is due: at a slow API server each call costs pods time.
-
-        Raises:
-            LeaseLost: somebody else has it by now.
-        """
-        if self.due is None or self.clock.now() >= self.due:
-            self.renew()
-
-    @override
-    def __enter__(self) -> Self:
-        return self
-
-    @override
-    def __exit__(self, *_: object) -> None:
-        self.api.release_lease(self.holder)
+    def _renew(self) -> None:
+        """Renew it if that is due. An API server that does not answer is asked again."""
+        if self._lost or (self._due is not None and self.clock.now() < self._due):
+            return
+        try:
+            self._lost = not self.take()
+        except PlimsollError as error:
+            self._failure = error
+            wanted = error.retry_after if isinstance(error, Temporary) else None
+            self._due = self.clock.now() + timedelta(seconds=wanted or 0.0)

@@ -32,6 +32,17 @@ class Clock(Protocol):
         """Wait."""
 
 
+class RepeatingClock(Clock, Protocol):
+    """A clock by which something is done beside the caller, again and again."""
+
+    def repeating(self, act: Callable[[], None], seconds: float) -> AbstractContextManager[None]:
+        """Call `act` so many seconds from now and after each call, until the context ends.
+
+        A call that is under way ends first. `act` runs beside the caller, shares only what may be
+        read at any moment, and raises nothing that is meant.
+        """
+
+
 class Workers(Protocol):
     """Runs independent calls side by side."""
 

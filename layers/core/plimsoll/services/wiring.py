@@ -18,12 +18,12 @@ from plimsoll.services.notices import NoticeService, Senders
 from plimsoll.services.placement import PlacementService
 from plimsoll.services.ports import (
     Announcer,
-    Clock,
     Clusters,
     Instances,
     NodeGroups,
     NodeIndex,
     Registry,
+    RepeatingClock,
     Reports,
     Resyncs,
     Telemetry,
@@ -51,7 +51,7 @@ class Ports:
     announcer: Announcer
     wake_ups: WakeUps
     resyncs: Resyncs
-    clock: Clock
+    clock: RepeatingClock
     workers: Workers
     cluster_workers: Workers
     """Places clusters side by side. Not `workers`: the placement of a cluster waits for those."""

@@ -11,7 +11,8 @@ Source of the mechanism: https://greenlet.readthedocs.io/en/latest/
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -152,6 +153,38 @@ class VirtualClock:
             self.at(self._now + period, again)
 
         self.at(self._now, again)
+
+    @contextmanager
+    def repeating(self, act: Callable[[], None], seconds: float) -> Iterator[None]:
+        """Call `act` in a strand of the calling invocation, again and again, until the context ends."""
+        mine = self._running
+        if mine is None:
+            raise RuntimeError("only an invocation has something done beside it")
+        ended, acting = False, False
+        waiting: list[_Strand] = []
+
+        def repeat() -> None:
+            nonlocal acting
+            while True:
+                self.sleep(seconds)
+                if ended:
+                    return
+                acting = True
+                try:
+                    act()
+                finally:
+                    acting = False
+                    for strand in waiting:
+                        self._push(self._now, strand)
+
+        self._push(self._now, self._strand(mine.invocation, repeat))
+        try:
+            yield
+        finally:
+            ended = True
+            if acting and not mine.invocation.killed:
+                waiting.append(mine)
+                self._park(mine)
 
     def together(self, lanes: Sequence[Callable[[], None]]) -> None:
         """Run lanes side by side within the calling invocation; return when all have ended."""
