@@ -599,7 +599,7 @@ def test_a_reconcile_whose_time_is_over_before_its_work_wakes_the_next_once_its_
 def test_wake_ups_that_come_twice_lead_to_no_second_series(rig, monkeypatch):
     interrupt(rig, deployment("web", replicas=1))
     rig.wake_ups.sent.clear()
-    observe, copies = rig.api.observe, []
+    observe, copies = rig.api.observe, list[int]()
 
     def observed():
         copies.append(rig.drains.reconcile("harbor", f"copy {len(copies)}"))
