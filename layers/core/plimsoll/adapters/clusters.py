@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import ip_address
 from threading import Lock
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Unpack, assert_never
 from urllib.parse import urlsplit
 
 from plimsoll.adapters import eks
 from plimsoll.adapters.kubernetes.api import KubernetesCluster
 from plimsoll.adapters.kubernetes.client import ClientTransport
-from plimsoll.adapters.kubernetes.transport import Response, Transport
+from plimsoll.adapters.kubernetes.transport import RequestParts, Response, Transport
 from plimsoll.adapters.secrets import SecretToken
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Refused
@@ -86,22 +86,14 @@ class LazyTransport:
         self._lock = Lock()
         self._made: Transport | None = None
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
+    def call(self, method: str, path: str, **more: Unpack[RequestParts]) -> Response:
         """Send a request and return its answer, whatever its status."""
         with self._lock:
             if self._made is None:
                 self._made = self._make()
             made = self._made
         try:
-            return made.call(method, path, query=query, body=body, content_type=content_type)
+            return made.call(method, path, **more)
         except Refused:
             self._made = None
             raise

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, Unpack
 
-from plimsoll.adapters.kubernetes.transport import Response
+from plimsoll.adapters.kubernetes.transport import RequestParts, Response
 from plimsoll.domain.errors import Temporary
 from plimsoll.services.ports import Clock
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
@@ -29,29 +29,22 @@ class HollowTransport:
         self.clock = clock
         self._user = user
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
+    def call(self, method: str, path: str, **more: Unpack[RequestParts]) -> Response:
         """Send a request and return its answer, whatever its status.
 
         Raises:
             Temporary: the API server is away.
         """
         try:
-            if query and "watch" in query:
+            query = more.get("query") or {}
+            if "watch" in query:
                 return self._watch(path, query)
             return self.cluster.handle(
                 method,
                 path,
-                query or {},
-                body,
-                content_type or "application/json",
+                query,
+                more.get("body"),
+                more.get("content_type") or "application/json",
                 now=self.clock.now(),
                 user=self._user,
             )

@@ -7,11 +7,10 @@ it: `Temporary`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import partial
-from typing import override
+from typing import Unpack, override
 
-from plimsoll.adapters.kubernetes.transport import Response
+from plimsoll.adapters.kubernetes.transport import RequestParts, Response
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
@@ -34,23 +33,15 @@ class SimulatedTransport(HollowTransport):
         return self._wire.latency_seconds + self._rig_cluster.lag()
 
     @override
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
-        sent = None if body is None else json.loads(json.dumps(body))
-        send = partial(super().call, query=query, body=sent, content_type=content_type)
+    def call(self, method: str, path: str, **more: Unpack[RequestParts]) -> Response:
+        more["body"] = json.loads(json.dumps(more.get("body")))
+        send = partial(super().call, method, path, **more)
 
         def act() -> Response:
-            answer = send(method, path)
+            answer = send()
             if method != "GET":
                 self._virtual.touch(self._rig_cluster.cluster)
             return answer
 
-        page = f"{path}?watch" if query and "watch" in query else path
+        page = f"{path}?watch" if "watch" in (more.get("query") or {}) else path
         return self._wire.to_kubernetes(method, page, act, lag_seconds=self._rig_cluster.lag())

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Mapping
 from functools import cached_property
 from threading import Lock
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Unpack
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -18,7 +18,7 @@ from urllib3 import PoolManager, ProxyManager, Retry, Timeout
 from urllib3.exceptions import HTTPError, SSLError
 
 from plimsoll.adapters.kubernetes.events import WatchedEvents
-from plimsoll.adapters.kubernetes.transport import Response
+from plimsoll.adapters.kubernetes.transport import RequestParts, Response
 from plimsoll.domain.errors import Refused, Temporary
 
 CONNECT_SECONDS: Final = 2.0
@@ -79,15 +79,7 @@ class ClientTransport:
         self._connections = connections
         self._lock = Lock()
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
+    def call(self, method: str, path: str, **more: Unpack[RequestParts]) -> Response:
         """Send a request and return its answer, whatever its status.
 
         A 401 is asked once more with a fresh token: an old one may just have run out.
@@ -96,21 +88,21 @@ class ClientTransport:
             Temporary: there is no answer.
             Refused: the certificate is not signed by the given CA.
         """
-        answer = self._send(method, path, query or {}, body, content_type)
+        answer = self._send(method, path, **more)
         if answer.status == _UNAUTHORIZED and self._token is not None:
             self._token.forget()
-            answer = self._send(method, path, query or {}, body, content_type)
+            answer = self._send(method, path, **more)
         return answer
 
     def _send(
         self,
         method: str,
         path: str,
-        query: Mapping[str, str],
-        body: object,
-        content_type: str | None,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
     ) -> Response:
-        watch = "watch" in query
+        watch = "watch" in (query or {})
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip",  # lists shrink to a sixth: docs/performance.md

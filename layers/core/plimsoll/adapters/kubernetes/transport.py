@@ -7,7 +7,7 @@ dozen fields of each object: see `plimsoll.adapters.kubernetes.schema`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import msgspec
 from msgspec import Raw
@@ -66,18 +66,18 @@ class Response:
         return self._body
 
 
+class RequestParts(TypedDict, total=False):
+    """What a request may say beside its method and its path."""
+
+    query: Mapping[str, str] | None
+    body: object
+    content_type: str | None
+
+
 class Transport(Protocol):
     """Carries one request. Threads may share it."""
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-    ) -> Response:
+    def call(self, method: str, path: str, **more: Unpack[RequestParts]) -> Response:
         """Send a request and return its answer, whatever its status.
 
         Raises:
