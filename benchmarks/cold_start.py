@@ -5,7 +5,7 @@ a GET and a PATCH of one node over HTTP to a hollow cluster, DynamoDB and
 Secrets Manager on the emulator. The clock stops when the hollow cluster has the PATCH. As a bound, a
 process that imports urllib3 and sends such a PATCH. Run it from the repository, after `make build`:
 
-    .venv/bin/python benchmarks/cold_start.py [--runs 15]
+    .venv/bin/python -m benchmarks.cold_start [--runs 15]
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import time
@@ -22,14 +20,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import version
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.output import machine, spread, table
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_testbed.model.durations import Span
 from plimsoll_testbed.model.fleet import Fleet
@@ -49,6 +46,7 @@ HERE = Path(__file__).parent
 STARTUP = timedelta(seconds=70)
 NOTICE = timedelta(seconds=120)
 EVENT = "event to PATCH, once it is started"
+MILLISECONDS = "{:,.0f} ms"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +79,8 @@ def ground(nodes: int) -> Iterator[Ground]:
     fleet.step(now)
     cluster = HollowCluster(now=now)
     machines = list(fleet.alive())
-    for machine in machines:
-        cluster.join(node_object(machine), now=now)
+    for started in machines:
+        cluster.join(node_object(started), now=now)
     patches: list[float] = []
 
     def called(verb: str) -> None:
@@ -179,34 +177,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=15)
     chosen = parser.parse_args()
-    load = os.getloadavg()[0]
+    on = machine("boto3", "kubernetes", "plimsoll")
     with ground(2 * chosen.runs + 1) as here:
         variables = environment(here)
         first, *machines = here.machines
         cold(here, first, variables)  # reads the files into the page cache
         colds = [cold(here, machine, variables) for machine in machines[: chosen.runs]]
         bares = [bare(here, machine) for machine in machines[chosen.runs :]]
-    table = Table(title="notices, from nothing to its first patch")
-    for heading in ("part", "median", "fastest", "slowest"):
-        table.add_column(heading, justify="left" if heading == "part" else "right")
+    title = "notices, from nothing to its first patch"
+    shown = table(title, "part", "median", "fastest", "slowest")
     for number, part in enumerate(colds[0]):
-        figures = [run[part] for run in colds]
-        table.add_row(
-            f"{'  ' if number > 1 else ''}{part}", *spread(figures), end_section=number == 1
-        )
-    table.add_section()
-    table.add_row("bound: urllib3 and one PATCH", *spread(bares))
+        figures = spread([1000 * run[part] for run in colds], MILLISECONDS)
+        shown.add_row(f"{'  ' if number > 1 else ''}{part}", *figures, end_section=number == 1)
+    shown.add_section()
+    bound = spread([1000 * run for run in bares], MILLISECONDS)
+    shown.add_row("bound: urllib3 and one PATCH", *bound)
     console = Console(width=120)
-    console.print(
-        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
-        f"load {load:.2f} before; Python {platform.python_version()}, boto3 {version('boto3')}, "
-        f"kubernetes {version('kubernetes')}, plimsoll {version('plimsoll')}; {chosen.runs} runs"
-    )
-    console.print(table)
-
-
-def spread(figures: list[float]) -> list[str]:
-    return [f"{f * 1000:,.0f} ms" for f in (statistics.median(figures), min(figures), max(figures))]
+    console.print(f"{on}; {chosen.runs} runs")
+    console.print(shown)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import cProfile
-import os
-import platform
 import pstats
 import statistics
 import time
@@ -21,8 +19,8 @@ from itertools import product
 from typing import Final
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.output import machine, table
 from benchmarks.placement import pod, workload_of
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.names import ZONE
@@ -115,8 +113,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--profile", action="store_true")
     chosen = parser.parse_args()
+    console = Console(width=130)
+    console.print(f"{machine('plimsoll')}; {chosen.runs} runs each")
     headings = "cluster pods spread fastest slowest processor target actions"
-    table = Table(*headings.split(), title="plan of a drain")
+    shown = table("plan of a drain", *headings.split())
     profile = cProfile.Profile()
     for size, state in product(SIZES, ("none", "zones")):
         took, used, done = [], [], Counter[str]()
@@ -130,7 +130,7 @@ def main() -> None:
             took.append(time.perf_counter() - began)
             used.append(time.process_time() - before)
             done = Counter(type(action).__name__ for action in plan.actions)
-        table.add_row(
+        shown.add_row(
             size.name,
             f"{size.workloads * REPLICAS:,}",
             state,
@@ -142,12 +142,7 @@ def main() -> None:
         )
     if chosen.profile:
         pstats.Stats(profile).sort_stats("tottime").print_stats(30)
-    console = Console(width=130)
-    console.print(
-        f"{platform.machine()}, {os.cpu_count()} cores; Python {platform.python_version()}; "
-        f"{chosen.runs} runs each; load {os.getloadavg()[0]:.1f}"
-    )
-    console.print(table)
+    console.print(shown)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,8 +22,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.output import machine, spread, table
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll_testbed.model.hollow.resources import path_of
@@ -183,14 +181,14 @@ def row(case: str, tool: str, outcomes: Sequence[Outcome]) -> Sequence[str]:
     return [
         case,
         tool,
-        spread([outcome.at_zero for outcome in outcomes]),
-        spread([outcome.seconds for outcome in outcomes]),
+        ranged([outcome.at_zero for outcome in outcomes]),
+        ranged([outcome.seconds for outcome in outcomes]),
         " or ".join(ends) + (f"; {refusals:.0f} refusals" if refusals else ""),
     ]
 
 
-def spread(seconds: Sequence[float]) -> str:
-    return f"{statistics.median(seconds):.1f} s ({min(seconds):.1f}-{max(seconds):.1f})"
+def ranged(seconds: Sequence[float]) -> str:
+    return "{} s ({}-{})".format(*spread(seconds, "{:.1f}"))
 
 
 def main() -> None:
@@ -199,7 +197,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--timeout", type=int, default=60, help="seconds until a drain gives up")
     chosen = parser.parse_args()
-    load = os.getloadavg()[0]
+    on = machine()
     kubectl = [
         str(binaries.find(NEWEST)["kubectl"]),
         "drain",
@@ -207,7 +205,7 @@ def main() -> None:
         "--delete-emptydir-data",
     ]
     tools = {"kubectl drain": kubectl, "plimsoll drain": list(PLIMSOLL)}
-    table = Table("Deployment", "tool", "at zero", "took", "end")
+    shown = table("", "Deployment", "tool", "at zero", "took", "end")
     settings = Settings(pod_startup=STARTUP, pod_stop=STOP)
     with ControlPlane(settings=settings) as plane, ReadyEndpoints(plane.kubeconfig()) as endpoints:
         bench = Bench(
@@ -215,17 +213,14 @@ def main() -> None:
         )
         for case, (name, tool) in itertools.product(CASES, tools.items()):
             outcomes = [bench.measure(case, tool) for _ in range(chosen.runs)]
-            table.add_row(*row(case.name, name, outcomes))
-    table.caption = (
+            shown.add_row(*row(case.name, name, outcomes))
+    shown.caption = (
         f"a pod takes {STARTUP.seconds} s to be Ready, {STOP.seconds} s to stop; a drain gives up after "
         f"{chosen.timeout} s; {chosen.runs} runs"
     )
     console = Console(width=130)
-    console.print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load {load:.2f} before; Python "
-        f"{platform.python_version()}, {Module.of(NEWEST).label}"
-    )
-    console.print(table)
+    console.print(f"{on}, {Module.of(NEWEST).label}")
+    console.print(shown)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.output import table
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.names import MIN_ON_DEMAND
 from plimsoll.domain.placement.on_demand import floor_of
@@ -223,16 +223,15 @@ def main() -> None:
     month = Month(options.seed)
     for _ in range(options.days * DAY):
         month.minute()
-    table = Table(
-        title=f"{options.days} days, seed {options.seed}: {month.reclaimed} instances reclaimed, "
-        f"{len(month.waited_in_vain)} pods waited in vain, played in {time.monotonic() - began:.0f} s"
+    shown = table(
+        f"{options.days} days, seed {options.seed}: {month.reclaimed} instances reclaimed, "
+        f"{len(month.waited_in_vain)} pods waited in vain, played in {time.monotonic() - began:.0f} s",
+        *("workload", "floor", "minutes below", "on spot", "the floor allows", "moves"),
     )
-    for column in ("workload", "floor", "minutes below", "on spot", "the floor allows", "moves"):
-        table.add_column(column, justify="left" if column == "workload" else "right")
     for app in APPS:
         account = month.accounts[app.name]
         days = account.pods / DAY
-        table.add_row(
+        shown.add_row(
             app.name,
             f"{account.keep} of {app.least} to {app.most}",
             f"{account.below}",
@@ -240,7 +239,7 @@ def main() -> None:
             f"{account.may / account.pods:.1%}",
             f"{month.moves[app.name]} ({month.moves[app.name] / days:.2f} per pod and day)",
         )
-    Console(width=110).print(table)
+    Console(width=110).print(shown)
 
 
 if __name__ == "__main__":

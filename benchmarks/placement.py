@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
-import platform
 import resource
 import statistics
 import time
 from collections import Counter
-from importlib.metadata import version
 from itertools import product
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.output import machine, spread, table
 from plimsoll.domain.names import (
     CAPACITY_LABELS,
     DELETION_COST,
@@ -163,30 +160,26 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.1, 1.0])
     chosen = parser.parse_args()
-    table = Table(title=f"placement plan, a floor of {FLOOR} for every workload")
+    console = Console(width=110)
+    console.print(
+        f"{machine('plimsoll')}; {chosen.runs} runs each; target 10 s and 2 GB for the largest"
+    )
     headings = "state nodes pods median fastest slowest processor bound memory"
-    for heading in headings.split():
-        table.add_column(heading, justify="right")
+    shown = table(f"placement plan, a floor of {FLOOR} for every workload", *headings.split())
     for state, share in product(STATES, chosen.shares):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             plans, *others = pool.apply(measure, (share, state, chosen.runs))
         processor, bound, gigabytes = map(statistics.median, others)
-        table.add_row(
+        shown.add_row(
             state,
             f"{NODES * share:,.0f}",
             f"{WORKLOADS * REPLICAS * share:,.0f}",
-            *(f"{seconds:.2f} s" for seconds in (statistics.median(plans), min(plans), max(plans))),
+            *spread(plans),
             f"{processor:.2f} s",
             f"{bound:.2f} s",
             f"{gigabytes:.2f} GB",
         )
-    console = Console(width=110)
-    console.print(
-        f"{platform.machine()}, {os.cpu_count()} cores; Python {platform.python_version()}, "
-        f"plimsoll {version('plimsoll')}; {chosen.runs} runs each; load {os.getloadavg()[0]:.1f}; "
-        "target 10 s and 2 GB for the largest"
-    )
-    console.print(table)
+    console.print(shown)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 A third of the spot nodes get their notice after a minute, the rest after four minutes; in the last
 second the owner scales a workload, so that no responder ends early. Run it from the repository:
 
-    .venv/bin/python benchmarks/simulated_drill.py [--runs 5] [--responder plimsoll]
+    .venv/bin/python -m benchmarks.simulated_drill [--runs 5] [--responder plimsoll]
         [--nodes 500 --pods 5000] [--profile]
 """
 
@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import argparse
 import cProfile
-import os
-import platform
 import pstats
-import statistics
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
 
 import yaml
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.output import machine, spread, table
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.registry import RESPONDERS
 from plimsoll_testbed.rigs.simulated.rig import run
@@ -131,24 +127,21 @@ def main() -> None:
         return
     size = f"{chosen.nodes:,} nodes, {chosen.pods:,} pods"
     target = TARGET_SECONDS.get((chosen.nodes, chosen.pods))
-    table = Table(title=f"simulated drill: {size}, 10 minutes")
-    for heading in ("responder", "median", "fastest", "slowest", "calls", "ready-s lost", "killed"):
-        table.add_column(heading, justify="left" if heading == "responder" else "right")
+    console = Console()
+    console.print(
+        f"{machine('greenlet', 'plimsoll')}; {chosen.runs} runs each"
+        + (f"; target {target:g} s" if target else "")
+    )
+    headings = ("median", "fastest", "slowest", "calls", "ready-s lost", "killed")
+    shown = table(f"simulated drill: {size}, 10 minutes", "responder", *headings)
     for responder in chosen.responder or RESPONDERS:
         took, report = [], None
         for _ in range(chosen.runs):
             began = time.perf_counter()
             report = run(drill, responder=responder, seed=0)
             took.append(time.perf_counter() - began)
-        table.add_row(responder, *figures(took, report))
-    console = Console()
-    console.print(
-        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}; "
-        f"Python {platform.python_version()}, greenlet {version('greenlet')}, "
-        f"plimsoll {version('plimsoll')}; {chosen.runs} runs each; "
-        f"load {os.getloadavg()[0]:.1f}" + (f"; target {target:g} s" if target else "")
-    )
-    console.print(table)
+        shown.add_row(responder, *figures(took, report))
+    console.print(shown)
 
 
 def profile(drill: Drill, responder: str) -> None:
@@ -162,9 +155,7 @@ def figures(took: list[float], report: Report | None) -> list[str]:
         return ["-"] * 6
     totals = report["totals"]
     return [
-        f"{statistics.median(took):.2f} s",
-        f"{min(took):.2f} s",
-        f"{max(took):.2f} s",
+        *spread(took),
         f"{sum(report['api']['kubernetes'].values()):,}",
         f"{totals['ready_replica_seconds_lost']:,.0f}",
         f"{totals['pods_killed']}",

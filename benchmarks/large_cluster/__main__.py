@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import ssl
 import subprocess
 import sys
@@ -22,6 +20,7 @@ from typing import Any, Final, Self, override
 from urllib.request import urlopen
 
 from benchmarks.large_cluster.objects import ON_NODE, LargeCluster
+from benchmarks.output import machine
 from tests.package.template import functions
 
 FUNCTIONS: Final = {
@@ -120,10 +119,7 @@ def main() -> None:
     parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS))
     chosen = parser.parse_args()
     size = len(LargeCluster(ON_NODE).kinds["/api/v1/pods"].text(ON_NODE - 1))
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before; Python "
-        f"{platform.python_version()}; a pod has {size:,} bytes\n"
-    )
+    print(f"{machine()}; a pod has {size:,} bytes\n")
     _print(HEADINGS)
     _print(["---"] * len(HEADINGS))
     for pods in chosen.pods:

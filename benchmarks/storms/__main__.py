@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.output import machine
 from benchmarks.storms import emulated
 from benchmarks.storms.bare import THREADS
 from benchmarks.storms.cluster import storm
@@ -47,7 +47,7 @@ MANY = 200
 def main() -> int:
     """Print the tables, and return 1 if a run is missing from them."""
     chosen = _read()
-    load = os.getloadavg()[0]
+    on = machine("boto3", "kubernetes", "plimsoll")
     missing = 0
     if chosen.rig == "emulated":
         server = f"uvicorn {version('uvicorn')}"
@@ -63,11 +63,7 @@ def main() -> int:
                 with chosen.rows.open("a") as file:
                     file.writelines(f"{line}\n" for line in markdown(played))
     console = Console(width=180)
-    console.print(
-        f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
-        f"load {load:.2f} before; Python {platform.python_version()}, boto3 {version('boto3')}, "
-        f"kubernetes {version('kubernetes')}, {server}, plimsoll {version('plimsoll')}"
-    )
+    console.print(f"{on}, {server}")
     for table in found:
         console.print(table)
     if missing:

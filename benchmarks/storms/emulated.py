@@ -9,9 +9,11 @@ from typing import override
 
 from rich.table import Table
 
+from benchmarks.output import table
 from benchmarks.storms import bare
 from benchmarks.storms.functionlog import started
 from benchmarks.storms.scenario import PODS, cordon_drill
+from benchmarks.storms.tables import OF_RUNS
 from benchmarks.storms.times import HEADINGS, Times, row, rows
 from plimsoll.adapters.clock import SystemClock
 from plimsoll_testbed.measure.measure import Measurement
@@ -53,15 +55,12 @@ def measure(nodes: int, runs: int) -> Table:
     drill = cordon_drill(nodes)
     storms = [_storm(drill) for _ in range(runs)]
     bounds = [_bound(drill) for _ in range(runs)]
-    table = Table(title=f"{nodes} nodes, {PODS * nodes} pods, one second")
-    table.add_column("median of the runs (fastest-slowest)")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right")
+    shown = table(f"{nodes} nodes, {PODS * nodes} pods, one second", OF_RUNS, *HEADINGS)
     for cells in rows(storms):
-        table.add_row(*cells)
+        shown.add_row(*cells)
     name = f"bound: {bare.THREADS} threads that only cordon"
-    table.add_row(name, *row([(bound.nodes, bound.total) for bound in bounds]))
-    return table
+    shown.add_row(name, *row([(bound.nodes, bound.total) for bound in bounds]))
+    return shown
 
 
 def _storm(drill: Drill) -> Times:

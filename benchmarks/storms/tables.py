@@ -8,6 +8,7 @@ from typing import Final
 
 from rich.table import Table
 
+from benchmarks.output import table
 from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.scenario import (
     AFTER_SECONDS,
@@ -20,6 +21,7 @@ from benchmarks.storms.times import HEADINGS, rows, seconds, spread
 from plimsoll_testbed.measure.figures import percentile
 
 PLIMSOLL = "Plimsoll"
+OF_RUNS = "median of the runs (least-most)"
 _MIB = 1024 * 1024
 
 
@@ -69,13 +71,13 @@ def markdown(runs: Runs) -> Iterator[str]:
 
 def _results(runs: Runs) -> Table:
     title = f"{runs.nodes} spot nodes, {PODS} pods each, noticed at once; {runs.rates}"
-    table = _table(title, _RESULTS)
+    shown = table(title, OF_RUNS, *_RESULTS)
     for name, outcomes in runs.of.items():
-        table.add_row(name, *_cells(outcomes))
-    table.caption = (
+        shown.add_row(name, *_cells(outcomes))
+    shown.caption = (
         f"room: {headroom_nodes(runs.nodes)} empty on-demand nodes for {ON_HEADROOM} pods each"
     )
-    return table
+    return shown
 
 
 def _cells(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -90,18 +92,18 @@ def _cells(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _cordoned(runs: Runs) -> Table:
-    table = _table(f"the time to the cordon, {PLIMSOLL}", HEADINGS)
+    shown = table(f"the time to the cordon, {PLIMSOLL}", OF_RUNS, *HEADINGS)
     for cells in rows([run.times for run in runs.of.get(PLIMSOLL, ())]):
-        table.add_row(*cells)
-    return table
+        shown.add_row(*cells)
+    return shown
 
 
 def _cost(runs: Runs) -> Table:
-    table = _table("what it cost", tuple(runs.of))
+    shown = table("what it cost", OF_RUNS, *runs.of)
     columns = list(runs.of.values())
 
     def add(name: str, of: Callable[[Outcome], float], form: str = "{:,.0f}") -> None:
-        table.add_row(name, *(_spread(column, of, form) for column in columns))
+        shown.add_row(name, *(_spread(column, of, form) for column in columns))
 
     for method in sorted({method for column in columns for run in column for method in run.calls}):
         add(f"calls to the Kubernetes API: {method}", lambda run: run.calls[method])  # noqa: B023 - used at once
@@ -116,13 +118,13 @@ def _cost(runs: Runs) -> Table:
     blank = [""] * (len(columns) - 1)
     for operation in sorted({name for run in ours for name in run.aws_calls}):
         counted = _spread(ours, lambda run: run.aws_calls[operation], "{:,.0f}")  # noqa: B023 - used at once
-        table.add_row(f"calls to AWS: {operation}", counted, *blank)
+        shown.add_row(f"calls to AWS: {operation}", counted, *blank)
     for action in sorted({name for run in ours for name in run.done | run.undone}):
-        table.add_row(f"actions: {action}", _actions(ours, action), *blank)
+        shown.add_row(f"actions: {action}", _actions(ours, action), *blank)
     for function in sorted({name for run in ours for name in run.memory}):
-        table.add_row(f"memory of {function}", _memory(ours, function), *blank)
+        shown.add_row(f"memory of {function}", _memory(ours, function), *blank)
     add("complaints", lambda run: len(run.complaints))
-    return table
+    return shown
 
 
 def _actions(outcomes: Sequence[Outcome], action: str) -> str:
@@ -141,11 +143,3 @@ def _memory(outcomes: Sequence[Outcome], function: str) -> str:
 
 def _spread(outcomes: Sequence[Outcome], of: Callable[[Outcome], float], form: str) -> str:
     return spread([of(run) for run in outcomes], form.format)
-
-
-def _table(title: str, headings: Sequence[str]) -> Table:
-    table = Table(title=title)
-    table.add_column("median of the runs (least-most)")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    return table
