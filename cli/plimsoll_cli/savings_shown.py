@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -33,7 +34,7 @@ def show_advice(out: Console, advice: Advice) -> None:
         out.print(f"the mix is at most {advice.gap:.0%} above the optimum under the same rules")
     for name in advice.unpriced:
         out.print(f"no price is known of {name}: its nodes count as costing nothing")
-    for why, count in _counted(advice.kept.values()):
+    for why, count in sorted(Counter(advice.kept.values()).items()):
         out.print(f"{count} nodes stay what they are: {why}")
 
 
@@ -70,10 +71,3 @@ def _types(
     counts = [{(r.type, r.capacity): r.count for r in each.instances} for each in columns]
     for key in sorted(set().union(*counts)):
         yield key, [str(column.get(key, 0)) for column in counts]
-
-
-def _counted(reasons: Iterable[str]) -> Iterable[tuple[str, int]]:
-    found: dict[str, int] = {}
-    for why in reasons:
-        found[why] = found.get(why, 0) + 1
-    return sorted(found.items())

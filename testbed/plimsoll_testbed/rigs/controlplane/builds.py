@@ -68,23 +68,12 @@ def _build(module: Module, names: Sequence[str], folder: Path, go: str) -> None:
     stamps = {"gitVersion": module.kubernetes, "gitMajor": major, "gitMinor": minor}
     flags = " ".join(["-s -w", *(f"-X {_VERSION_PACKAGE}.{k}={v}" for k, v in stamps.items())])
     with tempfile.TemporaryDirectory(prefix=".half-", dir=folder) as half:
-        done = subprocess.run(  # noqa: S603 - Go, on our own module
-            [
-                *("/usr/bin/env", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly"),
-                *(go, "build", "-trimpath", "-ldflags", flags, "-o", f"{half}/"),
-                *(PROGRAMS[name] for name in names),
-            ],
-            cwd=module.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise Refused(
-                f"building {', '.join(names)} in {module.folder} failed:\n{done.stdout[-3000:]}"
-            )
+        command = [
+            *("/usr/bin/env", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly"),
+            *(go, "build", "-trimpath", "-ldflags", flags, "-o", f"{half}/"),
+            *(PROGRAMS[name] for name in names),
+        ]
+        _run(command, module.folder, f"building {', '.join(names)} in {module.folder} failed")
         for name in names:
             built = _MAJOR.sub("", PROGRAMS[name]).rpartition("/")[2]
             Path(half, built).rename(folder / name)
@@ -100,21 +89,26 @@ def _go(least: str, say: Callable[[str], None]) -> str:
     if not (own / ".ready").is_file():
         say(f"Go {least} or newer is not on PATH: installing it into {own}")
         lock = "infra/local/controlplane/go.lock"
-        done = subprocess.run(  # noqa: S603 - our own script
-            [root / "infra" / "local" / "environment.sh", ".tools/go", lock],
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+        why = (
+            f"Go {least} or newer is neither on PATH nor could it be installed into {own}. "
+            "Install Go, or try again"
         )
-        if done.returncode:
-            raise Refused(
-                f"Go {least} or newer is neither on PATH nor could it be installed into {own}. "
-                f"Install Go, or try again:\n{done.stdout[-2000:]}"
-            )
+        _run([root / "infra" / "local" / "environment.sh", ".tools/go", lock], root, why)
     return str(own / "bin" / "go")
+
+
+def _run(command: Sequence[str | Path], folder: Path, failed: str) -> None:
+    done = subprocess.run(  # noqa: S603 - Go on our own module, or our own script
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Refused(f"{failed}:\n{done.stdout[-3000:]}")
 
 
 def _said(go: str) -> str:
