@@ -98,11 +98,13 @@ class ClientTransport:
         self,
         method: str,
         path: str,
+        *,
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
     ) -> Response:
-        watch = "watch" in (query or {})
+        query = query or {}
+        watch = "watch" in query
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip",  # lists shrink to a sixth: docs/performance.md
