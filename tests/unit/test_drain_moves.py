@@ -110,6 +110,19 @@ def test_one_pod_leaves_early_where_all_would_have_their_last_call_at_once(node,
     assert len(actions(plan_drain(seen, noon(70)), Evict)) == evicted
 
 
+def test_none_leaves_early_where_another_serves_on_until_its_replacement_does():
+    pods = pods_of("web", 3, node="soon")
+    pods[1] = replace(pods[1], node="later")
+    pods[2] = replace(pods[2], node="later", ready=False)
+    seen = looked(
+        [interrupted("soon"), interrupted("later", ends=180), a_node("od")],
+        pods,
+        [replace(a_deployment(replicas=3), max_surge=0, max_unavailable=1)],
+    )
+
+    assert [a.pod.name for a in actions(plan_drain(seen, noon(70)), Evict)] == ["web-2"]
+
+
 def test_none_leaves_early_between_the_end_of_one_and_its_successor():
     seen = looked(
         [interrupted("spot"), a_node("od")],

@@ -135,13 +135,14 @@ class WorkloadDisruption:
         """Whether one of its pods must leave now, so that others can be held back.
 
         All would have their last call before anything serves elsewhere. If one leaves so early that
-        its replacement serves by then, the others are held back until their own last call. One that
-        has ended is not always made anew yet.
+        its replacement serves by the last of these, the others are held back until their own. Where one is told
+        long before the others, its replacement serves by then in any case. One that has ended is not always made
+        anew yet.
         """
         starts = [d.latest_start for d in self.evictable if d.latest_start and d.pod.serving]
         return (
             len(starts) > 1
-            and min(starts) - START <= self.now
+            and max(starts) - START <= self.now
             and not self.leaving
             and len(self.pods) >= self.replicas
             and not any(
