@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import ADVICE
-from plimsoll.domain.names import INTERRUPTION, RELEASED
+from plimsoll.domain.names import RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
 from plimsoll.domain.reports import Report
@@ -29,13 +29,13 @@ class Ending:
     replicas: tuple[tuple[str, int], ...]
     desired: tuple[tuple[str, int], ...]
     taints: tuple[tuple[str, bool, tuple[str, ...]], ...]
-    """Of nodes that live: name, cordoned, taints."""
+    """Of nodes that live: name, cordoned, taints. Of several that are left on advice the one whose notice comes
+    first has its turn first, and doubled messages overtake each other: these go by the name of their group."""
 
 
 def ending_of(rig_cluster: HollowRigCluster) -> Ending:
     """Return how a storm ended."""
     store = rig_cluster.cluster.store
-    lives = {m.node for m in rig_cluster.fleet.alive()}
     return Ending(
         replicas=tuple(
             (f"{kind}/{obj['metadata']['name']}", obj["spec"]["replicas"])
@@ -43,16 +43,18 @@ def ending_of(rig_cluster: HollowRigCluster) -> Ending:
             for obj in store.all(kind)
         ),
         desired=tuple((name, group.desired) for name, group in rig_cluster.fleet.groups.items()),
-        taints=tuple(
-            (
-                node["metadata"]["name"],
-                bool(node["spec"].get("unschedulable")),
-                tuple(sorted(t["key"] + "=" + t.get("value", "") for t in _taints(node))),
-            )
-            for node in store.all("nodes")
-            if node["metadata"]["name"] in lives and INTERRUPTION in json.dumps(node)
-        ),
+        taints=tuple(sorted(_taints(rig_cluster))),
     )
+
+
+def _taints(rig_cluster: HollowRigCluster) -> Iterator[tuple[str, bool, tuple[str, ...]]]:
+    group = {m.node: m.group.name for m in rig_cluster.fleet.alive()}
+    for node in map(parse_node, rig_cluster.cluster.store.all("nodes")):
+        found = node.interruption
+        ours = tuple(sorted(f"{t.key}={t.value}" for t in node.taints if "plimsoll" in t.key))
+        if node.name in group and (found or ours):
+            on_advice = found is not None and found.kind in ADVICE
+            yield group[node.name] if on_advice else node.name, node.unschedulable, ours
 
 
 def still_to_do(
@@ -163,8 +165,3 @@ def _reported(
 def _annotations(obj: dict[str, Any]) -> dict[str, str]:
     found: dict[str, str] = obj["metadata"].get("annotations") or {}
     return found
-
-
-def _taints(node: dict[str, Any]) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = node["spec"].get("taints") or []
-    return [t for t in found if "plimsoll" in t["key"]]
