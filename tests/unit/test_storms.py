@@ -5,17 +5,15 @@ Random storms themselves are played in `tests/storms`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from plimsoll.domain.interruptions import MARGIN
-from plimsoll.domain.names import INTERRUPTION
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
@@ -37,6 +35,7 @@ def a_fault(fault: str, lasts: str, **more) -> FaultEntry:
     return FaultEntry.model_validate({"at": "5s", "fault": fault, "for": lasts} | more)
 
 
+CALL = timedelta(seconds=0.02)
 ROLLOUT = Rollout(at=timedelta(seconds=30), workload="web")
 
 
@@ -196,36 +195,96 @@ def test_the_rules_see_a_job_evicted_before_its_latest_safe_start():
     assert play_storm(busy).rules == frozenset()
 
 
-class _Clumsy(Quiet):
-    """Raises a count at the first notice, which no responder has a right to do."""
+type Act = tuple[float, str, Callable[[HollowCluster], tuple[str, str, object]]]
+"""What a user does: seconds after the first notice, the user, and how to tell method, path and body."""
+WEB_AT = "/apis/apps/v1/namespaces/default/deployments/web"
 
-    def __init__(self) -> None:
+
+class _Clumsy(Quiet):
+    """Does, after the first notice, what it is told: some as the responder, some as others."""
+
+    def __init__(self, *acts: Act) -> None:
         self.simulation: Simulation | None = None
+        self._acts: Sequence[Act] = acts
 
     def say(self, seconds: float, what: str) -> None:
         if NOTICE.match(what) and (playing := self.simulation) is not None:
             now = playing.clock.now()
-            rig_cluster = playing.rig_clusters["harbor"]
-            record = {"metadata": {"annotations": {INTERRUPTION: "{}"}}}
-            web = "/apis/apps/v1/namespaces/default/deployments/web"
-            for after, path, body in (
-                (1, "/api/v1/nodes/spot-1-1", record),
-                (2, web, {"spec": {"replicas": 3}}),
-            ):
-                act = partial(self.patch, rig_cluster.cluster, path, body)
-                playing.clock.at(now + timedelta(seconds=after), act)
+            for after, user, request in self._acts:
+                playing.clock.at(now + timedelta(seconds=after), partial(self.act, user, request))
+            self._acts = ()
 
-    def patch(self, cluster: HollowCluster, path: str, body: dict[str, Any]) -> None:
+    def act(self, user: str, request: Callable[[HollowCluster], tuple[str, str, object]]) -> None:
         assert self.simulation is not None
-        now = self.simulation.clock.now()
+        cluster, now = self.simulation.rig_clusters["harbor"].cluster, self.simulation.clock.now()
+        method, path, body = request(cluster)
         kind = "application/merge-patch+json"
-        answer = cluster.handle("PATCH", path, None, body, kind, now=now, user="clumsy")
-        assert answer.status == 200
+        answer = cluster.handle(method, path, None, body, kind, now=now, user=user)
+        assert answer.status < 300
         self.simulation.clock.touch(cluster)
 
 
+def patches(path: str, body: object) -> Callable[[HollowCluster], tuple[str, str, object]]:
+    return lambda _: ("PATCH", path, body)
+
+
+def evicts(node: str) -> Callable[[HollowCluster], tuple[str, str, object]]:
+    """Evict the pod of the Deployment that serves on a node."""
+
+    def request(cluster: HollowCluster) -> tuple[str, str, object]:
+        pods = cluster.store.all("pods")
+        name = next(
+            pod["metadata"]["name"]
+            for pod in pods
+            if pod["spec"]["nodeName"] == node and "deletionTimestamp" not in pod["metadata"]
+        )
+        return "POST", f"/api/v1/namespaces/default/pods/{name}/eviction", {}
+
+    return request
+
+
 def test_the_rules_see_a_write_to_a_workload():
-    assert "workload-written" in broken_by(_Clumsy(), a_storm())
+    scales = (2, "clumsy", patches(WEB_AT, {"spec": {"replicas": 3}}))
+    assert "workload-written" in broken_by(_Clumsy(scales), a_storm())
+
+
+def cordons(node: str) -> Callable[[HollowCluster], tuple[str, str, object]]:
+    return patches(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+
+
+LEAVES = [(0, "clumsy", cordons("spot-1-1")), (2, "clumsy", evicts("spot-1-1"))]
+
+
+@pytest.mark.parametrize(
+    ("acts", "broken"),
+    [
+        pytest.param(LEAVES, set(), id="there is headroom"),
+        pytest.param(
+            [*LEAVES, (1.9, "owner", cordons("base-1"))],
+            set(),
+            id="it was taken while the plan was carried out",
+        ),
+        pytest.param(
+            [*LEAVES, (1, "owner", cordons("base-1"))],
+            {"no-headroom"},
+            id="it was taken before the plan",
+        ),
+    ],
+)
+def test_the_rules_go_by_what_the_plan_of_a_write_could_know(acts, broken):
+    alone = a_storm(workloads=(replace(WEB, replicas=2, strategy="Recreate"),))
+    found = broken_by(_Clumsy(*acts), alone)
+    assert found & {"no-headroom", "below-floor", "early"} == broken
+
+
+def test_the_rules_count_what_the_responder_did_itself_a_moment_before():
+    """Two pods of three leave in one instant, of which each alone may leave."""
+    web = replace(WEB, replicas=3, max_surge=0, max_unavailable=1, cpu=450)
+    acts = [(2, "clumsy", evicts("spot-1-1")), (2, "clumsy", evicts("spot-1-1"))]
+    two = a_storm(
+        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot")), workloads=(web,)
+    )
+    assert "below-floor" in broken_by(_Clumsy(*acts), two)
 
 
 def broken_by(clumsy: _Clumsy, storm: Storm) -> set[str]:
@@ -234,14 +293,14 @@ def broken_by(clumsy: _Clumsy, storm: Storm) -> set[str]:
     later = a_batch("base", 1, at="200s", reclaim="5s")
     storm = replace(storm, events=(leave, later))
     simulation = Simulation(read_storm(storm), responder="none", seed=1, listener=clumsy)
-    watch = Watch(simulation, "clumsy", NoticeDelivery([]))
+    watch = Watch(simulation, "clumsy", NoticeDelivery([], CALL))
     clumsy.simulation = simulation
     simulation.run()
     return {v.rule for v in watch.violations}
 
 
 def test_a_node_is_unknown_while_its_notices_are_lost():
-    delivery = NoticeDelivery([])
+    delivery = NoticeDelivery([], CALL)
     for word in (
         "spot-interruption for spot-1-1 of harbor",
         "a notice is lost",
@@ -257,7 +316,7 @@ def test_a_node_is_unknown_while_its_notices_are_lost():
 
 def delivery_with(*faults: FaultEntry) -> NoticeDelivery:
     timeline = read_storm(a_storm(events=(*faults, *a_storm().events))).scenario.timeline
-    return NoticeDelivery([entry for entry in timeline if isinstance(entry, FaultEntry)])
+    return NoticeDelivery([e for e in timeline if isinstance(e, FaultEntry)], CALL)
 
 
 def test_a_fault_delays_by_its_duration_its_delay_and_a_minute_until_the_retry():
@@ -267,11 +326,10 @@ def test_a_fault_delays_by_its_duration_its_delay_and_a_minute_until_the_retry()
     assert delivery_with(full, late).slack == timedelta(seconds=30 + 40 + 60)
 
 
-def test_observations_are_old_only_while_the_api_server_is_slow():
+def test_plans_are_seconds_old_only_while_the_api_server_is_slow():
     slow = delivery_with(a_fault("api-server-slow", "30s", at="50s", latency="2s"))
-    seconds = (49, 50, 99, 100)
-    old = [slow.observations_are_old(timedelta(seconds=second)) for second in seconds]
-    assert old == [False, True, True, False]
+    ages = [slow.plan_age(timedelta(seconds=second)) for second in (49, 50, 99, 100)]
+    assert ages[0] == ages[3] < timedelta(seconds=1) < ages[1] == ages[2]
 
 
 def test_a_plan_that_aws_keeps_waiting_tells_pods_seconds_before_their_latest_safe_start():
@@ -279,7 +337,7 @@ def test_a_plan_that_aws_keeps_waiting_tells_pods_seconds_before_their_latest_sa
     seconds = (49, 50, 83, 84)
     ahead = [throttled.until_next_plan(timedelta(seconds=second)) for second in seconds]
     assert [bool(each) for each in ahead] == [False, True, True, False]
-    assert not throttled.observations_are_old(timedelta(seconds=60))
+    assert throttled.plan_age(timedelta(seconds=60)) == throttled.plan_age(timedelta())
 
 
 def reports(*faults: FaultEntry, cordoned: int, gone: int) -> bool:
@@ -310,14 +368,14 @@ def test_a_report_may_take_longer_while_functions_are_killed():
 )
 def test_the_rules_see_an_interruption_reported_never_or_twice(launches, rule):
     simulation = Simulation(read_storm(a_storm()), responder="plimsoll", seed=1)
-    watch = Watch(simulation, "plimsoll", NoticeDelivery([]))
+    watch = Watch(simulation, "plimsoll", NoticeDelivery([], CALL))
     simulation.run()
     rig_cluster = simulation.rig_clusters["harbor"]
     simulation.clock.run_until(simulation.clock.now() + timedelta(minutes=3))  # resyncs
     (gone,) = (m.id for m in rig_cluster.fleet.machine.values() if m.gone is not None)
     simulation.responder = Reporter([f"{gone}@{launch}" for launch in launches])
     simulation.measurement.reports.clear()
-    found = endings_wrong(simulation, rig_cluster, watch.observe(), NoticeDelivery([]))
+    found = endings_wrong(simulation, rig_cluster, watch.observe(), NoticeDelivery([], CALL))
     assert [name for name, _ in found] == ([] if rule is None else [rule])
 
 

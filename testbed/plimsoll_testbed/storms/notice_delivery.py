@@ -44,6 +44,8 @@ class NoticeDelivery:
     """Which notices reach the responder in one play of a storm, and how late."""
 
     faults: Sequence[FaultEntry]
+    call: timedelta
+    """What a call to an API server takes, where no fault is active."""
     _sent: Counter[str] = field(default_factory=Counter)
     _lost: Counter[str] = field(default_factory=Counter)
     _last: str = ""
@@ -90,16 +92,19 @@ class NoticeDelivery:
         throttled = any(f.service == "dynamodb" for f in self.faults)
         return stood > FIRST_RECONCILE + self.slack and not throttled
 
-    def observations_are_old(self, elapsed: timedelta) -> bool:
-        """Whether plans act on observations that are seconds old, since the API server is slow.
+    def plan_age(self, elapsed: timedelta) -> timedelta:
+        """Return how old the observation may be on which a write was decided.
 
-        Then the plan could not know the state of the cluster at the time of its write.
+        It is made before the calls of its plan that come first, and each takes its time: seconds where the API
+        server is slow. What changes meanwhile no program could know.
         """
-        return any(
-            fault.at <= elapsed < fault.at + fault.lasts + CALLS * fault.latency
+        slow = (
+            fault.latency
             for fault in self.faults
             if fault.fault == "api-server-slow"
+            and fault.at <= elapsed < fault.at + fault.lasts + CALLS * fault.latency
         )
+        return CALLS * (self.call + max(slow, default=timedelta()))
 
     def until_next_plan(self, elapsed: timedelta) -> timedelta:
         """Return how much later than usual the next plan comes, since AWS throttles what it asks for.

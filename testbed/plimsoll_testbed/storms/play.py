@@ -124,7 +124,7 @@ class _Play(Quiet):
             hooks=FaultHooks(on_call=self._called, doubled=doubled),
         )
         faults = [e for e in drill.scenario.timeline if isinstance(e, FaultEntry)]
-        self._delivery = NoticeDelivery(faults)
+        self._delivery = NoticeDelivery(faults, self._scenario.latency.api)
         self._watch = Watch(self._simulation, responder, self._delivery, lease_for_all=doubled)
         self._storm = storm if storm is not None and knows(storm) else None
         """None where the oracle is not asked."""

@@ -1,4 +1,10 @@
-"""What the responder may write, judged by the state of the cluster just before.
+"""What the responder may write, judged by what it could know of the cluster.
+
+An eviction has no precondition on anything but its pod, so between the observation of a plan and its
+last write others may change what it was decided by. Whether a pod may leave is therefore judged by each state that
+the cluster had within the time that a plan takes: a rule is broken that is broken in all of them. What the
+responder did itself meanwhile it does know, and is part of each. All other rules go by the state just before the
+write.
 
 Each rule returns its name and what is wrong. The rules ask the planner's `ClusterSnapshot` what fits
 where, since that is the scheduler's rule; they derive everything else independently.
@@ -7,7 +13,7 @@ where, since that is the scheduler's rule; they derive everything else independe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -51,6 +57,8 @@ class Situation:
     delivery: NoticeDelivery
     observe: Callable[[], Observation]
     """Observes the cluster itself, not what the responder last read of it."""
+    earlier: Callable[[timedelta], Iterator[Observation]]
+    """The same, as the cluster was within so long before, the latest first, with what the responder did since."""
 
 
 def judged(write: Request, situation: Situation) -> list[Wrong]:
@@ -105,8 +113,22 @@ class _Removal:
         next_plan = self.write.now + self.situation.delivery.until_next_plan(elapsed)
         stop = timedelta(seconds=pod.stop_seconds)
         late = deadline is not None and next_plan >= deadline - stop
-        if not late and not self.situation.delivery.observations_are_old(elapsed):
-            yield from self._early(node)
+        if not late:
+            yield from self._not_known_better(node, self.situation.delivery.plan_age(elapsed))
+
+    def _not_known_better(self, node: Node, age: timedelta) -> Iterator[Wrong]:
+        """Yield what is wrong now, and was in each state that the plan can have observed."""
+        wrong = list(self.early(node))
+        for seen in self.situation.earlier(age) if wrong else ():
+            pod = next((p for p in seen.pods if p.uid == self.pod.uid), None)
+            if pod is None:
+                continue
+            then = replace(self, seen=seen, pod=pod)
+            still = {rule for rule, _ in then.early(node)} if pod.serving else set[str]()
+            wrong = [each for each in wrong if each[0] in still]
+            if not wrong:
+                break
+        yield from wrong
 
     @staticmethod
     def _told(deadline: datetime | None, machine: Machine) -> datetime | None:
@@ -129,7 +151,7 @@ class _Removal:
         grace: int | None = options.get("gracePeriodSeconds")
         return grace
 
-    def _early(self, node: Node) -> Iterator[Wrong]:
+    def early(self, node: Node) -> Iterator[Wrong]:
         """Before its latest safe start a serving pod is removed only where that costs nothing."""
         pod, owner = self.pod, self.seen.owner(self.pod)
         metrics = self._metrics(owner) or self._metrics(pod.owner)

@@ -1,4 +1,4 @@
-"""Judges every write of the responder by the state of the cluster just before it.
+"""Judges every write of the responder by the state of the cluster before it.
 
 The API of the hollow cluster is replaced by one that observes the cluster, then lets the write
 happen. It observes the cluster itself, not what the responder last read of it.
@@ -6,15 +6,21 @@ happen. It observes the cluster itself, not what the responder last read of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.adapters.kubernetes.transport import Response
+from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod
+from plimsoll.services.ports import Clock
 from plimsoll_testbed.model.hollow.api import HollowApi
 from plimsoll_testbed.model.hollow.conditions import controller_of
+from plimsoll_testbed.model.hollow.store import Store
 from plimsoll_testbed.model.hollow.subresources import Request
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rigs.simulated.rig import Simulation
@@ -52,13 +58,12 @@ class Watch:
         self.delivery = delivery
         self.rig_cluster = simulation.rig_clusters[CLUSTER]
         self.violations: list[Violation] = []
-        self._observer = KubernetesCluster(
-            HollowTransport(self.rig_cluster.cluster, simulation.clock, user=WATCHER),
-            CLUSTER,
-            simulation.clock,
-            workers=SerialWorkers(),
-        )
+        transport = HollowTransport(self.rig_cluster.cluster, simulation.clock, user=WATCHER)
+        self._observer = _reader(transport, simulation.clock)
         self._desired: dict[str, int] = {}
+        self._written: list[tuple[datetime, Invocation | None, str, str]] = []
+        """What the responder wrote to: when, by which invocation, the plural of its kind, and its uid."""
+        self._lease_for_all = lease_for_all
         self.rig_cluster.cluster.api = _WatchedApi(self, responder, lease_for_all=lease_for_all)
 
     def note(self, rule: str, what: str) -> None:
@@ -72,6 +77,35 @@ class Watch:
     def observe(self) -> Observation:
         """Return the state of the cluster just now."""
         return self._observer.observe()
+
+    def _earlier(self, age: timedelta) -> Iterator[Observation]:
+        """Yield what the cluster was within some time, the latest first, with what the responder did itself since."""
+        clock, now = self.simulation.clock, self.observe()
+        since, own = clock.now() - age, self._own(clock.now() - age)
+        past: KubernetesCluster | None = None
+        for store in self.rig_cluster.cluster.store.earlier(since):
+            past = past or _reader(_Storage(store, clock.now()), clock)
+            then = past.observe()
+            yield replace(
+                then,
+                nodes=[*_with_own(then.nodes, now.nodes, own)],
+                pods=[*_with_own(then.pods, now.pods, own)],
+            )
+
+    def _own(self, since: datetime) -> frozenset[str]:
+        """Return the uids of what the running executor wrote to.
+
+        The Lease lets it know of all pods that were told to go. Where all may hold it, each knows its own.
+        """
+        return frozenset(
+            uid
+            for at, by, plural, uid in self._written
+            if at >= since
+            and (
+                by is self.simulation.clock.running
+                or (plural == "pods" and not self._lease_for_all)
+            )
+        )
 
     def called(self, invocation: Invocation) -> None:
         """Judge a call to AWS, right after it."""
@@ -111,8 +145,14 @@ class Watch:
             measurement=self.simulation.measurement,
             delivery=self.delivery,
             observe=self.observe,
+            earlier=self._earlier,
         )
         return judged(write, situation)
+
+    def wrote(self, write: Request, uid: str) -> None:
+        """Take note of a write of the responder that was done."""
+        clock, plural = self.simulation.clock, write.target.resource.plural
+        self._written.append((clock.now(), clock.running, plural, uid))
 
 
 class _WatchedApi(HollowApi):
@@ -133,10 +173,48 @@ class _WatchedApi(HollowApi):
         if not ours or about_lease or not target.name or request.method == "GET":
             return super().answer(request)
         wrong = self._watch.judge(request)
+        uid = request.found(self.store)["metadata"]["uid"]
         answer = super().answer(request)  # what is refused does no harm
         for violation in wrong:
             self._watch.note(*violation)
+        self._watch.wrote(request, uid)
         return answer
+
+
+def _with_own[T: (Node, Pod)](
+    then: Sequence[T], now: Sequence[T], own: Collection[str]
+) -> Iterator[T]:
+    """Yield objects as they were, those that an executor wrote to since as they are."""
+    written = {each.uid: each for each in now if each.uid in own}
+    for each in then:
+        if each.uid not in own:
+            yield each
+        elif (as_it_is := written.get(each.uid)) is not None:
+            yield as_it_is
+
+
+@dataclass(frozen=True, slots=True)
+class _Storage:
+    """Implements `plimsoll.adapters.kubernetes.transport.Transport`, to read what a store keeps."""
+
+    store: Store
+    now: datetime
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,  # noqa: ARG002 - nothing is written
+    ) -> Response:
+        """Answer a request."""
+        return HollowApi(self.store).handle(method, path, query, body, now=self.now)
+
+
+def _reader(transport: Transport, clock: Clock) -> KubernetesCluster:
+    return KubernetesCluster(transport, CLUSTER, clock, workers=SerialWorkers())
 
 
 def _lease(request: Request) -> Response:

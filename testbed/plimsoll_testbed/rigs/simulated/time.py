@@ -96,6 +96,11 @@ class VirtualClock:
         """Return the virtual time."""
         return self._now
 
+    @property
+    def running(self) -> Invocation | None:
+        """The invocation that acts now; None where something moves by itself."""
+        return None if self._running is None else self._running.invocation
+
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass for the caller; outside any invocation, for everything."""
         mine = self._running
