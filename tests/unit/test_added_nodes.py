@@ -82,6 +82,15 @@ def test_an_added_node_that_stays_empty_is_recorded_then_cordoned_then_terminate
     assert end.interruption.phase == "closed"
 
 
+@pytest.mark.parametrize(("token", "taken"), [("first", ["one"]), ("second", ["one", "two"])])
+def test_no_more_nodes_are_taken_back_than_requests_of_different_tokens_added(token, taken):
+    one, two = fresh("one"), fresh("two")
+    group = a_group_of(one, two)
+    reports = [told(group, name="first@i-1"), told(group, at=1, name=f"{token}@i-2")]
+    plan = plan_drain(observed(one, two, group=group, reports=reports), noon(900))
+    assert [record.node.name for record in actions(plan, Record)] == taken
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -32,7 +32,7 @@ LATEST: Final = 100
 def added(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mapping[str, int]:
     """Return what a report says of nodes that were added to a group, or taken back (less than zero).
 
-    `what` tells two that happen at one time apart: the token of the request, or the instance.
+    `what` names it: the token of the request, or the instance. Of two of one name, the second changed nothing.
     """
     return {f"{group.kind}/{group.name}@{now.isoformat()}@{what}": nodes}
 
@@ -88,7 +88,7 @@ def scale_down_steps(seen: Observation, now: datetime) -> Iterator[Record | Cord
 
 def may_be_added(seen: Observation) -> Iterator[str]:
     """Yield the empty nodes that could be taken back, for all that is known without their groups."""
-    every = {key: n for report in seen.reports or () for key, n in report.added.items()}
+    every = _told(seen)
     if sum(every.values()) > 0 and _calm(seen):
         yield from (node.name for node in seen.nodes if _is_surplus(seen, node, every))
 
@@ -96,10 +96,18 @@ def may_be_added(seen: Observation) -> Iterator[str]:
 def _asked(seen: Observation, group: NodeGroup) -> Mapping[str, int]:
     return {
         key: nodes
-        for report in seen.reports or ()
-        for key, nodes in report.added.items()
+        for key, nodes in _told(seen).items()
         if key.rsplit("@", 2)[0] == f"{group.kind}/{group.name}"
     }
+
+
+def _told(seen: Observation) -> Mapping[str, int]:
+    """Return what reports tell of nodes that were added and taken back.
+
+    Each name counts once: a request that was repeated under its token was answered twice and met once.
+    """
+    every = (each for report in seen.reports or () for each in report.added.items())
+    return dict({key.rpartition("@")[2]: (key, nodes) for key, nodes in every}.values())
 
 
 def _is_surplus(seen: Observation, node: Node, asked: Mapping[str, int]) -> bool:
