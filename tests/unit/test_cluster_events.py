@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.action_events import of_action
 from plimsoll.domain.actions import Evict, LabelNode, Release, Uncordon
@@ -28,7 +29,7 @@ from plimsoll.services.cluster_events import AT_ONCE, MOST, create_events
 from plimsoll.services.delivery import RECONCILE_SECONDS
 from plimsoll.services.drains import TELLING
 from tests.support.builders import NOON, a_node, pods_of
-from tests.support.workload_sets import Telemetry, WiredServices, deployment
+from tests.support.workload_sets import Telemetry, WiredServices, deployment, method
 
 WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 
@@ -103,7 +104,7 @@ def test_a_reconcile_that_took_too_long_tells_nothing_more(monkeypatch: pytest.M
     rig.apply(deployment("web", replicas=1))
     rig.join("od")
     assert rig.notices.receive([rig.spot_event(instance)]) == [None]
-    monkeypatch.setattr(rig.api, "observe", slowly)
+    monkeypatch.setattr(KubernetesCluster, "observe", method(slowly))
     rig.drains.reconcile("harbor", "one")
     assert [reason for *_, reason in told(rig)] == ["Cordoned"]
     monkeypatch.undo()

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.added_nodes import added
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import BadInput, MissingRights, Permanent, Refused, Temporary, Throttled
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.node_index import REFRESH
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.domain.notices.registry import DRILL_SOURCE
@@ -26,9 +28,8 @@ from plimsoll.services.delivery import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE
 from plimsoll.services.drains import PAUSE_SECONDS
 from plimsoll.services.lease import LEASE_SECONDS, LeaseLost
 from plimsoll.services.notices import Senders
-from plimsoll.services.resync import REFRESH
 from tests.support.builders import a_group
-from tests.support.workload_sets import WiredServices, deployment
+from tests.support.workload_sets import WiredServices, deployment, method
 
 WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 
@@ -261,7 +262,7 @@ def test_a_reconcile_moves_a_deployment_without_losing_a_ready_replica(
         raise MissingRights("cannot delete pods")
 
     if not may_delete:
-        monkeypatch.setattr(rig.api, "delete", refuse)
+        monkeypatch.setattr(KubernetesCluster, "delete", method(refuse))
     interrupt(rig, deployment(replicas=3), elsewhere=True)
     lowest = 3
 
@@ -288,7 +289,7 @@ def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(rig,
         tried.append(pod.name)
         raise Refused("a policy denies it")
 
-    monkeypatch.setattr(rig.api, "release", refuse)
+    monkeypatch.setattr(KubernetesCluster, "release", method(refuse))
     rig.drains.reconcile("harbor", "me")
 
     assert len(tried) == 1
@@ -365,8 +366,8 @@ def test_nobody_takes_the_lease_while_an_observation_or_an_act_lasts_long(rig, m
 
         return called
 
-    monkeypatch.setattr(rig.api, "observe", slowly(rig.api.observe))
-    monkeypatch.setattr(rig.api, "release", slowly(rig.api.release))
+    monkeypatch.setattr(KubernetesCluster, "observe", method(slowly(rig.api.observe)))
+    monkeypatch.setattr(KubernetesCluster, "release", method(slowly(rig.api.release)))
     rig.drains.reconcile("harbor", "me", seconds=100)
 
     assert taken == [False] * 3
@@ -382,7 +383,7 @@ def test_what_is_lost_in_the_middle_of_a_wave_begins_nothing_more(rig, monkeypat
         rig.time += timedelta(seconds=2 * LEASE_SECONDS)  # the process stood still
         assert rig.api.acquire("another", 60)
 
-    monkeypatch.setattr(rig.api, "release", lost_meanwhile)
+    monkeypatch.setattr(KubernetesCluster, "release", method(lost_meanwhile))
     with pytest.raises(Temporary):
         rig.drains.reconcile("harbor", "me")
 
@@ -426,7 +427,7 @@ def test_a_reconcile_observes_when_a_pod_has_to_be_told_and_not_a_second_later(r
         told.append((rig.time, grace_seconds))
         evict(pod, grace_seconds)
 
-    monkeypatch.setattr(rig.api, "evict", evicted)
+    monkeypatch.setattr(KubernetesCluster, "evict", method(evicted))
     rig.drains.reconcile("harbor", "me", seconds=10)
 
     assert told[0] == (deadline - grace, None)
@@ -490,8 +491,8 @@ def test_where_observations_take_long_a_pod_is_told_before_its_last_call_and_not
         told.append((rig.time, grace_seconds))
         evict(pod, grace_seconds)
 
-    monkeypatch.setattr(rig.api, "observe", slowly)
-    monkeypatch.setattr(rig.api, "evict", evicted)
+    monkeypatch.setattr(KubernetesCluster, "observe", method(slowly))
+    monkeypatch.setattr(KubernetesCluster, "evict", method(evicted))
     rig.drains.reconcile("harbor", "me", seconds=15)
 
     assert told[0] == (deadline - grace - timedelta(seconds=2), None)
@@ -605,7 +606,7 @@ def test_wake_ups_that_come_twice_lead_to_no_second_series(rig, monkeypatch):
         copies.append(rig.drains.reconcile("harbor", f"copy {len(copies)}"))
         return observe()
 
-    monkeypatch.setattr(rig.api, "observe", observed)
+    monkeypatch.setattr(KubernetesCluster, "observe", method(observed))
     rig.drains.reconcile("harbor", "me", seconds=5)
 
     assert copies
@@ -998,20 +999,20 @@ def test_what_releases_took_is_not_waited_for_once_more(rig, monkeypatch):
         observed.append(rig.time)
         return observe()
 
-    monkeypatch.setattr(rig.api, "release", slowly)
-    monkeypatch.setattr(rig.api, "observe", noted)
+    monkeypatch.setattr(KubernetesCluster, "release", method(slowly))
+    monkeypatch.setattr(KubernetesCluster, "observe", method(noted))
     rig.drains.reconcile("harbor", "me", seconds=12)
 
     assert observed[1] - observed[0] == timedelta(seconds=3 * 3 + PAUSE_SECONDS)
 
 
-def test_an_api_that_asks_for_patience_is_left_alone_that_long(rig):
+def test_an_api_that_asks_for_patience_is_left_alone_that_long(rig, monkeypatch):
     interrupt(rig, deployment(replicas=1), elsewhere=True)
 
     def busy(pod, replica_set, interruption, moved):
         raise Throttled("too many requests", retry_after=15)
 
-    rig.api.release = busy
+    monkeypatch.setattr(KubernetesCluster, "release", method(busy))
 
     assert rig.drains.reconcile("harbor", "me", seconds=14) == 1
 

@@ -21,21 +21,26 @@ from plimsoll.domain.actions import Uncordon
 from plimsoll.domain.added_nodes import reports_wanted
 from plimsoll.domain.announcements import announcement, costs
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
-from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.lifecycle_hooks import waits_for_hooks
 from plimsoll.domain.metrics import Metric
-from plimsoll.domain.names import INSTANCE_TYPE
+from plimsoll.domain.node_index import (
+    by_instance,
+    entries_of,
+    resynced_lately,
+    to_describe,
+    to_write,
+    witnesses,
+)
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, StateChange
 from plimsoll.domain.notices.state_change import GONE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spread_group
 from plimsoll.domain.policy import Response
-from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.services.cordons import Located, heeded
@@ -55,10 +60,6 @@ from plimsoll.services.ports import (
     WakeUps,
 )
 
-REFRESH: Final = timedelta(minutes=30)
-"""How often an entry of the index that says the same is written again: it expires after days."""
-LULL: Final = timedelta(minutes=6)
-"""How old the last full resync of a calm cluster may be: placement runs every five minutes."""
 UNSEEN: Final = timedelta(minutes=2)
 """How long a node must be missing before its report is closed: an observation may be older than a node."""
 
@@ -112,17 +113,15 @@ class ResyncService:
     def _calm(self, cluster: Cluster, nodes: Sequence[Node]) -> bool:
         """Whether no node is interrupted, except by changes scheduled for later, and a full resync ran lately.
 
-        EC2 is asked for interruptions that no event reported. The index entry of the oldest node is
-        written by each full resync, so it tells when the last one ran; a young node may have no entry yet.
-        When EC2 or the index cannot be asked, the answer is no: the full resync isolates each of its steps.
+        EC2 is asked for interruptions that no event reported, and the node index when the last one ran.
+        When one of them cannot be asked, the answer is no: the full resync isolates each of its steps.
         """
         now = self.clock.now()
-        ours = {node.instance: node for node in nodes if node.instance is not None}
+        ours = by_instance(nodes)
         open_now = (node.interruption for node in nodes if node.interruption is not None)
         if not ours or not all(cluster.policy.postpones(found, now) for found in open_now):
             return False
-        young = {i for i, node in ours.items() if now - node.created < LULL}
-        asked = sorted(young | {_oldest(ours)})
+        asked = witnesses(ours, now)
         try:
             told = [
                 notice
@@ -132,8 +131,7 @@ class ResyncService:
             known = self.index.find(asked)
         except PlimsollError:
             return False
-        mine = {i: entry for i, entry in known.items() if entry.cluster == cluster.name}
-        return not told and all(i in mine and now - mine[i].seen < LULL for i in asked)
+        return not told and resynced_lately(asked, known, cluster.name, now)
 
     def _kept_waiting(self, api: ClusterApi, nodes: Sequence[Node]) -> bool:
         """Whether a pod waits for a spread group, which the next placement run may only open in minutes."""
@@ -173,18 +171,17 @@ class ResyncService:
             reports = tried(partial(self.reports.list, cluster.name, wanted), None)
             seen = replace(seen, reports=reports)
         woken = tried(partial(self._wake, cluster, seen, now), otherwise=False)
-        ours = {n.instance: n for n in seen.nodes if n.instance is not None}
+        ours = by_instance(seen.nodes)
         known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(list(ours)), {})
+        asked = to_describe(seen, known, now)
         said: Mapping[str, Instance] | None = tried(
-            lambda: self._said(cluster, seen, known, now), None
+            lambda: self.instances.describe(asked) if asked else {}, None
         )
         if said and not woken:  # only EC2 knows which nodes run again
             tried(partial(self._wake, cluster, seen.among(instances=said), now), otherwise=False)
-        entries = self._entries(cluster, seen, known, said, now) if said is not None else []
+        entries = [] if said is None else self._entries(seen, known, said, now)
         tried(partial(self._find_silent, cluster, api, seen, entries), None)
-        oldest = _oldest(ours) if ours else None
-        news = [e for e in entries if e.instance == oldest or not _fresh(known, e)]
-        tried(partial(self.index.put, news), None)
+        tried(partial(self.index.put, to_write(entries, known, ours)), None)
         tried(partial(self._close_reports, cluster, label, seen, now), None)
         if failed:
             raise Temporary("; ".join(failed))
@@ -222,71 +219,22 @@ class ResyncService:
             self.telemetry.warn("node groups not read", because=str(error))
             return ()
 
-    def _said(
-        self, cluster: Cluster, seen: Observation, known: Mapping[str, IndexEntry], now: datetime
-    ) -> Mapping[str, Instance]:
-        """Ask EC2 about nodes that the index does not know, those with a record, and at times all.
-
-        An instance that was stopped is launched again under its id.
-        """
-        asked = [
-            n.instance
-            for n in seen.nodes
-            if n.instance
-            and (n.interruption or not _learned(known.get(n.instance), cluster.name, now))
-        ]
-        return self.instances.describe(asked) if asked else {}
-
     def _entries(
         self,
-        cluster: Cluster,
         seen: Observation,
         known: Mapping[str, IndexEntry],
         said: Mapping[str, Instance],
         now: datetime,
     ) -> Sequence[IndexEntry]:
-        """Return what the index should say of all nodes.
-
-        A Node may claim any instance: one that EC2's tags name as another cluster's is left out, and
-        one that the index knows in another cluster comes to this one only if they name this one.
-        """
-        entries = []
-        for node in seen.nodes:
-            instance = node.instance
-            if instance is None:
-                continue
-            moved = instance in known and known[instance].cluster != cluster.name
-            tagged = said[instance].cluster_name() if instance in said else None
-            if tagged != cluster.name and (tagged or moved):
-                self.telemetry.warn(
-                    "a Node claims an instance of another cluster",
-                    cluster=cluster.name,
-                    node=node.name,
-                    instance=instance,
-                    of=tagged or known[instance].cluster,
-                )
-                continue
-            launched = said[instance].launched if instance in said else None
-            if launched is None and instance in known:
-                launched = known[instance].launched
-            entries.append(
-                IndexEntry(
-                    instance=instance,
-                    cluster=cluster.name,
-                    node=node.name,
-                    launched=launched,
-                    zone=node.zone,
-                    instance_type=node.labels.get(INSTANCE_TYPE),
-                    requests=sum(
-                        (
-                            p.scheduling.requests
-                            for p in seen.on_node.get(node.name, ())
-                            if leaves(p)
-                        ),
-                        Resources(),
-                    ),
-                    seen=now,
-                )
+        """Return what the index should say, and tell of Nodes that claim what is not theirs."""
+        entries, claims = entries_of(seen, known, said, now)
+        for claim in claims:
+            self.telemetry.warn(
+                "a Node claims an instance of another cluster",
+                cluster=seen.cluster,
+                node=claim.node,
+                instance=claim.instance,
+                of=claim.of,
             )
         return entries
 
@@ -298,7 +246,7 @@ class ResyncService:
         entries: Sequence[IndexEntry],
     ) -> None:
         """Handle what no event told: the same path as an event's, so it merges with a late one."""
-        nodes = {n.instance: n for n in seen.nodes if n.instance is not None}
+        nodes = by_instance(seen.nodes)
         entry = {e.instance: e for e in entries}
         found = [
             Located(
@@ -345,33 +293,11 @@ class ResyncService:
         return [r for r in self.reports.list(cluster.name) if r.closed is None]
 
 
-def _oldest(nodes: Mapping[str, Node]) -> str:
-    """Return the instance of the oldest node: its entry in the index is written by each full resync."""
-    return min(nodes, key=lambda i: (nodes[i].created, i))
-
-
 def _begins(notice: InstanceNotice, cluster: Cluster) -> bool:
     """Whether a notice would interrupt a node that has no record."""
     effect = actionable(notice).effect
     ignored = cluster.policy.of_kind(notice.kind) is Response.IGNORE
     return effect is Effect.GONE or (effect is Effect.DRAIN and not ignored)
-
-
-def _learned(entry: IndexEntry | None, cluster: str, now: datetime) -> bool:
-    if entry is None or entry.launched is None or entry.cluster != cluster:
-        return False
-    return now - entry.seen < REFRESH
-
-
-def _fresh(known: Mapping[str, IndexEntry], entry: IndexEntry) -> bool:
-    """Whether the index says the same, or more of the requests, and not long ago."""
-    old = known.get(entry.instance)
-    return (
-        old is not None
-        and entry.seen - old.seen < REFRESH
-        and replace(old, seen=entry.seen, requests=entry.requests) == entry
-        and entry.requests.within(old.requests)
-    )
 
 
 def _told(notice: InstanceNotice, node: Node) -> bool:

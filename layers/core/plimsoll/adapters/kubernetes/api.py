@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from functools import partial
 from typing import Any, Final
 
@@ -53,7 +52,7 @@ _OWNERS_KEPT: Final = "cannot set an ownerRef on a resource you can't delete"
 class KubernetesCluster:
     """Implements `plimsoll.services.ports.ClusterApi`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a cluster is reached and read with
         self,
         transport: Transport,
         name: str,
@@ -61,6 +60,7 @@ class KubernetesCluster:
         *,
         workers: Workers,
         warn: Callable[[str], None] = lambda _: None,
+        follow: bool = False,
     ) -> None:
         """Make nothing yet; the first call connects.
 
@@ -70,10 +70,12 @@ class KubernetesCluster:
             clock: Tells when a Lease ends.
             workers: Reads lists side by side.
             warn: Told of every object that cannot be read and is left out.
+            follow: Observations after the first come from watches, until `close`.
         """
         self._requests = Requests(transport=transport, cluster=name)
-        self._reader = Reader(self._requests, workers, warn)
+        self._reader = Reader(self._requests, workers, warn, follow=clock if follow else None)
         self._clock = clock
+        self._anew = partial(type(self), transport, name, clock, workers=workers, warn=warn)
 
     @property
     def requests(self) -> Requests:
@@ -102,12 +104,15 @@ class KubernetesCluster:
     @contextmanager
     def following(self) -> Iterator[KubernetesCluster]:
         """Give the same cluster, whose observations after the first come from watches."""
-        followed, reader = copy(self), self._reader.following(self._clock)
-        followed._reader = reader  # noqa: SLF001 - of its own class
+        followed = self._anew(follow=True)
         try:
             yield followed
         finally:
-            reader.close()
+            followed.close()
+
+    def close(self) -> None:
+        """End all watches."""
+        self._reader.close()
 
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name."""

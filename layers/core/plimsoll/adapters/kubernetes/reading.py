@@ -146,10 +146,6 @@ class Reader:
             ],
         )
 
-    def following(self, clock: Clock) -> Reader:
-        """Return one that reads the same cluster anew, and then follows it."""
-        return Reader(self._requests, self._workers, self._warn, follow=clock)
-
     def wrote_node(self, answer: Json) -> None:
         """Take note of what a Node became by a write of ours."""
         if self._clock is not None:
