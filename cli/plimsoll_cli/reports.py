@@ -170,6 +170,8 @@ def _show_one(out: Console, report: Report) -> None:
     out.print(f"  killed        {', '.join(report.killed) or 'none'}")
     for pod, refusal in report.overruled.items():
         out.print(f"  overruled     {pod}: {refusal}")
+    for refusal in report.refused.values():
+        out.print(f"  no nodes      {refusal}")
     for workload, short in report.below_floor.items():
         out.print(f"  below floor   {workload}: by {short}")
     for reason in report.reasons:
@@ -203,6 +205,7 @@ def _as_json(report: Report) -> Mapping[str, Any]:
         "lowest_ready": dict(report.lowest_ready),
         "below_floor": dict(report.below_floor),
         "overruled": dict(report.overruled),
+        "refused": dict(report.refused),
         "killed": report.killed,
         "reasons": report.reasons,
     }

@@ -17,10 +17,11 @@ from plimsoll.adapters.nodegroups.account import KEPT, Account
 from plimsoll.adapters.nodegroups.asg import hooks_of
 from plimsoll.adapters.nodegroups.launches import Launches, launches_of
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Refused, Temporary, Throttled
-from plimsoll.domain.groups import LaunchFailure, NodeGroup
+from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.quantities import Resources
+from plimsoll.domain.refusals import NotGrown
 
 from .conftest import REGION, T0, Answers, FakeClock, refused
 
@@ -380,11 +381,11 @@ def test_what_was_launched_is_promised_and_no_more(moto_aws: Aws, groups: AwsNod
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (launched(errors=("InsufficientInstanceCapacity",)), Refused),
+        (launched(errors=("InsufficientInstanceCapacity",)), NotGrown),
         (launched(errors=("RequestThrottled",)), Throttled),
         (launched(), Refused),
         (refused("Throttling"), Throttled),
-        (refused("LimitExceeded"), Refused),
+        (refused("LimitExceeded"), NotGrown),
         (refused("ResourceContention", status=409), Conflict),
         (refused("IdempotentCallInProgress", status=409), Conflict),
         (refused("InternalFailure", status=500), Temporary),
@@ -602,14 +603,16 @@ def test_launches_and_their_failures_are_read_while_nodes_are_on_the_way(
             "Description": description,
             "StartTime": T0 + timedelta(seconds=number),
             "StatusCode": code,
-            "StatusMessage": "We currently do not have sufficient capacity." * (code == "Failed"),
+            "StatusMessage": f"We currently do not have sufficient {instance_type} capacity in the "
+            f"Availability Zone you requested ({REGION}a)." * (code == "Failed"),
         }
-        for number, description, code in (
-            (4, "Launching a new EC2 instance: i-2", "InProgress"),
-            (3, "Terminating EC2 instance: i-0", "Failed"),
-            (2, "Launching a new EC2 instance.  Status Reason: none", "Failed"),
-            (1, "Launching a new EC2 instance.  Status Reason: none", "Failed"),
-            (0, "Launching a new EC2 instance: i-1", "Successful"),
+        for number, description, code, instance_type in (
+            (5, "Launching a new EC2 instance: i-2", "InProgress", ""),
+            (4, "Terminating EC2 instance: i-0", "Failed", "m5.large"),
+            (3, "Launching a new EC2 instance.  Status Reason: none", "Failed", "m5.large"),
+            (2, "Launching a new EC2 instance.  Status Reason: none", "Failed", "c5.large"),
+            (1, "Launching a new EC2 instance.  Status Reason: none", "Failed", "m5.large"),
+            (0, "Launching a new EC2 instance: i-1", "Successful", ""),
         )
     ]
     Answers(moto_aws, "autoscaling", "DescribeScalingActivities", {"Activities": said})
@@ -620,13 +623,13 @@ def test_launches_and_their_failures_are_read_while_nodes_are_on_the_way(
         account = Account(moto_aws, FakeClock(T0))
         return launches_of(account, [group], desired, [node("a", "i-1")], warnings.append)
 
-    assert read(2) == {
-        "launched": {"i-1": T0, "i-2": T0 + timedelta(seconds=4)},
-        "failed": LaunchFailure(
-            at=T0 + timedelta(seconds=2), why="We currently do not have sufficient capacity."
-        ),
-    }
-    nothing: Launches = {"launched": {}, "failed": None}
+    known = read(2)
+    assert known["launched"] == {"i-1": T0, "i-2": T0 + timedelta(seconds=5)}
+    assert [(r.kind, r.at - T0, r.zone, r.instance_type) for r in known["refusals"]] == [
+        ("insufficient-capacity", timedelta(seconds=3), f"{REGION}a", "m5.large"),
+        ("insufficient-capacity", timedelta(seconds=2), f"{REGION}a", "c5.large"),
+    ]
+    nothing: Launches = {"launched": {}, "refusals": ()}
     assert read(1) == nothing
 
     Answers(moto_aws, "autoscaling", "DescribeScalingActivities", refused("AccessDenied"))

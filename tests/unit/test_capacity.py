@@ -17,6 +17,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Taint
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.refusals import OtherRefusal
 from tests.support.builders import (
     NOON,
     ZONE_A,
@@ -35,7 +36,7 @@ HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 
 def grow(snapshot: ClusterSnapshot, pods: list[Pod], *groups: NodeGroup, **how: Any) -> GrowthPlan:
-    return plan_growth(snapshot, pods, groups, **{"upcoming": {}, "avoid": {}, "now": NOON, **how})
+    return plan_growth(snapshot, pods, groups, **{"upcoming": {}, "now": NOON, **how})
 
 
 def asked(plan: GrowthPlan) -> dict[tuple[str, str | None], int]:
@@ -191,8 +192,8 @@ class TestWhichGroups:
         pod, spot = [a_pod()], a_group("spot", capacity="spot")
 
         def refused(seconds: int, zone: str | None, *groups: NodeGroup) -> GrowthPlan:
-            at = NOON - timedelta(seconds=seconds)
-            return grow(empty(), pod, *groups, avoid={("base", zone): at})
+            told = OtherRefusal(at=NOON - timedelta(seconds=seconds), why="no", zone=zone)
+            return grow(empty(), pod, *groups, refusals={"base": [told]})
 
         assert asked(refused(0, ZONE_A, a_group())) == {("base", ZONE_B): 1}
         assert "base: refused lately" in refused(10, None, a_group()).unplaceable[pod[0].uid]
@@ -202,9 +203,9 @@ class TestWhichGroups:
 
     def test_a_group_that_cannot_be_steered_is_avoided_only_as_a_whole(self):
         group = a_group(launchable=False)
-        one = {("base", ZONE_A): NOON}
-        assert grow(empty(), [a_pod()], group, avoid=one).growths
-        assert not grow(empty(), [a_pod()], group, avoid={**one, ("base", ZONE_B): NOON}).growths
+        one, other = (OtherRefusal(at=NOON, why="no", zone=zone) for zone in (ZONE_A, ZONE_B))
+        assert grow(empty(), [a_pod()], group, refusals={"base": [one]}).growths
+        assert not grow(empty(), [a_pod()], group, refusals={"base": [one, other]}).growths
 
     @pytest.mark.parametrize(
         ("kind", "launchable", "zones", "expected"),
@@ -299,14 +300,14 @@ class TestUpcoming:
         assert asked(plan) == {("base", ZONE_B): 1}
 
     def test_one_on_the_way_in_a_group_that_was_refused_is_not_counted_on(self):
-        avoid = {("base", None): NOON}
+        refused = OtherRefusal(at=NOON, why="no")
         plan = grow(
             empty(),
             [a_pod()],
             a_group(desired=1),
             a_group("other"),
             upcoming={("base", None): 1},
-            avoid=avoid,
+            refusals={"base": [refused]},
         )
         assert asked(plan) == {("other", ZONE_A): 1}
 

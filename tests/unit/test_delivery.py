@@ -8,9 +8,7 @@ from plimsoll.domain.errors import (
     BadInput,
     Blocked,
     Conflict,
-    LimitReached,
     MissingRights,
-    NoCapacity,
     NotFound,
     Refused,
     Temporary,
@@ -43,7 +41,7 @@ def test_patience_asked_for_is_granted_within_reason(asked: float, granted: int)
     "kind",
     [
         *(Temporary, Conflict, Blocked, Throttled),
-        *(Refused, MissingRights, NoCapacity, LimitReached),
+        *(Refused, MissingRights),
         KeyError,
     ],
 )

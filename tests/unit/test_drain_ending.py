@@ -19,11 +19,11 @@ from plimsoll.domain.actions import (
     Uncordon,
 )
 from plimsoll.domain.drain import plan_drain
-from plimsoll.domain.groups import LaunchFailure
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import IGNORE, STOP_SECONDS
 from plimsoll.domain.plan import Plan
+from plimsoll.domain.refusals import InsufficientCapacity
 from tests.support.builders import (
     NOON,
     a_budget,
@@ -522,11 +522,16 @@ def test_an_empty_node_is_renewed_where_its_owner_lets_us():
 
 
 def test_why_nodes_of_a_group_are_not_counted_on_is_said_in_the_words_of_aws():
-    group = replace(a_group(desired=1), failed=LaunchFailure(at=noon(0), why="No m6i.2xlarge."))
+    told = InsufficientCapacity(at=noon(0), why="No m6i.2xlarge.")
+    group = replace(a_group(desired=1), refusals=(told,))
     pods = pods_of("web", 3, node="spot")
     seen = looked([interrupted("spot")], pods, [a_deployment(replicas=3)], groups=[group])
     said = "base is the last resort: its last launch failed: No m6i.2xlarge."
-    assert said in plan_drain(seen, noon(1)).waiting["spot"]
+    plan = plan_drain(seen, noon(1))
+    assert said in plan.waiting["spot"]
+    (report,) = plan.reports
+    (cure,) = report.refused.values()
+    assert cure.startswith("base was refused (insufficient-capacity): No m6i.2xlarge. Cure: give")
 
 
 def test_who_cannot_be_saved_is_given_up_in_words_by_priority():

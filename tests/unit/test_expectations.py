@@ -10,8 +10,9 @@ import pytest
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.expectations import Expectation, expect
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.groups import LaunchFailure, NodeGroup
+from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.refusals import OtherRefusal
 from tests.support.builders import NOON, ZONE_A, a_group, a_node, a_pod
 
 
@@ -33,7 +34,8 @@ def a_growing_group(desired: int, **launched_before: int) -> NodeGroup:
 
 def failed(group: NodeGroup, before: timedelta) -> NodeGroup:
     """Return a group whose newest failed launch was so long before noon."""
-    return replace(group, failed=LaunchFailure(at=NOON - before, why="no such capacity"))
+    told = OtherRefusal(at=NOON - before, why="no such capacity")
+    return replace(group, refusals=(told,))
 
 
 def test_a_group_whose_nodes_are_all_ready_owes_nothing():
@@ -93,7 +95,6 @@ def grown(*groups: NodeGroup) -> dict[str, int]:
         groups,
         upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
         doubts={name: e for name, e in expected.items() if e.doubt},
-        avoid={},
         now=NOON,
     )
     assert not plan.unplaceable

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from plimsoll.domain.errors import LimitReached, NoCapacity, NotFound, Refused
+from plimsoll.domain.errors import NotFound, Refused
+from plimsoll_testbed.model.launch_refusals import LaunchRefused
 from plimsoll_testbed.model.machines import Hook, Machine, instance_id, startup_share
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 
@@ -50,8 +51,9 @@ class Group:
         self.spec = spec
         self.desired = spec.size
         self.machines: list[Machine] = []
-        self.refused_until: datetime | None = None
-        self.failed: tuple[datetime, str] | None = None
+        self.refused_until: dict[str, datetime] = {}
+        """Fault -> until when no launch gets by."""
+        self.failed: tuple[datetime, LaunchRefused] | None = None
         """When the newest launch failed that the group made by itself, and why."""
         self.lowered_by_owner = 0
         """How often an owner ended an instance, and wanted one less."""
@@ -124,7 +126,8 @@ class Fleet:
 
         Raises:
             NotFound: no such group.
-            Refused: it cannot grow, is full, or EC2 has no such capacity just now.
+            LaunchRefused: EC2 refuses just now.
+            Refused: it cannot grow, or is full.
         """
         group = self.group(name)
         spec = group.spec
@@ -134,16 +137,13 @@ class Fleet:
             for side in self._sides:
                 side.asked(group, now)
             if group.desired + count > spec.max:
-                raise LimitReached(
+                raise Refused(
                     f"ValidationError: New SetDesiredCapacity value {group.desired + count} is "
                     f"above max value {spec.max} for the AutoScalingGroup."
                 )
-        if group.refused_until is not None and now < group.refused_until:
-            raise NoCapacity(
-                f"InsufficientInstanceCapacity: We currently do not have sufficient "
-                f"{spec.instance_type} capacity in the Availability Zone you requested "
-                f"({zone or spec.zones[0]})."
-            )
+        for fault, until in group.refused_until.items():
+            if now < until:
+                raise LaunchRefused(fault, spec, zone or group.next_zone())
         if not replacement:
             group.desired += count
         started = []
@@ -160,23 +160,23 @@ class Fleet:
 
         Raises:
             NotFound: no such group.
-            Refused: it cannot grow, or not that far. Lack of capacity is no refusal: the group
-                goes on asking.
+            Refused: it cannot grow, or not that far. What EC2 refuses is no refusal here: the
+                group goes on asking.
         """
         group = self.group(name)
         if desired <= group.desired:
             return []
         try:
             return self.launch(name, desired - group.desired, None, now)
-        except NoCapacity:
+        except LaunchRefused:
             group.desired = desired
             self._push(now + ANSWER, group)
             return []
 
-    def refuse(self, name: str, until: datetime) -> None:
-        """Let EC2 have no capacity for a group until then, or until later if that was said."""
-        group = self.group(name)
-        group.refused_until = max(until, group.refused_until or until)
+    def refuse(self, name: str, until: datetime, fault: str = "insufficient-capacity") -> None:
+        """Let EC2 refuse the launches of a group until then, or until later if that was said."""
+        told = self.group(name).refused_until
+        told[fault] = max(until, told.get(fault, until))
 
     def end(self, instance: str, at: datetime, *, decrement: bool = False) -> None:
         """Let a machine vanish at that time, unless it goes sooner; its group may want one less.
@@ -298,6 +298,6 @@ class Fleet:
             return
         try:
             self.launch(group.spec.name, missing, None, when, replacement=True)
-        except Refused as error:
-            group.failed = when, str(error)
+        except LaunchRefused as error:
+            group.failed = when, error
             self._push(when + RETRY, group)

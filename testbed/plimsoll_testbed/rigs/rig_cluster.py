@@ -202,11 +202,11 @@ class RigCluster(ABC):
         self.declared[key] = self.declared[key] | {"spec": spec}
         self._measurement.scale(self._clock.now(), entry)
 
-    def refuse_capacity(self, selector: GroupSelector, until: datetime) -> None:
-        """Let EC2 have no capacity for the groups that a selector takes."""
+    def refuse_launches(self, selector: GroupSelector, until: datetime, fault: str) -> None:
+        """Let EC2 refuse the launches of the groups that a selector takes, in the way of a fault."""
         for group in self.spec.node_groups:
             if selector.takes_group(self.name, group):
-                self.fleet.refuse(group.name, until)
+                self.fleet.refuse(group.name, until, fault)
 
     def unfinished(self) -> Iterator[str]:
         """Yield in words what the measurement cannot see, and what must be over in the end."""

@@ -39,6 +39,22 @@ FAULTS: Final[Mapping[str, Fault]] = {
         breaks="requests for instances in the groups are refused with the cloud's own error",
         takes=frozenset({"nodes"}),
     ),
+    "vcpu-quota": Fault(
+        breaks="launches in the groups are refused since the account may run no more vCPUs",
+        takes=frozenset({"nodes"}),
+    ),
+    "subnet-full": Fault(
+        breaks="launches in the groups are refused since their subnets have no address left",
+        takes=frozenset({"nodes"}),
+    ),
+    "launch-template-broken": Fault(
+        breaks="launches in the groups are refused since their image does not exist",
+        takes=frozenset({"nodes"}),
+    ),
+    "launches-throttled": Fault(
+        breaks="launches in the groups are refused since EC2 limits the rate of requests",
+        takes=frozenset({"nodes"}),
+    ),
     "notices-lost": Fault(
         breaks="a fraction of the notices never arrives", takes=frozenset({"fraction"})
     ),

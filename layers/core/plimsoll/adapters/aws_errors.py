@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.domain.errors import (
     BadInput,
     Conflict,
-    LimitReached,
     MissingRights,
-    NoCapacity,
     NotFound,
     PlimsollError,
     Refused,
@@ -82,28 +80,6 @@ _DENIED: Final = frozenset(
     }
 )
 _SERVER_ERROR: Final = 500
-_NO_CAPACITY: Final = frozenset(
-    {
-        "InsufficientCapacity",
-        "InsufficientFreeAddressesInSubnet",
-        "InsufficientHostCapacity",
-        "InsufficientInstanceCapacity",
-        "InsufficientReservedInstanceCapacity",
-        "SpotMaxPriceTooLow",
-        "UnfulfillableCapacity",
-        "Unsupported",
-    }
-)
-_LIMIT_REACHED: Final = frozenset(
-    {
-        "InstanceLimitExceeded",
-        "LimitExceeded",
-        "MaxSpotInstanceCountExceeded",
-        "ResourceLimitExceededException",
-        "VcpuLimitExceeded",
-    }
-)
-
 UNKNOWN_OPERATION: Final = frozenset(
     {"InvalidAction", "UnknownOperationException", "NotImplemented", "UnsupportedOperation"}
 )
@@ -123,8 +99,6 @@ def message_of(error: ClientError) -> str:
 _KINDS: Final[tuple[tuple[frozenset[str], type[PlimsollError]], ...]] = (
     (_THROTTLED, Throttled),
     (_CONFLICT, Conflict),
-    (_NO_CAPACITY, NoCapacity),
-    (_LIMIT_REACHED, LimitReached),
     (_TEMPORARY, Temporary),
     (_DENIED, MissingRights),
     (frozenset({"ValidationError", "ValidationException"}), BadInput),

@@ -128,9 +128,9 @@ class Grow:
         where = f" in {self.zone}" if self.zone else ""
         return f"{self.group.kind} {self.group.name} by {self.add}{where}"
 
-    def perform(self, writers: Writers) -> None:
-        """Make one request."""
-        writers.capacity.grow(self.group, self.add, self.zone, self.token)
+    def perform(self, writers: Writers) -> int:
+        """Make one request, and return how many nodes were promised."""
+        return writers.capacity.grow(self.group, self.add, self.zone, self.token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,8 @@ def announcement(cluster: str, reports: Sequence[Report]) -> tuple[str, str]:
     lines = [line for report in worst[:LISTED] for line in _about(report)]
     if len(worst) > LISTED:
         lines.append(f"and {len(worst) - LISTED} more: plimsoll reports --cluster {cluster}")
+    cures = dict.fromkeys(said for report in reports for said in report.refused.values())
+    lines += [f"No nodes: {said}" for said in [*cures][:LISTED]]
     hurt = next((r for r in worst if r.killed or 0 in r.lowest_ready.values()), None)
     if hurt is None:
         lines.append("Nothing is left to do.")

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from plimsoll.domain.capacity_pools import Source, covered
 from plimsoll.domain.expectations import Expectation
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons, future_node
@@ -22,9 +23,6 @@ from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources
-
-type Source = tuple[str, str | None]
-"""A group, and a zone of it or None where the group chooses itself."""
 
 _GLANCE = 200
 """How many of the next pods are looked at to compare groups: enough to fill any node."""
@@ -144,7 +142,7 @@ class BinPacking:
                 continue
             taken, left = _filled(group.template.allocatable, rest)
             for zone in group.zones:
-                if _covers(self._doubts.closed, group, zone):
+                if covered(self._doubts.closed, group, zone):
                     reasons.setdefault(group.name, "refused lately")
                     continue
                 node = future_node(group, group.template, zone, "")
@@ -235,7 +233,7 @@ class BinPacking:
     def _is_last_resort(self, group: NodeGroup, zone: str, nodes: int) -> bool:
         """Whether so many nodes are likely to be interrupted too, or not to come."""
         doubt = self._doubts.expected.get(group.name)
-        return _covers(self._doubts.last, group, zone) or (
+        return covered(self._doubts.last, group, zone) or (
             doubt is not None and nodes > self._ready_to_open(group, zone) - doubt.overdue
         )
 
@@ -271,12 +269,6 @@ class BinPacking:
     def _refusal(self, pod: Pod, reasons: Mapping[str, str]) -> str:
         counted = "; ".join(f"{group}: {why}" for group, why in sorted(reasons.items()))
         return f"{self._why_unschedulable(pod)}; {counted or 'there is no group that could grow'}"
-
-
-def _covers(sources: frozenset[Source], group: NodeGroup, zone: str) -> bool:
-    """Whether a group is among these sources; one that cannot be steered only as a whole."""
-    zones = (zone,) if group.launchable else group.zones
-    return (group.name, None) in sources or all((group.name, z) in sources for z in zones)
 
 
 def _zones_in_use(

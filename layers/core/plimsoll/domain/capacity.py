@@ -17,7 +17,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.domain.bin_packing import BinPacking, Doubts, Source
+from plimsoll.domain.bin_packing import BinPacking, Doubts
+from plimsoll.domain.capacity_pools import Source, refused_sources
 from plimsoll.domain.expectations import DOUBTED, RETRY, Expectation
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
@@ -25,6 +26,7 @@ from plimsoll.domain.interruptions import SCALE_DOWN
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import HealthScheduledChange
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.refusals import Refusal
 
 _OF_ONE_INSTANCE: Final = {SCALE_DOWN, HealthScheduledChange.kind}
 """These say nothing about other instances of a capacity pool."""
@@ -74,8 +76,8 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     groups: Sequence[NodeGroup],
     *,
     upcoming: Mapping[tuple[str, str | None], int],
-    avoid: Mapping[tuple[str, str | None], datetime],
     now: datetime,
+    refusals: Mapping[str, Sequence[Refusal]] = MappingProxyType({}),
     doubts: Mapping[str, Expectation] = MappingProxyType({}),
 ) -> GrowthPlan:
     """Fit pods on the nodes that stay, then on nodes asked for, then on as few new ones as can be.
@@ -85,17 +87,17 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         unschedulable: pods that need a node. One that the snapshot still holds is moved, not doubled.
         groups: the groups that may grow; `desired` already counts what was asked for.
         upcoming: (group, zone or None where nobody knows) -> nodes asked for and not there yet.
-        avoid: (group, zone or None for all of it) -> when it refused last.
-        now: the time that `avoid` is compared with.
+        now: the time that refusals are compared with.
+        refusals: group -> what our own requests were refused with.
         doubts: group -> what is doubted of it: as last resort that is counted on, and more of it asked.
     """
     start = snapshot.copy()
     for pod in unschedulable:
         start.remove(pod)
-    lately = frozenset(source for source, at in avoid.items() if now < at + DOUBTED)
+    told = {g.name: (*refusals.get(g.name, ()), *g.refusals) for g in groups}
     doubt = Doubts(
-        closed=frozenset(source for source in lately if now < avoid[source] + RETRY),
-        last=lately | _interrupted_groups(snapshot, groups),
+        closed=refused_sources(groups, refusals, now - RETRY),
+        last=refused_sources(groups, told, now - DOUBTED) | _interrupted_groups(snapshot, groups),
         expected=doubts,
     )
     order = _in_order(unschedulable, start, groups)

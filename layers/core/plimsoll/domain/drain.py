@@ -39,6 +39,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.disruption import PATIENCE, START
 from plimsoll.domain.replace.one_by_one import returning
@@ -58,7 +59,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     seen: Observation,
     now: datetime,
     *,
-    avoid: Mapping[tuple[str, str | None], datetime] | None = None,
+    refusals: Mapping[str, Sequence[Refusal]] | None = None,
     refused: Mapping[str, str] | None = None,
     ahead: timedelta = timedelta(),
     pace: Pace | None = None,
@@ -68,7 +69,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     Args:
         seen: one observation of the cluster and its node groups.
         now: the time of the observation.
-        avoid: (node group, zone or None for all) -> when it refused last.
+        refusals: node group -> what our own requests for nodes were refused with.
         refused: what the API server refused, and why, in words: a workload whose pods it let nobody
             release, a pod that it did not let go, or a node that it did not let us label.
         ahead: how much later than usual the next plan will come, since the API server is slow. Pods
@@ -84,7 +85,9 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
     pace = (pace or Pace()).observed(queued(disruptions, headroom), now)
-    scale_up = plan_scale_up(seen, interrupted, disruptions, headroom, avoid=avoid or {}, now=now)
+    scale_up = plan_scale_up(
+        seen, interrupted, disruptions, headroom, refusals=refusals or {}, now=now
+    )
     headroom.unplaceable = scale_up.unplaceable
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
@@ -121,6 +124,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
                 here.get(node.name, ()),
                 draft.told(node.name),
                 asked=bool(scale_up.grows),
+                refused=scale_up.refused,
                 now=now,
             )
             for node in interrupted.nodes

@@ -10,8 +10,7 @@ PlimsollError
     ├── BadInput           the words of a person or an event are wrong: say where, and the cure
     └── Refused            the other side says no until somebody changes something
         ├── MissingRights  grant the right; an API server that has just started may yet read it
-        ├── NoCapacity     EC2 has none: another capacity pool may have some
-        └── LimitReached   a quota of the account, or the maximum of a node group
+        └── NotGrown       a node group gets no nodes: see `plimsoll.domain.refusals`
 """
 
 from __future__ import annotations
@@ -56,14 +55,6 @@ class Refused(Permanent):
 
 class MissingRights(Refused):
     """Whoever asked may not do that (403, AccessDenied), or has no credentials."""
-
-
-class NoCapacity(Refused):
-    """EC2 has no such instances now."""
-
-
-class LimitReached(Refused):
-    """More would pass a quota of the account or the maximum of a node group."""
 
 
 class BadInput(Permanent):

@@ -15,6 +15,7 @@ from typing import Final
 
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.refusals import LaunchesThrottled
 
 DOUBTED: Final = timedelta(minutes=3)
 """How long a group is doubted after it refused, as long as Karpenter remembers an offering without capacity."""
@@ -61,9 +62,10 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
     starting = group.instances - ready - {i for i, n in here.items() if n.interruption}
     late = [i for i in starting if i in begun and begun[i] + limit < now]
     owed, doubt = 0, f"{len(late)} of its nodes are not Ready after {limit}" if late else None
-    if group.failed is not None and now < group.failed.at + DOUBTED:
+    told = [r for r in group.refusals if not isinstance(r, LaunchesThrottled)]
+    if told and now < told[0].at + DOUBTED:
         owed = max(0, group.desired - len(group.instances - gone))
-        doubt = f"its last launch failed: {group.failed.why}"
+        doubt = f"its last launch failed: {told[0].why}"
     return Expectation(upcoming=upcoming, overdue=min(upcoming, owed + len(late)), doubt=doubt)
 
 

@@ -138,6 +138,7 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
     reasons: Iterable[str],
     *,
     asked: bool,
+    refused: Mapping[str, str],
     now: datetime,
 ) -> Report:
     """Return what is known of an interruption now; reports of many rounds are merged.
@@ -148,6 +149,7 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
         here: the cases with pods on it.
         reasons: the steps of the plan for it, and what it waits for, in words.
         asked: whether the plan asks for capacity.
+        refused: what node groups were refused lately, in words.
         now: the time of the observation.
     """
     interruption = node.interruption
@@ -173,6 +175,7 @@ def report_of(  # noqa: PLR0913 - what a report is made of, each part named
             if c.workload is not None and c.serving < c.floor
         },
         killed=tuple(str(p) for p in left_on(seen, node)) if gone else (),
+        refused=refused,
         reasons=tuple(reasons),
     )
 

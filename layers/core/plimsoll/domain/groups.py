@@ -9,6 +9,7 @@ from datetime import datetime
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Taint
 from plimsoll.domain.quantities import Resources
+from plimsoll.domain.refusals import Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,15 +19,6 @@ class NodeTemplate:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     allocatable: Resources
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchFailure:
-    """The newest launch of a group that failed."""
-
-    at: datetime
-    why: str
-    """In AWS's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +43,8 @@ class NodeGroup:
     """Whether LaunchInstances may be tried (launch template, no mixed-instances policy)."""
     launched: Mapping[str, datetime] = field(default_factory=dict)
     """Instance -> when its launch began; read, of the latest, only while nodes are on the way."""
-    failed: LaunchFailure | None = None
-    """Read only while nodes are on the way."""
+    refusals: tuple[Refusal, ...] = ()
+    """Why launches failed, the newest first; read only while nodes are on the way."""
     waiting: frozenset[str] = frozenset()
     """Ids of its instances that wait for the hooks."""
     hooks: tuple[LifecycleHook, ...] = ()

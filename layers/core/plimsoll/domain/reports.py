@@ -43,6 +43,8 @@ class Report:
     """Pods that were still there when the instance was gone."""
     added: Mapping[str, int] = field(default_factory=dict)
     """Node group and time -> how many nodes were asked of it; less than zero where one was taken back."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Node group and kind of refusal -> why it got no nodes, and what cures that, in words."""
     reasons: tuple[str, ...] = ()
 
     def merged(self, other: Report) -> Self:
@@ -67,6 +69,7 @@ class Report:
             below_floor=dict(sorted(below.items())),
             overruled={**self.overruled, **other.overruled},
             added={**self.added, **other.added},
+            refused={**self.refused, **other.refused},
             killed=tuple(sorted({*self.killed, *other.killed})),
             reasons=tuple(dict.fromkeys((*self.reasons, *other.reasons)))[:MAX_REASONS],
         )

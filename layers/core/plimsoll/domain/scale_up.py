@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import plan_growth, replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
-from plimsoll.domain.expectations import expect
+from plimsoll.domain.expectations import DOUBTED, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.refusals import Refusal, advice
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 
@@ -30,6 +31,8 @@ class ScaleUp:
     """In words, by priority: pods that no node and no group can take."""
     unplaceable: Collection[str] = frozenset()
     """The uids of these pods."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Group and kind of refusal -> what AWS said lately, and the cure, in words."""
 
 
 def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part named
@@ -38,7 +41,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     disruptions: Sequence[WorkloadDisruption],
     headroom: Headroom,
     *,
-    avoid: Mapping[tuple[str, str | None], datetime],
+    refusals: Mapping[str, Sequence[Refusal]],
     now: datetime,
 ) -> ScaleUp:
     """Return what to ask for so that every replacement has a node.
@@ -65,7 +68,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         groups,
         upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
         doubts=doubts,
-        avoid=avoid,
+        refusals=refusals,
         now=now,
     )
     by_name = {g.name: g for g in groups}
@@ -87,6 +90,12 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             for pod in sorted(lost, key=lambda p: (-p.priority, str(p)))
         ),
         unplaceable=plan.unplaceable.keys(),
+        refused={
+            f"{group.name}: {refusal.kind}": advice(group.name, refusal)
+            for group in groups
+            for refusal in reversed((*refusals.get(group.name, ()), *group.refusals))
+            if now < refusal.at + DOUBTED
+        },
     )
 
 

@@ -254,7 +254,7 @@ class DrainService:
                     uncounted=memory.uncounted(seen, began),
                 ),
                 now,
-                avoid=memory.avoid,
+                refusals=memory.refusals,
                 refused=memory.refused,
                 ahead=max(now - began - timedelta(seconds=PAUSE_SECONDS), timedelta()),
                 pace=memory.pace,
@@ -319,12 +319,13 @@ class DrainService:
         for outcome in outcomes:
             refused = isinstance(outcome.error, Refused | BadInput)
             match outcome.action:
-                case Grow(group=group, zone=zone):
+                case Grow(group=group, token=token):
                     memory.groups = None
-                    if refused:
-                        memory.avoid[group.name, zone] = now
+                    if outcome.error is not None:
+                        memory.not_grown(group, outcome.error, now)
                     elif outcome.done:
-                        memory.add(added(group, outcome.action.add, now, outcome.action.token))
+                        memory.busy.pop(group.name, None)
+                        memory.add(added(group, outcome.promised, now, token))
                 case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
                     memory.groups = None
                     memory.add(

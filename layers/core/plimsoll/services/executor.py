@@ -48,6 +48,8 @@ class Outcome:
     error: PlimsollError | None = None
     overruled: str | None = None
     """How a budget had refused the pod that was deleted all the same."""
+    promised: int = 0
+    """How many nodes a group promised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ class Executor:
         *,
         sure: int,
     ) -> Sequence[Outcome]:
-        def perform(place: int, step: Step) -> _Left | str | None:
+        def perform(place: int, step: Step) -> _Left | int | str | None:
             if not held() or (place >= sure and enough()):
                 return _Left.LEFT
             return step.action.perform(self.writers)
@@ -157,7 +159,8 @@ class Executor:
             case _:
                 self._say("acted", step)
                 self.note(of_action(step.action))
-                return Outcome(action=step.action, done=True)
+                promised = answer if isinstance(answer, int) else 0
+                return Outcome(action=step.action, done=True, promised=promised)
 
     def _say(self, message: str, step: Step) -> None:
         self.telemetry.log(

@@ -9,15 +9,21 @@ from typing import Final
 
 from plimsoll.domain.cluster_events import LONGEST
 from plimsoll.domain.clusters import Instance
+from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.domain.expectations import expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.refusals import LONGEST_WHY, NotGrown, OtherRefusal, Refusal
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.reports import Report
 
 REREAD: Final = timedelta(seconds=5)
+BUSY: Final = timedelta(seconds=5)
+"""How long a group may say that it cannot be asked now until another one is asked."""
+KEPT: Final = 20
+"""How many refusals of a group are remembered."""
 MADE_ANEW: Final = timedelta(seconds=10)
 """How long a controller that we do not know is given to make a pod anew that an earlier reconcile evicted."""
 
@@ -30,8 +36,10 @@ class ReconcileMemory:
     """Read once, again before anything is asked for and after a change of ours, and while nodes are on
     the way every five seconds: they may have been refused."""
     groups_read: datetime | None = None
-    avoid: dict[tuple[str, str | None], datetime] = field(default_factory=dict)
-    """As in `plan_drain`."""
+    refusals: dict[str, tuple[Refusal, ...]] = field(default_factory=dict)
+    """As in `plan_drain`, the newest first."""
+    busy: dict[str, datetime] = field(default_factory=dict)
+    """Node group -> since when it only ever said that it cannot be asked now."""
     refused: dict[str, str] = field(default_factory=dict)
     """As in `plan_drain`: not tried again in this reconcile."""
     pace: Pace = field(default_factory=Pace)
@@ -73,6 +81,21 @@ class ReconcileMemory:
             for ref, at in self.counted.items()
             if first + MADE_ANEW < at and now < at + MADE_ANEW
         )
+
+    def not_grown(self, group: NodeGroup, error: PlimsollError, now: datetime) -> None:
+        """Note that a group did not take a request.
+
+        One that is being changed in another way may stay so for half an hour: then another is asked.
+        """
+        busy = isinstance(error, Temporary)
+        if busy and now < self.busy.setdefault(group.name, now) + BUSY:
+            return
+        told = (
+            error.refusals
+            if isinstance(error, NotGrown)
+            else (OtherRefusal(at=now, why=str(error)[:LONGEST_WHY]),)
+        )
+        self.refusals[group.name] = (*told, *self.refusals.get(group.name, ()))[:KEPT]
 
     def learn(self, reports: Iterable[Report]) -> None:
         """Merge the reports of an observation."""

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from plimsoll.domain.errors import NoCapacity, NotFound
+from plimsoll.domain.errors import NotFound
 from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.launch_refusals import LaunchRefused
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.rigs.emulated import autoscaling_terms as terms
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
@@ -141,12 +142,9 @@ class AutoScaling:
             started = named.fleet.launch(
                 spec.name, parameters["RequestedCapacity"], zones[0], self._clock()
             )
-        except NoCapacity as error:
-            code, _, words = str(error).partition(": ")
-            zone = zones[0] or named.group.next_zone()
-            answer["Errors"] = [
-                {**pool, "AvailabilityZone": zone, "ErrorCode": code, "ErrorMessage": words}
-            ]
+        except LaunchRefused as error:
+            told = {"ErrorCode": error.code, "ErrorMessage": error.words}
+            answer["Errors"] = [{**pool, "AvailabilityZone": error.zone, **told}]
             return answer
         for zone in dict.fromkeys(m.zone for m in started):
             ids = [m.id for m in started if m.zone == zone]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,10 +115,11 @@ def launches(named: Named) -> Iterator[dict[str, Any]]:
         found.append(
             {
                 "ActivityId": f"{named.name}-{at:%H%M%S}-failed",
-                "Description": f"Launching a new EC2 instance.  Status Reason: {why}",
+                "Description": f"Launching a new EC2 instance.  Status Reason: {why.words}",
                 "StartTime": at,
                 "StatusCode": "Failed",
-                "StatusMessage": f"{why} Launching EC2 instance failed.",
+                "StatusMessage": f"{why.words} Launching EC2 instance failed.",
+                "Details": json.dumps({"Availability Zone": why.zone}),
             }
         )
     for activity in sorted(found, key=lambda a: a["StartTime"], reverse=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -72,7 +72,7 @@ class Eks:
                 "resources": {
                     "autoScalingGroups": [{"name": self._groups.name_of(fleet.cluster, spec.name)}]
                 },
-                "health": {"issues": []},
+                "health": {"issues": list(_issues(group))},
             }
         }
 
@@ -118,6 +118,17 @@ class Eks:
         if group is None or group.spec.kind != "eks-nodegroup":
             raise AwsError("ResourceNotFoundException", f"No node group found for name: {name}.")
         return fleet, group
+
+
+def _issues(group: Group) -> Iterator[dict[str, Any]]:
+    """Yield what keeps nodes that are wanted from coming, in EKS's words."""
+    if group.failed is not None and len(group.alive) < group.desired:
+        words = f"{group.failed[1].words} Launching EC2 instance failed."
+        yield {
+            "code": "AsgInstanceLaunchFailures",
+            "message": words,
+            "resourceIds": [group.spec.name],
+        }
 
 
 def _scaling(group: Group) -> dict[str, int]:

@@ -73,7 +73,6 @@ class ClusterAutoscaler:
                 if group.capacity == "on-demand" and self._backing_off.get(group.name, now) <= now
             ],
             upcoming=upcoming_of(fleet),
-            avoid={},
             now=now,
         )
         for growth in plan.growths:

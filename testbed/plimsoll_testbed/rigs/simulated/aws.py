@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
+from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.clusters import Instance
-from plimsoll.domain.errors import Refused
-from plimsoll.domain.groups import LaunchFailure, NodeGroup, NodeTemplate
+from plimsoll.domain.errors import Refused, Throttled
+from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.notices import (
@@ -20,6 +22,7 @@ from plimsoll.domain.notices import (
 )
 from plimsoll.domain.notices.state_change import GONE, LEAVING
 from plimsoll.domain.quantities import Resources
+from plimsoll.domain.refusals import LaunchesThrottled, NotGrown, Refusal
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
@@ -39,7 +42,7 @@ class SimulatedNodeGroups:
         self._fleet = fleet
         self._wire = wire
         self._clock = clock
-        self._answered: dict[tuple[str, str], int | Refused] = {}
+        self._answered: dict[tuple[str, str], int | Refusal] = {}
         """A token that comes again gets the same answer, also when that was a refusal.
 
         For a refusal this is the careful assumption, and the emulated rig's too: no page of AWS says
@@ -94,6 +97,7 @@ class SimulatedNodeGroups:
 
     def _grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:
         key, now = (group.name, token), self._clock.now()
+        what = f"launch {add} instances of {group.name}"
         if key not in self._answered:
             try:
                 if group.kind == "asg":
@@ -103,13 +107,16 @@ class SimulatedNodeGroups:
                     self._fleet.raise_desired(group.name, wanted, now)
                 self._answered[key] = add
                 self._clock.touch(self._fleet)
-            except Refused as refused:
+            except Refused as error:
+                said = _refusal(error, now)
+                if isinstance(said, LaunchesThrottled):
+                    raise Throttled(str(error)) from error
                 if group.kind != "asg":  # who only sets a count may ask again
-                    raise
-                self._answered[key] = refused
+                    raise NotGrown(what, said) from error
+                self._answered[key] = said
         answer = self._answered[key]
-        if isinstance(answer, Refused):
-            raise type(answer)(str(answer))
+        if not isinstance(answer, int):
+            raise NotGrown(what, answer)
         return answer
 
 
@@ -163,7 +170,7 @@ def group_of(group: Group) -> NodeGroup:
         ),
         launchable=spec.kind == "asg",
         launched={m.id: m.launched for m in group.alive if m.ready - m.launched < AGE},
-        failed=None if failed is None else LaunchFailure(at=failed[0], why=failed[1]),
+        refusals=() if failed is None else (_refusal(failed[1], failed[0]),),
         waiting=frozenset(m.id for m in group.alive if m.waits),
         hooks=tuple(
             LifecycleHook(
@@ -177,6 +184,11 @@ def group_of(group: Group) -> NodeGroup:
         ),
         renew=spec.renew,
     )
+
+
+def _refusal(error: Refused, at: datetime) -> Refusal:
+    code, _, words = str(error).partition(": ")
+    return refusal_of(code, words, at, zone=getattr(error, "zone", None))
 
 
 def instance_of(machine: Machine) -> Instance:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.launch_refusals import LAUNCH_FAULTS
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
@@ -118,9 +119,9 @@ class Timeline:
             case "api-server-slow":
                 for rig_cluster in hit:
                     rig_cluster.slow_down(entry.latency.total_seconds(), now + entry.lasts)
-            case "insufficient-capacity":
+            case fault if fault in LAUNCH_FAULTS:
                 for rig_cluster in self.rig_clusters.values():
-                    rig_cluster.refuse_capacity(entry.nodes, now + entry.lasts)
+                    rig_cluster.refuse_launches(entry.nodes, now + entry.lasts, fault)
             case "notices-lost" | "notices-delayed" | "notices-duplicated":
                 self._disturbing.append(entry)
                 self.clock.at(now + entry.lasts, partial(self._disturbing.remove, entry))

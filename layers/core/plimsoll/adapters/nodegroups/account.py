@@ -31,6 +31,10 @@ class Account:
         self._templates: dict[tuple[str, str], tuple[Mapping[str, Any], datetime]] = {}
         self._types: dict[str, Mapping[str, Any] | None] = {}
 
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        return self._clock.now()
+
     def launch_template(self, reference: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the data of a launch template; nothing when it cannot be read.
 

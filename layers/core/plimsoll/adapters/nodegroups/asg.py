@@ -15,11 +15,13 @@ from plimsoll.adapters.aws_errors import (
     UNKNOWN_OPERATION,
     code_of,
     kind_of,
+    message_of,
     translated,
 )
 from plimsoll.adapters.nodegroups import templates
 from plimsoll.adapters.nodegroups.kind import Access, Warn, target_of
 from plimsoll.adapters.nodegroups.launches import launches_of
+from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import (
     BadInput,
     MissingRights,
@@ -32,6 +34,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import CAPACITY_LABELS, GROW, HOOK_MARK, RENEW
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.refusals import LaunchesThrottled, NotGrown, OtherRefusal
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call
@@ -52,6 +55,7 @@ _FALL_BACK: Final = UNKNOWN_OPERATION | {
 }
 """LaunchInstances is not known here, or not for this group; or its token has asked for another number
 before, and a desired capacity is the same however often it is set."""
+_SILENT: Final = "nothing was launched, and nothing says why"
 
 
 class AutoScalingGroups:
@@ -87,7 +91,8 @@ class AutoScalingGroups:
         """Ask for more nodes and return how many were promised.
 
         Raises:
-            Refused: no capacity, no right, or the group is at its maximum: see its subclasses.
+            NotGrown: no capacity, a quota, or the group is at its maximum: its refusals say.
+            Refused: no right, for example.
             Conflict: the same token is being worked on, or asked for something else.
         """
         if group.launchable and self._knows_launch():
@@ -121,34 +126,48 @@ class AutoScalingGroups:
                         RetryStrategy="none",
                     )
                 except ClientError as error:
-                    if code_of(error) not in _FALL_BACK:
-                        raise
-                    if code_of(error) in UNKNOWN_OPERATION:
+                    code = code_of(error)
+                    if code not in _FALL_BACK:
+                        said = refusal_of(code, message_of(error), self._account.now(), zone=zone)
+                        if isinstance(said, LaunchesThrottled | OtherRefusal):
+                            raise
+                        raise NotGrown(what, said) from error
+                    if code in UNKNOWN_OPERATION:
                         self._launches = False
                     return None
             promised = sum(len(part.get("InstanceIds", ())) for part in answer.get("Instances", ()))
             if not promised:
-                self._refuse(what, answer.get("Errors", ()))
+                self._refuse(what, answer.get("Errors") or [{"ErrorMessage": _SILENT}])
         except MissingRights as error:
             self._warn(f"{str(error).rstrip('.')}. The desired capacity is raised instead.")
             return None
         return promised
 
     def _refuse(self, what: str, errors: Sequence[Mapping[str, Any]]) -> None:
-        said = "; ".join(
-            dict.fromkeys(f"{e.get('ErrorCode')}: {e.get('ErrorMessage', '')}" for e in errors)
-        )
-        kinds = [kind_of(str(e.get("ErrorCode"))) for e in errors]
-        if Throttled in kinds:
-            raise Throttled(f"{what}: {said}")
-        kind = next((k for k in kinds if k is not None and issubclass(k, Refused)), Refused)
-        raise kind(f"{what}: {said or 'nothing was launched, and nothing says why'}")
+        """Raise what the errors in the answer to a launch say."""
+        now = self._account.now()
+        refusals = [
+            refusal_of(
+                str(e.get("ErrorCode") or ""),
+                str(e.get("ErrorMessage") or ""),
+                now,
+                zone=e.get("AvailabilityZone"),
+                instance_type=e.get("InstanceType"),
+            )
+            for e in errors
+        ]
+        kinds = {kind_of(str(e.get("ErrorCode"))) for e in errors}
+        if MissingRights in kinds:
+            raise MissingRights(str(NotGrown(what, *refusals)))
+        if any(isinstance(refusal, LaunchesThrottled) for refusal in refusals):
+            raise Throttled(str(NotGrown(what, *refusals)))
+        raise NotGrown(what, *refusals)
 
     def _raise_desired(self, group: NodeGroup, add: int) -> int:
         fresh = self._account.auto_scaling_groups([group.name]).get(group.name)
         if fresh is None:
             raise NotFound(f"there is no Auto Scaling group {group.name}")
-        target = target_of(group, add, fresh["MaxSize"])
+        target = target_of(group, add, fresh["MaxSize"], self._account.now())
         if fresh["DesiredCapacity"] >= target:
             return target - group.desired
         try:

@@ -62,14 +62,14 @@ class ManagedNodeGroups:
         """Raise the desired size; EKS itself remembers the token.
 
         Raises:
-            Refused: the group is at its maximum, or EKS says no.
+            NotGrown: the group is at its maximum, or EKS says no.
             Conflict: EKS is changing the group in another way.
         """
         fresh = self._describe(group.name)
         if fresh is None:
             raise NotFound(f"there is no node group {group.name} in cluster {self._cluster}")
         owned = self._account.auto_scaling_groups(_asgs(fresh))
-        target = target_of(group, add, fresh["scalingConfig"]["maxSize"])
+        target = target_of(group, add, fresh["scalingConfig"]["maxSize"], self._account.now())
         if _desired(fresh, list(owned.values())) >= target:
             return target - group.desired
         try:
@@ -119,7 +119,14 @@ class ManagedNodeGroups:
             instances=instances,
             instance_types=tuple(group.get("instanceTypes") or ()),
             template=templates.from_nodes(mine) or self._template(group, owned),
-            **launches_of(self._account, owned, _desired(group, owned), nodes, self._warn),
+            **launches_of(
+                self._account,
+                owned,
+                _desired(group, owned),
+                nodes,
+                self._warn,
+                health=(group.get("health") or {}).get("issues") or (),
+            ),
             waiting=waiting,
             hooks=hooks,
             # Each tag is read where IAM checks it: EKS does not hand a node group's tags on.

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from plimsoll.domain.errors import LimitReached
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.refusals import GroupMaximum, NotGrown
 
 if TYPE_CHECKING:
     from plimsoll.adapters.kubernetes.calls import Call
@@ -50,7 +51,7 @@ class Kind(Protocol):
         """Ask for more nodes and return how many were promised."""
 
 
-def target_of(group: NodeGroup, add: int, maximum: int) -> int:
+def target_of(group: NodeGroup, add: int, maximum: int, now: datetime) -> int:
     """Return what the desired capacity shall be at least.
 
     That is the desired capacity which the decision was made on, plus what it asks for, whoever
@@ -59,8 +60,9 @@ def target_of(group: NodeGroup, add: int, maximum: int) -> int:
     the reconcile sees and makes up for.
 
     Raises:
-        LimitReached: the group may not grow at all.
+        NotGrown: the group may not grow at all.
     """
     if group.desired >= maximum:
-        raise LimitReached(f"{group.kind} {group.name} is at its maximum of {maximum} nodes")
+        full = f"{group.kind} {group.name} is at its maximum of {maximum} nodes"
+        raise NotGrown(f"raise {group.name} by {add}", GroupMaximum(at=now, why=full))
     return min(group.desired + add, maximum)

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from plimsoll.adapters.nodegroups.kind import Warn
+from plimsoll.adapters.nodegroups.refusals import of_activity, of_health
 from plimsoll.domain.errors import PlimsollError
-from plimsoll.domain.groups import LaunchFailure
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.refusals import Refusal
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,22 +22,23 @@ if TYPE_CHECKING:
     from plimsoll.adapters.nodegroups.account import Account
 
 _LAUNCH: Final = re.compile(r"Launching a new EC2 instance(?:: (i-[0-9a-f]+))?")
-LONGEST_WHY: Final = 300
 
 
 class Launches(TypedDict):
     """The fields of a `NodeGroup` that activities tell."""
 
     launched: Mapping[str, datetime]
-    failed: LaunchFailure | None
+    refusals: tuple[Refusal, ...]
 
 
-def launches_of(
+def launches_of(  # noqa: PLR0913 - what is known of a group, each part named
     account: Account,
     groups: Sequence[Mapping[str, Any]],
     desired: int,
     nodes: Sequence[Node],
     warn: Warn,
+    *,
+    health: Sequence[Mapping[str, Any]] = (),
 ) -> Launches:
     """Return the latest launches of the Auto Scaling groups behind one node group.
 
@@ -48,11 +50,12 @@ def launches_of(
         desired: how many nodes they are to have.
         nodes: those of the cluster.
         warn: called with what could not be read.
+        health: what EKS says of the node group's health.
     """
     ready = {n.instance for n in nodes if n.ready}
     here = sum(i["InstanceId"] in ready for group in groups for i in group.get("Instances", ()))
     launched: dict[str, datetime] = {}
-    failures: list[LaunchFailure] = []
+    refusals = list(of_health(health, account.now())) if here < desired else []
     for group in groups if here < desired else ():
         try:
             found = account.activities(group["AutoScalingGroupName"])
@@ -64,8 +67,13 @@ def launches_of(
             if launch and launch[1]:
                 launched[launch[1]] = activity["StartTime"]
             if launch and activity.get("StatusCode") == "Failed":
-                why = str(activity.get("StatusMessage") or activity["Description"])
-                failures.append(LaunchFailure(at=activity["StartTime"], why=why[:LONGEST_WHY]))
-    return Launches(
-        launched=launched, failed=max(failures, key=lambda failure: failure.at, default=None)
-    )
+                refusals.append(of_activity(activity))
+    return Launches(launched=launched, refusals=_newest(refusals))
+
+
+def _newest(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
+    """Return the newest of each type, zone and instance type, the newest of all first."""
+    found: dict[tuple[str, str | None, str | None], Refusal] = {}
+    for refusal in sorted(refusals, key=lambda r: r.at, reverse=True):
+        found.setdefault((refusal.kind, refusal.zone, refusal.instance_type), refusal)
+    return tuple(found.values())
