@@ -47,6 +47,7 @@ from plimsoll_service.wire.access import (
 from plimsoll_service.wire.advice import Advice, Recommendations
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Results
+from plimsoll_service.wire.taints import TaintedInstances
 
 app = Chalice(app_name="plimsoll")
 _ANY: Final = ["*/*"]
@@ -102,6 +103,13 @@ def grant() -> msgspec.Struct:
 def push_snapshot(cluster: str) -> msgspec.Struct:
     """Take a snapshot in."""
     return bootstrap.intake().take(_agent(cluster), _body())
+
+
+@app.route("/v1/clusters/{cluster}/taints", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.ACCEPTED)
+def forward_taints(cluster: str) -> msgspec.Struct:
+    """Forward interruption taints of other handlers."""
+    return bootstrap.taints().forward(_agent(cluster), decode(_body(), TaintedInstances))
 
 
 @app.route("/v1/clusters/{cluster}/instructions", methods=["GET"])

@@ -20,6 +20,7 @@ from plimsoll_service.domain.principals import Principal, Role
 _BEARER: Final = "Bearer "
 _AGENT: Final = (
     "POST/v1/clusters/{}/snapshots",
+    "POST/v1/clusters/{}/taints",
     "GET/v1/clusters/{}/instructions",
     "POST/v1/clusters/{}/results",
 )

@@ -13,6 +13,7 @@ from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.interruptions import URGENCY
 from plimsoll.domain.maintenance import MaintenanceWindow
+from plimsoll.domain.notices.taint import AGENT
 from plimsoll.domain.policy import Response
 from plimsoll_cli.environment import environment_of, warn
 from plimsoll_cli.options import (
@@ -36,6 +37,7 @@ Examples:
   plimsoll clusters set harbor --min-on-demand 30%
   plimsoll clusters set harbor --on rebalance-recommendation=cordon --nodes-per-hour 2
   plimsoll clusters set harbor --maintenance-window "sat,sun 22:00-04:00"
+  plimsoll clusters set harbor --agent a-d12436e2cf24b1d86001dfd9
   plimsoll clusters remove lab --dry-run
   plimsoll clusters remove lab
 
@@ -204,6 +206,12 @@ def list_(
     help="How many replicas of a workload, or which share, stand on on-demand nodes where neither it "
     "nor its namespace states a floor; not in kube-system.",
 )
+@click.option(
+    "--agent",
+    metavar="ID|none",
+    help="The agent of the optimisation service in this cluster, as `plimsoll tenants invite` named it: "
+    "of interruption taints that it forwards EC2 is asked at once.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stack_option
 @click.pass_context
@@ -216,26 +224,31 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     moves_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
+    agent: str | None,
     yes: bool,
     stack: str,
 ) -> None:
     """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
-    if not responses and {mode, nodes_per_hour, moves_per_hour, window, min_on_demand} == {None}:
-        raise click.UsageError("nothing to set: give a mode or a part of the policy")
+    given = {mode, nodes_per_hour, moves_per_hour, window, min_on_demand, agent}
+    if not responses and given == {None}:
+        raise click.UsageError("nothing to set: give a mode, an agent, or a part of the policy")
     deployed = environment_of(ctx).deployed(stack)
     cluster = registered(deployed, name)
     wanted = cluster.mode if mode is None else Mode(mode)
     policy = changed(
         cluster.policy, responses, nodes_per_hour, moves_per_hour, window, min_on_demand
     )
-    if (cluster.mode, cluster.policy) == (wanted, policy):
+    heard = _agent(agent, cluster.agent)
+    if (cluster.mode, cluster.policy, cluster.agent) == (wanted, policy, heard):
         click.echo(f"{name} is in the mode {wanted} already, under this policy: {policy}.")
         return
     if cluster.mode is not wanted and wanted is Mode.ACT:
         click.echo(ACTING.format(name=name))
         if not yes:
             click.confirm(f"Let Plimsoll write to {name}?", abort=True)
-    deployed.registry.update(replace(cluster, mode=wanted, policy=policy))
+    deployed.registry.update(replace(cluster, mode=wanted, policy=policy, agent=heard))
+    if cluster.agent != heard:
+        click.echo(f"Of interruption taints in {name}, {heard or 'no agent'} is heard now.")
     if cluster.policy != policy:
         click.echo(f"The policy of {name} is now: {policy}.")
     if cluster.mode is not wanted:
@@ -288,6 +301,14 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
         return
     deployed.registry.remove(name)
     click.echo(f"{name} is removed.")
+
+
+def _agent(given: str | None, known: str | None) -> str | None:
+    if given is None or given == "none":
+        return known if given is None else None
+    if not AGENT.fullmatch(given):
+        raise BadInput(f"--agent {given!r}: it is named as in a-d12436e2cf24b1d86001dfd9")
+    return given
 
 
 def _certificate(file: Path) -> str:

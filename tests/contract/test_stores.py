@@ -58,6 +58,7 @@ BARE = Cluster(
     endpoint="https://10.0.0.1:6443",
     ca="-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n",
     secret="plimsoll/bare",
+    agent="a-d12436e2cf24b1d86001dfd9",
     added=T0,
 )
 REPORT = Report(

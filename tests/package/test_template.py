@@ -13,7 +13,7 @@ import pytest
 
 from plimsoll.config import Config
 from plimsoll.domain.metrics import Metric
-from plimsoll.domain.notices import canary
+from plimsoll.domain.notices import canary, taint
 from plimsoll.domain.resyncs import RESYNC_EVERY
 from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
@@ -136,7 +136,7 @@ EVENTS = {
 }
 ON_THE_BUS = {name: event for name, event in EVENTS.items() if "detail-type" in event}
 LEFT_TO_THE_RESYNC = {"state-change-running"}
-NEVER_A_DRILL = {"canary"}
+NEVER_A_DRILL = {"canary", "interruption-taint"}
 
 
 @pytest.mark.parametrize("name", sorted(ON_THE_BUS))
@@ -165,8 +165,9 @@ def test_what_is_not_delivered_within_five_minutes_is_kept():
 
 def test_drills_are_let_in_only_where_the_parameter_says_so():
     assert template()["Parameters"]["AcceptDrills"]["Default"] == "false"
+    ours = {canary.SOURCE, taint.SOURCE}  # neither moves anything by itself
     for _, pattern in patterns(drills=False):
-        assert all(s.startswith("aws.") or s == canary.SOURCE for s in pattern["source"])
+        assert all(s.startswith("aws.") or s in ours for s in pattern["source"])
 
 
 def test_the_scheduled_canary_is_taken_by_a_rule_and_may_be_nothing_else():

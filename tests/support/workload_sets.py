@@ -74,6 +74,8 @@ class Aws:
     beaten: list[str] = field(default_factory=list)
     renewed: list[str] = field(default_factory=list)
     described: list[str] = field(default_factory=list)
+    questions: list[Sequence[str]] = field(default_factory=list)
+    """Of which instances it was asked whether they end."""
     fails: Exception | None = None
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
@@ -103,8 +105,9 @@ class Aws:
         return {i: self.known[i] for i in ids if i in self.known}
 
     def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
+        self.questions.append(ids)
         self._fail()
-        return self.silent
+        return [notice for notice in self.silent if notice.instance in ids]
 
     def _fail(self) -> None:
         if self.fails is not None:

@@ -303,3 +303,25 @@ def test_a_stack_that_is_not_there_is_named():
     result = run(MemoryEnvironment(), "clusters", "list", "--stack", "nowhere")
     assert result.exit_code == 2
     assert "nowhere" in result.stderr
+
+
+def test_a_cluster_is_bound_to_the_agent_that_is_heard_and_unbound_again():
+    environment, _ = an_environment()
+    agent = "a-d12436e2cf24b1d86001dfd9"
+    for words, heard in (
+        (("--agent", agent), agent),
+        (("--nodes-per-hour", "2"), agent),
+        (("--agent", "none"), None),
+    ):
+        said = run(environment, "clusters", "set", "harbor", *words)
+        assert said.exit_code == 0
+        cluster = environment.registry.get("harbor")
+        assert cluster is not None
+        assert cluster.agent == heard
+
+
+def test_an_agent_that_no_service_names_so_is_refused():
+    environment, _ = an_environment()
+    said = run(environment, "clusters", "set", "harbor", "--agent", "shop of acme")
+    assert said.exit_code == 2
+    assert "a-d12436e2cf24b1d86001dfd9" in said.stderr

@@ -16,6 +16,7 @@ from plimsoll.domain.notices import (
     CapacityReservationInterruption,
     HealthScheduledChange,
     InstanceNotice,
+    InterruptionTaint,
     LifecycleTerminate,
     Notice,
     RebalanceRecommendation,
@@ -32,6 +33,7 @@ NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)
 KINDS: dict[str, type] = {
     **{k.kind: k for k in get_args(InstanceNotice.__value__) if k is not StateChange},
     "canary": Canary,
+    "interruption-taint": InterruptionTaint,
     "lifecycle-sqs-flat": LifecycleTerminate,
     "lifecycle-test-notification": TestNotification,
     "state-change-running": StateChange,

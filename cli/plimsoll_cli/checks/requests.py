@@ -119,6 +119,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     silent = ("ec2:DescribeSpotInstanceRequests", "ec2:DescribeInstanceStatus")
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Query",), newest)
+    for role in CLUSTER_ROLES:
         yield from _requests(role, silent, "*")
     for actions, resource, tag in _group_writes(place):
         opted_in = {f"aws:ResourceTag/{tag}": "true"}

@@ -18,6 +18,7 @@ from plimsoll.observability import logger
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.arrivals_queue import SqsArrivals
 from plimsoll_service.adapters.aws import ServiceAws, TenantSessions
+from plimsoll_service.adapters.bus import EventBridgeBus
 from plimsoll_service.adapters.ed25519 import LocalSigner, is_signed
 from plimsoll_service.adapters.kms import KmsSigner
 from plimsoll_service.adapters.members import DynamoMembers
@@ -30,6 +31,7 @@ from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.services.rounds import AdviceRounds
+from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import InstructionKey
 
 PRICE_LIST_REGION: Final = "us-east-1"
@@ -111,6 +113,12 @@ def intake() -> Intake:
         clock=clock(),
         snapshots_per_minute=config().snapshots_per_minute,
     )
+
+
+@cache
+def taints() -> TaintForwarding:
+    """Return the forwarding of interruption taints."""
+    return TaintForwarding(tenants=tenants(), bus=EventBridgeBus(aws=aws()), clock=clock())
 
 
 @cache

@@ -20,6 +20,7 @@ from plimsoll_service.wire.access import (
 from plimsoll_service.wire.advice import Advice, Recommendation, Recommendations
 from plimsoll_service.wire.instructions import Instructions, Results
 from plimsoll_service.wire.snapshot import Snapshot
+from plimsoll_service.wire.taints import Forwarded, TaintedInstances
 from plimsoll_service.wire.views import Clusters, Interruptions, Pools, Workloads
 
 
@@ -72,6 +73,16 @@ OPERATIONS: Final = (
         status=202,
         compressed=True,
         summary="Push a snapshot",
+    ),
+    Operation(
+        name="forward_taints",
+        method="POST",
+        path=f"{_ID}/taints",
+        role=_A,
+        body=TaintedInstances,
+        answer=Forwarded,
+        status=202,
+        summary="Forward interruption taints of other handlers",
     ),
     Operation(
         name="poll_instructions",

@@ -42,6 +42,8 @@ class Cluster:
     """The CA certificate in PEM, for ENDPOINT."""
     secret: str | None = None
     """Name or ARN of the secret with the token, for ENDPOINT. Never the token itself."""
+    agent: str | None = None
+    """The agent whose interruption taints are heard, by the id that the optimisation service gave it."""
     added: datetime
     policy: Policy = field(default_factory=Policy)
 

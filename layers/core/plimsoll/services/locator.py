@@ -5,13 +5,13 @@ A storm costs no EC2 call for instances that the resync has indexed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.domain.clusters import IndexEntry, Instance
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.metrics import Metric
-from plimsoll.domain.notices import InstanceNotice
+from plimsoll.domain.notices import InstanceNotice, InterruptionTaint
 from plimsoll.services.ports import Clock, Instances, NodeIndex, Registry, Telemetry
 
 type Owner = IndexEntry | str | Temporary
@@ -30,7 +30,7 @@ class InstanceLocator:
     clock: Clock
     telemetry: Telemetry
 
-    def of(self, notices: Sequence[InstanceNotice]) -> Mapping[str, Owner]:
+    def of(self, notices: Collection[InstanceNotice | InterruptionTaint]) -> Mapping[str, Owner]:
         """Return the owner of every instance in the notices."""
         ids = sorted({notice.instance for notice in notices})
         if not ids:

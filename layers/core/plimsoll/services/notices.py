@@ -23,6 +23,7 @@ from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, 
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.reports import Report
 from plimsoll.services.cluster_events import create_events
+from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded
 from plimsoll.services.delivery import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.dry_run import DryRun
@@ -76,7 +77,10 @@ class NoticeService:
 
         Handling a body again never hurts.
         """
-        read = [self._read(body) for body in bodies]
+        confirmation = Confirmation(
+            locator=self.locator, registry=self.registry, telemetry=self.telemetry
+        )
+        read = confirmation.of([self._read(body) for body in bodies])
         failed: dict[Notice, Exception] = {}
         draining: list[tuple[InstanceNotice, Decision]] = []
         for notice in (

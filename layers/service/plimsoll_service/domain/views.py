@@ -10,19 +10,17 @@ from plimsoll.domain.names import INSTANCE_TYPE, INTERRUPTION, ZONE
 from plimsoll.domain.nodes import capacity_of
 from plimsoll_service.domain.usage import WorkloadUsage
 from plimsoll_service.wire.snapshot import Amounts, Snapshot
+from plimsoll_service.wire.taints import FORWARDED
 from plimsoll_service.wire.views import InterruptedNode, Pool, WorkloadRow
 
 PERCENT: Final = 95
 GOING: Final = (
     INTERRUPTION,
-    "aws-node-termination-handler/spot-itn",
+    *FORWARDED,
     "aws-node-termination-handler/rebalance-recommendation",
-    "aws-node-termination-handler/scheduled-maintenance",
     "karpenter.sh/disrupted",
 )
-"""Taints that say that a node goes: ours, and those of other handlers.
-https://github.com/aws/aws-node-termination-handler/blob/main/pkg/node/node.go
-https://karpenter.sh/docs/concepts/disruption/"""
+"""Taints that say that a node goes: ours, and those of other handlers."""
 
 
 def workloads(snapshot: Snapshot, usage: Mapping[str, WorkloadUsage]) -> tuple[WorkloadRow, ...]:

@@ -13,13 +13,14 @@ from typing import Final
 
 import msgspec
 
-from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary, Throttled
+from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary
 from plimsoll_service.domain.arrivals import Arrival, Newest, advanced
 from plimsoll_service.domain.errors import Forbidden, TooLarge
 from plimsoll_service.domain.principals import Principal
 from plimsoll_service.domain.rollups import Rollup, Span, combined, due, of_snapshot
 from plimsoll_service.services.history import NEWEST
 from plimsoll_service.services.instructions import pending
+from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Clock, Queue, TenantData, Tenants
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.access import Accepted
@@ -67,7 +68,7 @@ class Intake:
                 "see to the clock of the cluster - at `$.taken_at`"
             )
         data = self.tenants.of(agent.tenant)
-        self._count(data, now)
+        count(data, "", "snapshots", most=self.snapshots_per_minute, now=now)
         data.put_snapshot(agent.subject, snapshot.epoch, snapshot.sequence, body)
         self.queue.send(
             Arrival(
@@ -87,28 +88,6 @@ class Intake:
             resync=not snapshot.full
             and not data.has_snapshot(agent.subject, snapshot.epoch, snapshot.base),
         )
-
-    def _count(self, data: TenantData, now: datetime) -> None:
-        """Count a snapshot against the limit of its tenant.
-
-        Two that are counted at once may be counted as one: the limit keeps a tenant from flooding
-        the queue, and no more.
-        """
-        minute = Span.MINUTE.start(now)
-        key = f"rate#{minute:%Y-%m-%dT%H:%M}"
-        found = data.get("", key)
-        count = int(found.body) if found else 0
-        if count >= self.snapshots_per_minute:
-            left = (minute + timedelta(minutes=1) - now).total_seconds()
-            raise Throttled(
-                f"the tenant sent {count} snapshots in this minute", retry_after=max(1.0, left)
-            )
-        version = found.version if found else 0
-        expires = minute + timedelta(hours=1)
-        try:
-            data.put("", key, str(count + 1).encode(), version=version, expires=expires)
-        except Conflict:
-            return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,18 @@ class Queue(Protocol):
         ...
 
 
+class Bus(Protocol):
+    """The bus on which the interruption path listens."""
+
+    def forward(self, agent: str, instances: Sequence[str]) -> None:
+        """Say that an agent saw interruption taints on the nodes of instances.
+
+        Raises:
+            Temporary: it was not taken.
+        """
+        ...
+
+
 class TokenKeys(Protocol):
     """The keys by which access tokens are signed and known."""
 

@@ -81,6 +81,7 @@ def cluster_to_item(cluster: Cluster) -> Item:
         endpoint=cluster.endpoint,
         ca=cluster.ca,
         secret=cluster.secret,
+        agent=cluster.agent,
         added=time_to_text(cluster.added),
         policy=json.dumps(asdict(cluster.policy)),
     )
@@ -96,6 +97,7 @@ def item_to_cluster(item: Mapping[str, Any]) -> Cluster:
         endpoint=_text(item, "endpoint"),
         ca=_text(item, "ca"),
         secret=_text(item, "secret"),
+        agent=_text(item, "agent"),
         added=text_to_time(item["added"]["S"]),
         policy=_policy(_text(item, "policy")),
     )

@@ -11,6 +11,7 @@ from plimsoll.domain.notices.rebalance import RebalanceRecommendation
 from plimsoll.domain.notices.registry import DRILL_SOURCE, TABLE, InstanceNotice, Notice, parse
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.notices.state_change import StateChange
+from plimsoll.domain.notices.taint import InterruptionTaint
 from plimsoll.domain.notices.test_message import TestNotification
 from plimsoll.domain.notices.unknown import Unknown
 from plimsoll.domain.notices.zonal_shift import ZonalShift
@@ -23,6 +24,7 @@ __all__ = [
     "CapacityReservationInterruption",
     "HealthScheduledChange",
     "InstanceNotice",
+    "InterruptionTaint",
     "LifecycleLaunch",
     "LifecycleTerminate",
     "Notice",

@@ -20,6 +20,8 @@ class Effect(StrEnum):
     """The instance is proven gone: record it where a Node is left."""
     WITHDRAW = "withdraw"
     """Something announced was called off: merge it into the record if there is one."""
+    CONFIRM = "confirm"
+    """Ask EC2, and go by what it says."""
     SHOW = "show"
     """Record and show it; nothing acts on it yet."""
     NOTHING = "nothing"

@@ -15,6 +15,7 @@ from plimsoll.domain.notices import (
     rebalance,
     spot,
     state_change,
+    taint,
     test_message,
     zonal_shift,
 )
@@ -27,6 +28,7 @@ from plimsoll.domain.notices.lifecycle_terminate import LifecycleTerminate
 from plimsoll.domain.notices.rebalance import RebalanceRecommendation
 from plimsoll.domain.notices.spot import SpotInterruption
 from plimsoll.domain.notices.state_change import StateChange
+from plimsoll.domain.notices.taint import InterruptionTaint
 from plimsoll.domain.notices.test_message import TestNotification
 from plimsoll.domain.notices.unknown import Unknown
 from plimsoll.domain.notices.zonal_shift import ZonalShift
@@ -42,7 +44,7 @@ type InstanceNotice = (
 )
 """About an instance, the most urgent first: this order is the ranking of kinds. A state change ranks
 below what announces an end: it says that an instance goes, but any other kind says why."""
-type Notice = InstanceNotice | ZonalShift | TestNotification | Canary | Unknown
+type Notice = InstanceNotice | InterruptionTaint | ZonalShift | TestNotification | Canary | Unknown
 type Parser = Callable[[Envelope], tuple[Notice, ...]]
 
 DRILL_SOURCE: Final = "plimsoll.drill"
@@ -58,6 +60,7 @@ TABLE: Final[Mapping[tuple[str, str], Parser]] = {
     ("aws.health", "AWS Health Event"): health.parse,
     **{("aws.arc-zonal-shift", name): zonal_shift.parse for name in zonal_shift.DETAIL_TYPES},
     (canary.SOURCE, canary.DETAIL_TYPE): canary.parse,
+    (taint.SOURCE, taint.DETAIL_TYPE): taint.parse,
 }
 
 _DRILLS: Final = {detail_type: parser for (_, detail_type), parser in TABLE.items()}
