@@ -48,11 +48,14 @@ class Versioned(ClientTransport):
 def agent(address: dict[str, str], rounds: int) -> None:
     transport, clock = Versioned(address["url"], ca=address["ca"]), SystemClock()
     workers = ThreadWorkers(THREADS)
-    reader = ClusterReader(Requests(transport=transport, cluster="c"), workers, lambda _: None)
+    reader = ClusterReader(
+        Requests(transport=transport, cluster="c"), workers, clock, lambda _: None
+    )
     output = Output(clock)
     with tempfile.TemporaryDirectory() as folder:
         telling = Telling(
             cluster_id="c-1",
+            follow=reader.follow,
             read=reader.read,
             push=accept,
             spool=Spool(Path(folder), 2**26),

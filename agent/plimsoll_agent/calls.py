@@ -1,4 +1,4 @@
-"""Every call that the agent makes to read its cluster: `infra/agent/base/rbac.yaml` grants these.
+"""Every call that the agent makes to read its cluster: `manifests/rbac.yaml` grants these.
 
 What carries out an instruction makes the calls of `plimsoll.adapters.kubernetes.calls`, under the
 rights of `infra/agent/act`.
@@ -6,6 +6,7 @@ rights of `infra/agent/act`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from plimsoll.adapters.kubernetes import calls
@@ -42,7 +43,8 @@ TOLD: Final = (
     LIST_INGRESSES,
     LIST_SLICES,
 )
-"""Of which a snapshot tells."""
+"""Of which a snapshot tells: listed once, and then watched."""
+WATCHES: Final = tuple(replace(call, verb="watch") for call in TOLD)
 PLANNED_WITH: Final = (
     calls.LIST_CLAIMS,
     calls.LIST_ATTACHMENTS,
@@ -70,6 +72,7 @@ GET_CLUSTER: Final = Call(verb="get", resource="namespaces", only=KUBE_SYSTEM)
 
 CALLS: Final = (
     *TOLD,
+    *WATCHES,
     *PLANNED_WITH,
     calls.GET_NODE,
     LIST_NODE_USAGE,

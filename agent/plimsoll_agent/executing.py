@@ -163,21 +163,21 @@ class CommandExecutor:
 
     def _drain(self, request: DrainRequest) -> tuple[Outcome, str]:
         """Drain a node as `plimsoll drain` does; what is not drained in time is undone."""
-        work = self._work()
         try:
-            end, plan = work.run(request)
+            with self.api.following() as api:
+                end, plan = self._work(api).run(request)
         except PlimsollError as error:
             why = str(error)
         else:
             if end == "drained":
                 return "done", f"Node {', '.join(request.nodes)} is empty, and stays cordoned"
             why = "; ".join([end, *plan.blocked.values(), *waits(plan)])
-        work.undo(request.nodes)
+        self._work(self.api).undo(request.nodes)
         return "failed", f"undone: {why}"
 
-    def _work(self) -> NodeDrain:
+    def _work(self, api: ClusterApi) -> NodeDrain:
         return NodeDrain(
-            api=self.api,
+            api=api,
             clock=self.clock,
             progress=self.progress,
             has_priority=lambda seen: interrupted(seen) is not None or self._stopped(),
@@ -214,7 +214,7 @@ class CommandExecutor:
             return "failed", "the agent ended midway"
         if node.unschedulable and not leaving(seen, node):
             return "done", f"Node {node.name} is empty, and stays cordoned"
-        self._work().undo(frozenset({node.name}))
+        self._work(self.api).undo(frozenset({node.name}))
         return "failed", "the agent ended midway, and what it had begun is undone"
 
     def _begin(self, journal: Journal, instruction: Instruction, *, pods: int = 0) -> Journal:

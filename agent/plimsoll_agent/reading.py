@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Raw
 
@@ -14,10 +14,11 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.reading import UNFINISHED
 from plimsoll.adapters.kubernetes.requests import Json, Requests
+from plimsoll.adapters.kubernetes.watches import Watches
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary
 from plimsoll.domain.pods import OwnerKind
 from plimsoll.domain.quantities import Resources
-from plimsoll.services.ports import Workers
+from plimsoll.services.ports import Clock, Workers
 from plimsoll_agent import calls, objects, workloads
 from plimsoll_agent.objects import Balanced, Budgeted, Endpoints, Scaled
 from plimsoll_agent.workloads import Controller
@@ -47,13 +48,20 @@ class Seen:
     """By namespace and name."""
 
 
-class ClusterReader:
-    """Reads a cluster again and again. Keeps what it parsed between reads."""
+WATCH_SECONDS: Final = 290
+"""How long a watch is asked to last; less than five minutes, after which proxies cut connections."""
 
-    def __init__(self, requests: Requests, workers: Workers, warn: Callable[[str], None]) -> None:
+
+class ClusterReader:
+    """Reads a cluster: lists each kind once, and from then on takes in what watches tell."""
+
+    def __init__(
+        self, requests: Requests, workers: Workers, clock: Clock, warn: Callable[[str], None]
+    ) -> None:
         self._requests = requests
         self._workers = workers
         self._warn = warn
+        self._watches = Watches(requests, workers, clock, warn, seconds=WATCH_SECONDS)
         self._nodes = Collection(core.LIST_NODES, objects.read_node)
         self._pods = Collection(core.LIST_PODS, objects.read_pod, fields=UNFINISHED)
         self._namespaces = Collection(core.LIST_NAMESPACES, objects.read_namespace)
@@ -78,44 +86,54 @@ class ClusterReader:
         self._services = Collection(core.LIST_SERVICES, objects.read_service)
         self._ingresses = Collection(calls.LIST_INGRESSES, objects.read_ingress)
         self._slices = Collection(calls.LIST_SLICES, objects.read_slice)
+        self._kinds = [kind for part in vars(self).values() for kind in _kinds(part)]
+
+    def follow(self) -> None:
+        """Take in what watches told, so that it does not wait in memory until the next snapshot.
+
+        Raises:
+            PlimsollError: a watch cannot be resumed now.
+        """
+        self._watches.follow(self._kinds)
 
     def read(self) -> Seen:
-        """Read everything that a snapshot tells.
+        """Read everything that a snapshot tells: what no watch keeps up to date is listed.
 
         Raises:
             PlimsollError: nodes or pods cannot be read, or the API server does not answer.
         """
-        kinds = [k for each in vars(self).values() for k in _kinds(each)]
-        lists = self._workers.run([partial(self._list, kind) for kind in kinds])
-        found: dict[Collection[Any], Sequence[Any]] = {}
-        for kind, result in zip(kinds, lists, strict=True):
+        for kind in self._kinds:
+            kind.watchable = True  # the right may have come meanwhile
+        self._watches.follow(self._kinds, settled=True)
+        lists = [partial(self._list, kind) for kind in self._kinds if not kind.watched]
+        for result in self._workers.run(lists):
             if isinstance(result, Exception):
                 raise result
-            found[kind] = result
+        balancing = (*self._services.objects, *self._ingresses.objects)
         return Seen(
             kubernetes=self._version(),
-            nodes=found[self._nodes],
-            pods=found[self._pods],
-            controllers=[each for kind in self._controllers for each in found[kind]],
-            namespaces={name: floor for name, floor in found[self._namespaces] if floor},
-            volumes=found[self._volumes],
-            volume_types=dict(found[self._classes]),
-            budgets=found[self._budgets],
-            autoscalers=found[self._scalers],
-            balanced=[each for each in (*found[self._services], *found[self._ingresses]) if each],
-            endpoints=found[self._slices],
+            nodes=self._nodes.objects,
+            pods=self._pods.objects,
+            controllers=[each for kind in self._controllers for each in kind.objects],
+            namespaces={name: floor for name, floor in self._namespaces.objects if floor},
+            volumes=self._volumes.objects,
+            volume_types=dict(self._classes.objects),
+            budgets=self._budgets.objects,
+            autoscalers=self._scalers.objects,
+            balanced=[each for each in balancing if each],
+            endpoints=self._slices.objects,
             node_usage=dict(self._usage(calls.LIST_NODE_USAGE, objects.read_node_usage)),
             pod_usage=dict(self._usage(calls.LIST_POD_USAGE, objects.read_pod_usage)),
         )
 
-    def _list(self, kind: Collection[Any]) -> Sequence[Any]:
+    def _list(self, kind: Collection[Any]) -> None:
         try:
-            return kind.list(self._requests, self._warn)
+            kind.list(self._requests, self._warn)
         except (NotFound, MissingRights) as error:
             if kind in {self._nodes, self._pods}:
                 raise
             self._warn(f"left out: {error}")
-            return kind.forget()
+            kind.forget()
 
     def _usage[K](
         self, call: Call, read: Callable[[Json | Raw], tuple[K, Resources]]

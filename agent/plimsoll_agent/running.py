@@ -1,6 +1,6 @@
-"""The two loops of the agent: one tells of the cluster, one carries out instructions.
+"""The loops of the agent: one tells of the cluster, one forwards taints, one carries out instructions.
 
-They are apart because a drain takes minutes, and what it does to the cluster has to be told meanwhile.
+They are apart because a drain takes minutes and a backlog of snapshots some too, and nothing waits for either.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from plimsoll.domain.errors import PlimsollError, Temporary
 from plimsoll.services.ports import Clock
 from plimsoll_agent.backoff import pause_after
 from plimsoll_agent.executing import CommandExecutor
+from plimsoll_agent.forwarding import Forwarding
 from plimsoll_agent.telling import Telling
 
+FOLLOW_SECONDS: Final = 5.0
+"""How often what watches told is taken in between two snapshots."""
 POLL_SECONDS: Final = 300.0
 """How often instructions are asked for although no answer spoke of any."""
 STALE: Final = timedelta(minutes=15)
@@ -32,6 +35,7 @@ class Running:
     """What the loops of one process share."""
 
     telling: Telling
+    forwarding: Forwarding
     executor: CommandExecutor
     clock: Clock
     failed: Callable[[str, Exception], None]
@@ -46,18 +50,22 @@ class Running:
         return self.beat is None or self.clock.now() - self.beat < STALE
 
     def stop(self) -> None:
-        """Let both loops end after what they do now."""
+        """Let all loops end after what they do now."""
         self.stopping.set()
         self.wake.set()
 
     def tell(self) -> None:
         """Take a snapshot each interval, and send what waits; until it is stopped."""
-        send_at = take_at = self.clock.now()
+        send_at = take_at = follow_at = self.clock.now()
         while not self.stopping.is_set():
             self.beat = now = self.clock.now()
             if now >= take_at:
                 self.telling.take()
                 take_at = now + self._drifting(self.telling.interval)
+                follow_at = now + timedelta(seconds=FOLLOW_SECONDS)
+            elif now >= follow_at:
+                kept_up = self.telling.keep_up()
+                follow_at = now + timedelta(seconds=FOLLOW_SECONDS) if kept_up else take_at
             if now >= send_at:
                 send_at = self.clock.now() + timedelta(seconds=self.telling.send())
                 if not self.telling.spool.entries:
@@ -66,34 +74,40 @@ class Running:
                     )
                 if self.telling.pending:
                     self.wake.set()
-            pause = min(take_at, send_at) - self.clock.now()
+            pause = min(take_at, send_at, follow_at) - self.clock.now()
             self.stopping.wait(max(0.0, pause.total_seconds()))
+
+    def forward(self) -> None:
+        """Forward interruption taints as they come; until it is stopped. Without it the agent ends."""
+        self._rounds("taints", self.forwarding.round, self.stopping)
 
     def execute(self) -> None:
         """Carry out instructions when there are any; until it is stopped. Without it the agent ends."""
+
+        def round_() -> float:
+            self.wake.clear()
+            self.executor.round()
+            return POLL_SECONDS
+
+        self._rounds("instructions", round_, self.wake)
+
+    def _rounds(self, what: str, round_: Callable[[], float], wake: Event) -> None:
+        """Run rounds, each after the pause that the one before returned, or until it is woken."""
+        failures = 0
         try:
-            self._rounds()
+            while not self.stopping.is_set():
+                try:
+                    pause = round_()
+                except PlimsollError as error:
+                    failures += 1
+                    asked = error.retry_after if isinstance(error, Temporary) else None
+                    self.failed(what, error)
+                    self.stopping.wait(pause_after(failures, asked=asked))
+                else:
+                    failures = 0
+                    wake.wait(pause)
         finally:
             self.stop()
-
-    def _rounds(self) -> None:
-        failures = 0
-        while not self.stopping.is_set():
-            pause = POLL_SECONDS
-            self.wake.clear()
-            try:
-                self.executor.round()
-            except PlimsollError as error:
-                failures += 1
-                asked = error.retry_after if isinstance(error, Temporary) else None
-                pause = pause_after(failures, asked=asked)
-                self.failed("instructions", error)
-            else:
-                failures = 0
-            if failures:
-                self.stopping.wait(pause)
-            else:
-                self.wake.wait(pause)
 
     @staticmethod
     def _drifting(seconds: float) -> timedelta:

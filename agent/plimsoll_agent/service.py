@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
 from types import NoneType
@@ -29,6 +29,7 @@ from plimsoll_agent.identity import Identity
 from plimsoll_service.wire import access
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Instructions, Results
+from plimsoll_service.wire.taints import TaintedInstances
 
 _TIMEOUT: Final = Timeout(connect=5, read=30)
 _EARLY: Final = timedelta(seconds=30)
@@ -89,6 +90,15 @@ class Service:
         """
         path = self._path("snapshots")
         return self.call("POST", path, access.Accepted, body=body, encoding="gzip")
+
+    def forward(self, instances: Sequence[str]) -> None:
+        """Tell of instances on whose Nodes another handler's interruption taint stands.
+
+        Raises:
+            PlimsollError: see `_error`.
+        """
+        said = TaintedInstances(instances=tuple(instances))
+        self.call("POST", self._path("taints"), NoneType, body=encode(said))
 
     def instructions(self) -> Instructions:
         """Return what is asked of the executor of this cluster.

@@ -60,6 +60,8 @@ class Telling:
     """Takes and sends snapshots of one cluster."""
 
     cluster_id: str
+    follow: Callable[[], None]
+    """Takes in what happened in the cluster since."""
     read: Callable[[], Seen]
     push: Push
     spool: Spool
@@ -107,6 +109,16 @@ class Telling:
             self._base = None
         self.measures.taken(full=told.full, size=len(body))
         self._count()
+
+    def keep_up(self) -> bool:
+        """Take in what happened in the cluster, and return whether that worked; what fails is counted."""
+        try:
+            self.follow()
+        except PlimsollError as error:
+            self.measures.failed("watch")
+            self.warn(f"the cluster is not watched: {error}")
+            return False
+        return True
 
     def send(self) -> float:
         """Send what is in the spool, oldest first, and return for how many seconds to wait at most."""

@@ -15,6 +15,7 @@ from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import KEY
 from plimsoll_agent.config import Config
 from plimsoll_agent.executing import CommandExecutor
+from plimsoll_agent.forwarding import Forwarding
 from plimsoll_agent.identity import Identity, PinnedKey, SecretIdentity
 from plimsoll_agent.journal import ConfigMapJournal
 from plimsoll_agent.output import Output, serve
@@ -84,9 +85,11 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
         found = read_policy(requests)
         return found if found.instruction_keys else replace(found, instruction_keys=pinned)
 
+    reader = ClusterReader(requests, workers, clock, output.once)
     telling = Telling(
         cluster_id=known.cluster_id,
-        read=ClusterReader(requests, workers, output.once).read,
+        follow=reader.follow,
+        read=reader.read,
         push=service.push,
         spool=Spool(config.spool, config.spool_bytes),
         clock=clock,
@@ -107,14 +110,20 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
         output.failed(what)
         output.warn(f"{what}: tried again later", because=str(error))
 
-    return Running(telling=telling, executor=executor, clock=clock, failed=failed)
+    return Running(
+        telling=telling,
+        forwarding=Forwarding(requests, clock, service.forward, output.once),
+        executor=executor,
+        clock=clock,
+        failed=failed,
+    )
 
 
 def run(running: Running, output: Output, port: int) -> None:
-    """Run both loops until `Running.stop` is called."""
+    """Run all loops until `Running.stop` is called."""
     server = serve(output, port, running.healthy)
-    executing = Thread(target=running.execute, name="instructions", daemon=True)
-    executing.start()
+    for loop, name in ((running.execute, "instructions"), (running.forward, "taints")):
+        Thread(target=loop, name=name, daemon=True).start()
     try:
         running.tell()
     finally:

@@ -94,7 +94,7 @@ class Site:
     def snapshot(self) -> tuple[Snapshot, list[str]]:
         warnings: list[str] = []
         requests = Requests(transport=self.agent(), cluster="harbor")
-        seen = ClusterReader(requests, ThreadWorkers(4), warnings.append).read()
+        seen = ClusterReader(requests, ThreadWorkers(4), SystemClock(), warnings.append).read()
         found = full_snapshot(seen, cluster_id="c", epoch="e", sequence=1, now=datetime.now(UTC))
         return decode(encode(found)), warnings
 

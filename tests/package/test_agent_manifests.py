@@ -74,7 +74,7 @@ def test_read_only_is_the_default_and_its_roles_write_nothing_but_the_agents_own
     policy = OwnerPolicy.parse(one(found, "ConfigMap", "plimsoll-agent-policy")["data"])
     assert policy.mode == READ_ONLY
     verbs = {verb for rule in one(found, "ClusterRole")["rules"] for verb in rule["verbs"]}
-    assert verbs == {"get", "list"}
+    assert verbs == {"get", "list", "watch"}
     resources = {r for rule in one(found, "ClusterRole")["rules"] for r in rule["resources"]}
     assert not resources & {"secrets", "configmaps", "*"}
     written = [r for r in one(found, "Role")["rules"] if "patch" in r["verbs"]]

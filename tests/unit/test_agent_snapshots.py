@@ -18,6 +18,7 @@ from plimsoll_agent.reading import ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
 from plimsoll_service.wire.snapshot import Amounts, Owner, Snapshot, Usage, decode, encode
 from tests.support.builders import NOON, node_json, pod_json, pod_spec_json
+from tests.support.cli_environment import StillClock
 
 CREATED = "2026-01-02T10:00:00Z"
 METRICS = "/apis/metrics.k8s.io/v1beta1"
@@ -115,7 +116,7 @@ def a_shop() -> Listed:
 def snapshot_of(server: Listed, warnings: list[str] | None = None) -> Snapshot:
     heard: list[str] = [] if warnings is None else warnings
     requests = Requests(transport=server, cluster="harbor")
-    seen = ClusterReader(requests, SerialWorkers(), heard.append).read()
+    seen = ClusterReader(requests, SerialWorkers(), StillClock(), heard.append).read()
     found = full_snapshot(seen, cluster_id="c-1", epoch="e-1", sequence=1, now=NOON)
     assert decode(encode(found)) == found  # the service takes it
     return found

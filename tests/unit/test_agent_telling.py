@@ -92,6 +92,7 @@ class Agent:
     measures: Counted
     clock: StillClock
     seen: Seen = EMPTY
+    follow: Callable[[], None] = lambda: None
 
     def round(self, minutes: float = 1) -> float:
         self.telling.take()
@@ -104,8 +105,13 @@ class Agent:
 def make(tmp_path: Path) -> Callable[..., Agent]:
     def an_agent(most_bytes: int = 2**20, service: TheService | None = None) -> Agent:
         service, measures, clock = service or TheService(), Counted(), StillClock()
+
+        def followed() -> None:
+            agent.follow()
+
         telling = Telling(
             cluster_id="c-1",
+            follow=followed,
             read=lambda: agent.seen,
             push=service.push,
             spool=Spool(tmp_path / "spool", most_bytes),
@@ -245,6 +251,19 @@ def test_a_cluster_that_does_not_answer_costs_a_snapshot_and_no_number(make):
     agent.round()
     assert [s.sequence for s in agent.service.kept] == [1, 2]
     assert agent.measures.failures == ["read"]
+
+
+def test_a_watch_that_cannot_be_resumed_is_counted_and_no_snapshot_is_lost(make):
+    def away() -> None:
+        raise Temporary("the API server does not answer")
+
+    agent = make()
+    assert agent.telling.keep_up()
+    agent.follow = away
+    assert not agent.telling.keep_up()
+    agent.round()
+    assert agent.measures.failures == ["watch"]
+    assert len(agent.service.kept) == 1
 
 
 def test_a_snapshot_that_somebody_deleted_from_the_disk_blocks_no_other(make):

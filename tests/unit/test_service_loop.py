@@ -42,7 +42,10 @@ class Loop:
         """Return what the agent reads."""
         transport = HollowTransport(self.site.cluster, self.site.clock)
         reader = ClusterReader(
-            Requests(transport=transport, cluster=CLUSTER), SerialWorkers(), lambda _: None
+            Requests(transport=transport, cluster=CLUSTER),
+            SerialWorkers(),
+            self.site.clock,
+            lambda _: None,
         )
         return full_snapshot(
             reader.read(),

@@ -42,10 +42,14 @@ class Watches:
         self._seconds = seconds
         self._told = False
 
-    def follow(self, kinds: Sequence[Collection[Any]]) -> None:
+    def follow(self, kinds: Sequence[Collection[Any]], *, settled: bool = False) -> None:
         """Take in what watches told, and resume those that are over.
 
         A kind that may not be watched is marked, and is left to be listed.
+
+        Args:
+            kinds: What was listed before.
+            settled: Give watches that were open all along the same time as those just begun.
 
         Raises:
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
@@ -62,7 +66,7 @@ class Watches:
                 self._tell(f"{answer}. Until it can be watched it is listed at each observation")
             elif isinstance(answer, Exception):
                 raise answer
-        if any(kind.watched for kind in resumed):
+        if any(kind.watched for kind in (kinds if settled else resumed)):
             self._clock.sleep(SETTLE_SECONDS)
             self._take(kinds)
 
