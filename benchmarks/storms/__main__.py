@@ -11,7 +11,8 @@ from its source by hand and needs root. Run it from the repository, after `make 
     .venv/bin/python -m benchmarks.storms --rig cluster --nodes 50 500 --rates rig default --runs 1 \
         --handler BINARY --rows rows.md
 
-The second appends the rows of docs/performance.md to a file whenever a size has been played at one of the rates.
+The second appends a row of docs/performance.md to a file as soon as somebody has been played, so that a run that
+fails costs its own row only.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from importlib.metadata import version
 from itertools import product
@@ -34,9 +36,8 @@ from benchmarks.storms.cluster import storm
 from benchmarks.storms.outcome import Outcome
 from benchmarks.storms.rivals import Start, evicts_all, handles, play
 from benchmarks.storms.scenario import drain_drill
-from benchmarks.storms.tables import PLIMSOLL, Runs, markdown, tables
+from benchmarks.storms.tables import PLIMSOLL, Runs, headings, line, tables
 from benchmarks.storms.workers import SIZES
-from plimsoll.domain.errors import PlimsollError
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST, Module
 
 RATES = {"rig": "controllers at the rig's rates", "default": "controllers at their default rates"}
@@ -59,9 +60,6 @@ def main() -> int:
             played = _cluster(chosen, nodes, rates)
             found += tables(played)
             missing += len(played.of) * _runs(chosen, nodes) - played.count
-            if chosen.rows is not None:
-                with chosen.rows.open("a") as file:
-                    file.writelines(f"{line}\n" for line in markdown(played))
     console = Console(width=180)
     console.print(f"{on}, {server}")
     for table in found:
@@ -123,15 +121,24 @@ def _cluster(chosen: argparse.Namespace, nodes: int, rates: str) -> Runs:
     if chosen.handler is not None:
         reacts["handler, defaults"] = rival(handles(chosen.handler, tuned=False))
         reacts["handler, 50 workers"] = rival(handles(chosen.handler, tuned=True))
-    return Runs(
-        nodes=nodes,
-        rates=RATES[rates],
-        of={
-            name: _each(name, runs, run)
-            for name, run in reacts.items()
-            if not chosen.only or any(part in name for part in chosen.only)
-        },
-    )
+    chosen_ones = [
+        name for name in reacts if not chosen.only or any(part in name for part in chosen.only)
+    ]
+    _keep(chosen.rows, *headings(nodes, RATES[rates]))
+    of = {}
+    for number, name in enumerate(chosen_ones, start=1):
+        _tell(f"{nodes} nodes, {RATES[rates]}: {number} of {len(chosen_ones)} who react, {name}")
+        of[name] = _each(name, runs, reacts[name])
+        _keep(chosen.rows, line(name, of[name]))
+    _keep(chosen.rows, "")
+    return Runs(nodes=nodes, rates=RATES[rates], of=of)
+
+
+def _keep(rows: Path | None, *lines: str) -> None:
+    """Append lines to the file of rows, if there is one."""
+    if rows is not None:
+        with rows.open("a") as file:
+            file.writelines(f"{each}\n" for each in lines)
 
 
 def _each(what: str, runs: int, play: Callable[[int], Outcome]) -> list[Outcome]:
@@ -141,8 +148,8 @@ def _each(what: str, runs: int, play: Callable[[int], Outcome]) -> list[Outcome]
         began = time.monotonic()
         try:
             outcomes.append(play(number))
-        except PlimsollError as error:  # what the other runs measured is worth having
-            _tell(f"{what}, run {number} of {runs} failed: {error}")
+        except Exception:  # noqa: BLE001 - whatever it is, what the other runs measure is worth having
+            _tell(f"{what}, run {number} of {runs} failed: {traceback.format_exc()}")
             continue
         _tell(
             f"{what}, run {number} of {runs} took {time.monotonic() - began:.0f} s: {outcomes[-1]}"

@@ -59,14 +59,16 @@ _RESULTS: Final = (
 )
 
 
-def markdown(runs: Runs) -> Iterator[str]:
-    """Yield the lines of the results as they stand in docs/performance.md."""
-    heads = (f"{runs.nodes} nodes, {runs.rates}", *_RESULTS)
+def headings(nodes: int, rates: str) -> Iterator[str]:
+    """Yield the first lines of a table of docs/performance.md."""
+    heads = (f"{nodes} nodes, {rates}", *_RESULTS)
     yield "| " + " | ".join(heads) + " |"
     yield "|---" * len(heads) + "|"
-    for name, outcomes in runs.of.items():
-        yield "| " + " | ".join((name, *_cells(outcomes))) + " |"
-    yield ""
+
+
+def line(name: str, outcomes: Sequence[Outcome]) -> str:
+    """Return the line of somebody who reacted."""
+    return "| " + " | ".join((name, *_cells(outcomes))) + " |"
 
 
 def _results(runs: Runs) -> Table:

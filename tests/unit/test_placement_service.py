@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.metrics import Metric
@@ -12,7 +13,7 @@ from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.placement.spread_groups import label_key
 from tests.support.floors import a_cluster, spread_over, standing, web
 from tests.support.scheduled import ScheduledCluster
-from tests.support.workload_sets import WiredServices, deployment
+from tests.support.workload_sets import WiredServices, deployment, method
 
 KEY = label_key(2)
 
@@ -122,7 +123,7 @@ def test_a_label_that_is_refused_is_not_tried_again_in_the_same_reconcile(monkey
         tried.append(node.name)
         raise Refused("a policy denies it")
 
-    monkeypatch.setattr(wired.api, "label", refuse)
+    monkeypatch.setattr(KubernetesCluster, "label", method(refuse))
     wired.drains.reconcile("harbor", "me")
     assert tried == ["od-9"]
 

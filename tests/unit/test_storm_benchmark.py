@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from benchmarks.storms import __main__ as command
 from benchmarks.storms.functionlog import actions, started
 from benchmarks.storms.handler import VISIBILITY_SECONDS, Queue
 from benchmarks.storms.outcome import Outcome
@@ -237,3 +239,20 @@ def test_a_message_that_was_not_deleted_comes_again_and_no_other_does(
     now[0] += VISIBILITY_SECONDS
     (again,) = queue.receive({"MaxNumberOfMessages": 10})["Messages"]
     assert again["Body"] == second["Body"] == "b"
+
+
+def test_a_run_that_fails_costs_its_own_row_only(monkeypatch, tmp_path):
+    def fails(*_: object, **__: object) -> Outcome:
+        raise RuntimeError("the emulator is gone")
+
+    rows = tmp_path / "rows.md"
+    monkeypatch.setattr(command, "storm", fails)
+    monkeypatch.setattr(command, "play", lambda *_, **__: played(Watcher()))
+    options = ["--rig", "cluster", "--nodes", "2", "--runs", "1", "--rows", str(rows)]
+    monkeypatch.setattr(sys, "argv", ["storms", *options])
+
+    assert command.main() == 1
+    _, _, ours, theirs, end = rows.read_text().splitlines()
+    assert ours.startswith("| Plimsoll | - | - | - |")
+    assert theirs.startswith("| 16 threads that evict all | 0% | - | 0% | 5 | 0 |")
+    assert end == ""
