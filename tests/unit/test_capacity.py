@@ -15,9 +15,17 @@ from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from plimsoll.domain.nodes import Taint
+from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.refusals import OtherRefusal
+from plimsoll.domain.refusals import (
+    GroupMaximum,
+    InsufficientCapacity,
+    LaunchesThrottled,
+    LaunchTemplateBroken,
+    NoFreeAddresses,
+    OtherRefusal,
+    VcpuQuota,
+)
 from tests.support.builders import (
     NOON,
     ZONE_A,
@@ -62,6 +70,15 @@ def spread_over(key: str) -> dict[str, Any]:
 
 
 REBALANCE = "rebalance-recommendation"
+
+
+def a_reclaimed_node(zone: str) -> Node:
+    """A spot node of the type of `a_group` that is interrupted."""
+    notice = NoticeRecord(kind="spot-interruption", time=NOON, id="1")
+    told = Interruption(instance="i-0a", launched=None, node="s", notices=(notice,))
+    node = a_node("s", instance="i-0a", unschedulable=True, zone=zone)
+    labels = {**node.labels, "node.kubernetes.io/instance-type": "m6i.2xlarge"}
+    return replace(node, interruption=told, labels=labels, capacity="spot")
 
 
 class TestRoomThatIsThere:
@@ -212,8 +229,9 @@ class TestWhichGroups:
         [
             (REBALANCE, True, (ZONE_A, ZONE_B), {("spot", ZONE_B): 2}),
             (REBALANCE, True, (ZONE_A,), {("other", ZONE_A): 1, ("spot", ZONE_A): 1}),
-            (REBALANCE, False, (ZONE_A, ZONE_B), {("other", ZONE_A): 1, ("spot", None): 1}),
+            (REBALANCE, False, (ZONE_A, ZONE_B), {("spot", None): 2}),
             ("health-scheduled-change", True, (ZONE_A,), {("spot", ZONE_A): 2}),
+            ("lifecycle-terminate", True, (ZONE_A,), {("spot", ZONE_A): 2}),
             ("scale-down", True, (ZONE_A,), {("spot", ZONE_A): 2}),
         ],
     )
@@ -231,6 +249,70 @@ class TestWhichGroups:
         other = a_group("other", capacity="spot", zones=[ZONE_A], max_size=int(len(expected) > 1))
         pods = pods_of("web", 2, cpu="8")
         assert asked(grow(ClusterSnapshot([interrupted], []), pods, spot, other)) == expected
+
+    def test_of_spot_groups_another_family_comes_before_a_sibling_of_what_is_reclaimed(self):
+        seen = ClusterSnapshot([a_reclaimed_node(ZONE_A)], [])
+        sibling = a_group("a-sibling", capacity="spot", zones=[ZONE_B])
+        other = replace(
+            a_group("other", capacity="spot", zones=[ZONE_A]), instance_types=("r5.2xlarge",)
+        )
+        assert asked(grow(seen, [a_pod()], sibling, other)) == {("other", ZONE_A): 1}
+
+    def test_one_interruption_of_a_diversified_group_bars_only_its_pool(self):
+        seen = ClusterSnapshot([a_reclaimed_node(ZONE_A)], [])
+        mixed = replace(
+            a_group("mixed", capacity="spot", instances=["i-0a"], launchable=False),
+            instance_types=("m6i.2xlarge", "c5.2xlarge", "r5.2xlarge"),
+        )
+        pool = a_group("a-pool", capacity="spot", zones=[ZONE_A])
+        assert asked(grow(seen, [a_pod()], mixed, pool)) == {("mixed", None): 1}
+
+    def test_spot_of_another_family_is_asked_where_on_demand_is_refused(self):
+        told = InsufficientCapacity(at=NOON, why="none")
+        base = a_group()
+        same = a_group("same", zones=[ZONE_A])
+        spot = replace(a_group("spot", capacity="spot"), instance_types=("r5.2xlarge",))
+        refusals = {"base": [told]}
+        assert asked(grow(empty(), [a_pod()], base, same, spot, refusals=refusals)) == {
+            ("spot", ZONE_A): 1
+        }
+
+    def test_a_quota_is_of_all_groups_whose_types_it_counts(self):
+        told = VcpuQuota(at=NOON - timedelta(seconds=20), why="none")
+        standard, gpu = (
+            replace(a_group(name), instance_types=(of,))
+            for name, of in (("c-group", "c5.2xlarge"), ("g-group", "g5.2xlarge"))
+        )
+        refusals = {"base": [told]}
+        assert asked(grow(empty(), [a_pod()], a_group(), standard, gpu, refusals=refusals)) == {
+            ("g-group", ZONE_A): 1
+        }
+
+    @pytest.mark.parametrize(
+        ("refusal", "expected"),
+        [
+            (InsufficientCapacity, {("other", ZONE_A): 1}),
+            (NoFreeAddresses, {("base", ZONE_B): 1}),
+            (LaunchTemplateBroken, {("other", ZONE_A): 1}),
+            (GroupMaximum, {("other", ZONE_A): 1}),
+            (LaunchesThrottled, {("base", ZONE_A): 1}),
+        ],
+    )
+    def test_what_else_a_refusal_rules_out_follows_from_its_type(self, refusal, expected):
+        everywhere = {InsufficientCapacity, LaunchTemplateBroken, GroupMaximum}
+        told = refusal(at=NOON, why="no", zone=None if refusal in everywhere else ZONE_A)
+        other = replace(a_group("other"), instance_types=("r5.2xlarge",))
+        plan = grow(empty(), [a_pod()], a_group(), other, refusals={"base": [told]})
+        assert asked(plan) == expected
+
+    def test_as_the_last_resort_what_is_avoided_is_asked_too(self):
+        told = [
+            kind(at=NOON - timedelta(seconds=20), why="no")
+            for kind in (InsufficientCapacity, VcpuQuota, NoFreeAddresses, LaunchTemplateBroken)
+        ]
+        assert asked(grow(empty(), [a_pod()], a_group(), refusals={"base": told})) == {
+            ("base", ZONE_A): 1
+        }
 
 
 class TestZones:

@@ -47,6 +47,8 @@ class Doubts:
     """Refused a moment ago."""
     last: frozenset[Source] = frozenset()
     """Refused lately, or reclaimed just now."""
+    risk: Mapping[Source, float] = MappingProxyType({})
+    """Group and zone -> how much of what it would launch from is avoided."""
     expected: Mapping[str, Expectation] = MappingProxyType({})
     """Group -> what is doubted of its nodes on the way."""
 
@@ -164,6 +166,7 @@ class BinPacking:
                         self._is_last_resort(group, zone, len(zones)),
                         fresh > 0,
                         group.capacity != "on-demand",
+                        self._doubts.risk.get((group.name, zone), 0.0),
                         len(zones),
                         left,
                         -taken,

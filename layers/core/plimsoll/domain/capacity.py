@@ -15,21 +15,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
 
 from plimsoll.domain.bin_packing import BinPacking, Doubts
-from plimsoll.domain.capacity_pools import Source, refused_sources
+from plimsoll.domain.capacity_pools import (
+    Source,
+    interrupted_pools,
+    refused_sources,
+    risk_of,
+)
 from plimsoll.domain.expectations import DOUBTED, RETRY, Expectation
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.interruptions import SCALE_DOWN
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import HealthScheduledChange
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.refusals import Refusal
-
-_OF_ONE_INSTANCE: Final = {SCALE_DOWN, HealthScheduledChange.kind}
-"""These say nothing about other instances of a capacity pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +93,12 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     start = snapshot.copy()
     for pod in unschedulable:
         start.remove(pod)
+    avoided = interrupted_pools(snapshot.nodes.values(), groups)
     told = {g.name: (*refusals.get(g.name, ()), *g.refusals) for g in groups}
     doubt = Doubts(
         closed=refused_sources(groups, refusals, now - RETRY),
-        last=refused_sources(groups, told, now - DOUBTED) | _interrupted_groups(snapshot, groups),
+        last=refused_sources(groups, told, now - DOUBTED, avoided),
+        risk={(g.name, zone): risk_of(g, zone, avoided) for g in groups for zone in g.zones},
         expected=doubts,
     )
     order = _in_order(unschedulable, start, groups)
@@ -185,22 +186,6 @@ def _in_order(
         return -pod.priority, -sum(map(bool, demands)), -size, pod.namespace, pod.name, pod.uid
 
     return sorted(pods, key=rank)
-
-
-def _interrupted_groups(
-    snapshot: ClusterSnapshot, groups: Sequence[NodeGroup]
-) -> frozenset[Source]:
-    """Return the spot groups with an interrupted node: its neighbours are likely to follow."""
-    group_of = {i: g for g in groups if g.capacity == "spot" for i in g.instances}
-    return frozenset(
-        (group.name, node.zone if group.launchable else None)
-        for node in snapshot.nodes.values()
-        if node.interruption is not None
-        and not node.interruption.withdrawn
-        and node.interruption.kind not in _OF_ONE_INSTANCE
-        and node.instance is not None
-        and (group := group_of.get(node.instance)) is not None
-    )
 
 
 def _grown(groups: Sequence[NodeGroup], asked: Mapping[Source, int]) -> list[NodeGroup]:

@@ -91,7 +91,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     headroom.unplaceable = scale_up.unplaceable
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
-    for words in (*scale_up.doubts, *scale_up.given_up):
+    for words in (*scale_up.doubts, *scale_up.refused.values(), *scale_up.given_up):
         draft.wait(words, interrupted.names)
     back = _plan_given_back(draft, scale_up.unplaceable, headroom, now)
     owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in one.owed)
