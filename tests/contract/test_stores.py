@@ -342,6 +342,30 @@ def test_a_report_that_others_update_in_between_keeps_what_they_wrote(
     assert (kept.cordoned, kept.emptied) == (T0 + timedelta(seconds=1), T0 + timedelta(seconds=9))
 
 
+@pytest.mark.parametrize(("times", "is_merged"), [(4, True), (5, False)])
+def test_a_report_is_merged_though_others_write_four_times_in_between_and_not_five(
+    moto_aws: Aws, times: int, *, is_merged: bool
+) -> None:
+    stores = in_aws(moto_aws)
+    stores.reports.merge(REPORT)
+    pending = [T0 + timedelta(seconds=n) for n in range(times)]
+    writing: list[bool] = []
+
+    def race(**_: object) -> None:
+        if pending and not writing:
+            writing.append(True)
+            stores.reports.merge(replace(REPORT, gone=pending.pop()))
+            writing.clear()
+
+    moto_aws.dynamodb.meta.events.register("before-call.dynamodb.PutItem", race)
+    ours = replace(REPORT, cordoned=T0)
+    if is_merged:
+        assert stores.reports.merge(ours).cordoned == T0
+    else:
+        with pytest.raises(Conflict):
+            stores.reports.merge(ours)
+
+
 def test_ticks_that_the_queue_did_not_take_are_temporary(moto_aws: Aws) -> None:
     stores = in_aws(moto_aws)
     failed = {"Failed": [{"Id": "0", "Code": "InternalError", "SenderFault": False}]}

@@ -80,6 +80,7 @@ def test_an_added_node_that_stays_empty_is_recorded_then_cordoned_then_terminate
     assert end.shrunk is not None
     assert end.shrunk.name == "od"
     assert end.interruption.phase == "closed"
+    assert end.target == f"Node {node.name} ({node.instance})"
 
 
 @pytest.mark.parametrize(("token", "taken"), [("first", ["one"]), ("second", ["one", "two"])])

@@ -23,6 +23,7 @@ from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import IGNORE, STOP_SECONDS
 from plimsoll.domain.plan import Plan
+from plimsoll.domain.pods import Ref
 from plimsoll.domain.refusals import InsufficientCapacity
 from tests.support.builders import (
     NOON,
@@ -653,3 +654,25 @@ def test_a_plan_without_a_deadline_is_busy_while_a_replacement_starts_and_no_lon
 
     assert plan_drain(seen, noon(20)).busy
     assert not plan_drain(seen, noon(400)).busy
+
+
+def test_a_plan_without_a_deadline_is_busy_until_every_replacement_is_made():
+    node = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    old = released(a_pod("web-0", node="spot"))
+    new = replace(a_pod("web-8", node="od", ready=False), created=noon(0))
+    workload = a_deployment(replicas=1)
+
+    assert plan_drain(looked([node, a_node("od")], [old], [workload]), noon(200)).busy
+    assert not plan_drain(looked([node, a_node("od")], [old, new], [workload]), noon(400)).busy
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_plan_is_busy_while_a_controller_that_nobody_knows_may_be_about_to_make_a_pod(counted):
+    owner = Ref("CloneSet", "default", "web")
+    pods = [a_pod(f"web-{n}", node="spot", owner=(owner.kind, owner.name)) for n in range(2)]
+    seen = looked([interrupted("spot", ends=None), a_node("od", cpu="1m")], pods)
+
+    plan = plan_drain(seen.among(uncounted=frozenset() if counted else frozenset({owner})), noon(9))
+
+    assert plan.actions == ()
+    assert plan.busy is not counted

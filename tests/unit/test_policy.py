@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from plimsoll.domain.actions import Cordon, Evict, Grow, Release, Uncordon
+from plimsoll.domain.actions import Cordon, Evict, ForceDelete, Grow, Release, Uncordon
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, join
 from plimsoll.domain.maintenance import MaintenanceWindow
@@ -21,7 +21,16 @@ from tests.support.builders import (
     a_stateful_set,
     pods_of,
 )
-from tests.support.observations import actions, interrupted, looked, noon, sets_of, sole_action
+from tests.support.observations import (
+    actions,
+    died,
+    ec2,
+    interrupted,
+    looked,
+    noon,
+    sets_of,
+    sole_action,
+)
 
 ADVICE = "rebalance-recommendation"
 HEALTH = "health-scheduled-change"
@@ -180,6 +189,17 @@ def test_where_the_response_is_to_cordon_no_pod_moves_whatever_the_deadline(kind
 
     assert plan.actions == ()
     assert any("default/web-0" in words for words in plan.waiting["spot"])
+
+
+def test_what_stands_on_an_instance_that_is_gone_waits_for_nobody():
+    node = died(interrupted("spot"))
+
+    plan = moving(node, under("cordon", "spot-interruption"), now=40, instances=ec2(node))
+
+    assert {deleted.pod.name for deleted in actions(plan, ForceDelete)} == {
+        *("web-0", "once-0", "db-0", "sum")
+    }
+    assert not any("these stay" in words for words in plan.waiting.get("spot", ()))
 
 
 @pytest.mark.parametrize("node", [waits("spot"), interrupted("spot", kind=ADVICE, ends=None)])
