@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Action, Evict, Grow
+from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
@@ -21,12 +21,16 @@ from tests.support.workload_sets import Aws, Telemetry
 
 @dataclass
 class Evictions:
-    """A cluster that only notes who was evicted."""
+    """A cluster that only notes who was evicted, or deleted within which grace period."""
 
     names: list[str] = field(default_factory=list)
+    deleted: list[tuple[str, int | None]] = field(default_factory=list)
 
     def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
         self.names.append(pod.name)
+
+    def delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
+        self.deleted.append((pod.name, grace_seconds))
 
 
 @pytest.fixture
@@ -114,3 +118,11 @@ def test_an_api_that_asks_for_patience_gets_no_more_of_that_wave_but_something_o
     outcomes = executor.carry_out(Plan(steps=tuple(steps)))
 
     assert [outcome.done for outcome in outcomes] == [False] * TOGETHER + [True] * 2
+
+
+def test_a_pod_of_a_dead_instance_is_deleted_without_a_grace_period(cluster):
+    [pod] = pods_of("db", 1)
+
+    ForceDelete(pod=pod, reason="a test").perform(Writers(cluster=cluster, capacity=Aws()))
+
+    assert cluster.deleted == [("db-0", 0)]
