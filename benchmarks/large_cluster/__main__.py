@@ -4,7 +4,9 @@
 
 An API server (`server.py`) and one function (`function.py`) run beside each other. `sweep` is a full
 resync, `placement` includes one; then a share of the nodes gets a spot notice, and `drains` has one
-reconcile. No controller runs there, so no replacement appears and each released pod stays.
+reconcile. No controller runs there, so no replacement appears and each released pod stays. *In lists* is
+what was read against one list of everything: as it was sent, and unpacked. A list is sent compressed, an answer
+to a patch and the event of it are not.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ HEADINGS: Final = (
     "first action",
     "ended",
     "read, compressed",
+    "in lists",
 )
 MOST_GOING: Final = 200
 """Interrupted nodes; else as large a share as is asked for."""
@@ -81,18 +84,31 @@ class Server(AbstractContextManager["Server"]):
         return found
 
 
-def run(server: Server, function: str, going: dict[str, str]) -> Sequence[str]:
-    """Run a function and return the cells of its row."""
+def run(
+    server: Server, function: str, going: dict[str, str], lists: dict[str, int]
+) -> Sequence[str]:
+    """Run a function and return the cells of its row.
+
+    Args:
+        server: the cluster.
+        function: by its name.
+        going: instances to interrupt, by node.
+        lists: what one list of everything has, as `sweep` reads it, which sets it.
+    """
     server.asked()
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.large_cluster.function", function],
         input=json.dumps({**server.address, "going": going}),
         stdout=subprocess.PIPE,
         text=True,
-        check=True,
+        check=False,
     )
-    figures, asked = json.loads(done.stdout), server.asked()
-    counted = asked["counted"]
+    asked = server.asked()
+    if done.returncode:
+        return [f"`{function}`", f"failed: its process ended with {done.returncode}"]
+    figures, counted = json.loads(done.stdout), asked["counted"]
+    if function == "sweep":
+        lists |= {key: counted[key] for key in ("bytes", "plain bytes")}
     requests = {k: v for k, v in counted.items() if " " in k and "bytes" not in k}
     print(f"  {function}: {json.dumps(requests)}", file=sys.stderr)
     acts, request = FUNCTIONS[function]
@@ -108,6 +124,7 @@ def run(server: Server, function: str, going: dict[str, str]) -> Sequence[str]:
         "" if first is None else f"{acts} after {first - figures['began']:.1f} s",
         f"{figures['ended'] - figures['began']:.1f} s {figures['failed']}".strip(),
         f"{counted.get('bytes', 0) / 1e6:,.0f} MB",
+        ", unpacked ".join(f"{counted.get(key, 0) / size:.1f}" for key, size in lists.items()),
     ]
 
 
@@ -125,10 +142,10 @@ def main() -> None:
     for pods in chosen.pods:
         cluster = LargeCluster(pods)
         going = cluster.spot(min(MOST_GOING, max(1, round(cluster.nodes * chosen.going))))
-        size_of = [f"{pods:,}", f"{cluster.nodes:,}"]
+        size_of, lists = [f"{pods:,}", f"{cluster.nodes:,}"], dict[str, int]()
         with Server(pods) as server:
             for function in chosen.functions:
-                _print([*size_of, *run(server, function, going)])
+                _print([*size_of, *run(server, function, going, lists)])
                 size_of = ["", ""]
 
 

@@ -227,7 +227,9 @@ class Handler(BaseHTTPRequestHandler):
                 mark = {"kind": kind.kind, "metadata": {"resourceVersion": str(self.store.version)}}
                 events = [{"type": "BOOKMARK", "object": mark}]
             for event in events:
-                self._chunk(json.dumps(event).encode() + b"\n")
+                line = json.dumps(event).encode() + b"\n"
+                self.store.counted["plain bytes"] += len(line)
+                self._chunk(line)
         self.wfile.write(b"0\r\n\r\n")
 
     def _answer(self, obj: Json | None, status: int = 200) -> None:
