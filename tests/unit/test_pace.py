@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,6 +12,7 @@ from plimsoll.domain.actions import Evict, Release
 from plimsoll.domain.drain import LAST_CALLS, plan_drain
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.replace.disruption import START as TO_START
 from plimsoll.domain.replace.pace import LOWEST, START, STEP, SURE, Pace
 from tests.support.builders import a_deployment, a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon, released
@@ -88,6 +90,38 @@ def test_what_is_under_way_takes_of_the_bound_until_controllers_have_made_it():
 
     assert second.pace.queued == START
     assert len(actions(second, Release)) == SURE
+
+
+def test_who_will_be_evicted_at_the_last_call_is_named_as_soon_as_the_rate_is_known():
+    now = noon(30)
+    lately = Pace(queued=10, at=noon(29))  # all ten were made in that second
+    plan = plan_drain(storm(60), now, pace=lately)
+    assert plan.pace.rate == 10
+
+    late = {
+        words.partition(" will be evicted at its last call, ")[0]: node
+        for node, waits in plan.waiting.items()
+        for words in waits
+        if "will be evicted at its last call, " in words
+    }
+    pods = {str(pod): pod.node for pod in storm(60).pods}
+    begun = {str(release.pod) for release in actions(plan, Release)}
+    assert late.items() <= pods.items()
+    assert not late.keys() & begun
+    last_call = plan.next_call
+    assert last_call is not None
+    in_time = [n for n in range(600) if now + timedelta(seconds=n / 10) + TO_START <= last_call]
+    assert len(late) == 600 - max(len(begun), len(in_time)) > 0
+    (report,) = (r for r in plan.reports if r.node == "spot-005")
+    assert late.keys() & {pod for pod, node in pods.items() if node == "spot-005"} == {
+        pod for pod in late if any(f"wait: {pod} will be evicted" in r for r in report.reasons)
+    }
+
+
+def test_nobody_is_named_for_the_last_call_while_the_rate_is_not_known():
+    plan = plan_drain(storm(60), noon(1))
+
+    assert not any("last call" in words for waits in plan.waiting.values() for words in waits)
 
 
 def test_a_node_that_was_begun_is_finished_before_others():

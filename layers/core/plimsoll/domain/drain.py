@@ -304,7 +304,7 @@ def _plan_moves(
 
 
 def _plan_begun(begun: Sequence[_Begun], draft: _Draft, pace: Pace, now: datetime) -> None:
-    """Begin as many replacements as the pace allows, and say what becomes of the others.
+    """Begin as many replacements as the pace allows, and say early who will not have one in time.
 
     First one for each workload of which nothing stands elsewhere: it is not at zero when the last calls come.
     Then by priority, and node by node.
@@ -317,19 +317,20 @@ def _plan_begun(begun: Sequence[_Begun], draft: _Draft, pace: Pace, now: datetim
         if not (one.disruption.staying or one.disruption.released)
     }
     order.sort(key=lambda one: alone.get(one.disruption.ref) is not one)
+    words = "replacements are made node by node, as many at once as controllers keep up with"
     for place, one in enumerate(order):
         if place < pace.allowance:
             draft.add(one.action, one.nodes)
             continue
-        words = "replacements are made node by node, as many at once as controllers keep up with"
+        node = one.pod.node
+        if node is None:
+            continue
+        if words not in draft.waiting[node]:
+            draft.wait(words, {node})
         start, seconds = one.latest_start, pace.seconds_until(place)
         if start and seconds is not None and now + timedelta(seconds=seconds) + START > start:
-            words += (
-                f"; at the present rate not all of its pods are replaced by {start:%H:%M:%S}, "
-                "their last call, and the others are evicted then"
-            )
-        if one.pod.node is not None and words not in draft.waiting[one.pod.node]:
-            draft.wait(words, {one.pod.node})
+            late = f"{one.pod} will be evicted at its last call, {start:%H:%M:%S}"
+            draft.wait(f"{late}: at the present rate it is not replaced by then", {node})
 
 
 def _plan_given_back(
