@@ -76,8 +76,9 @@ class ControlPlanes(Clusters[ControlPlaneRigCluster]):
         self.exits.enter_context(self.time)
         for name, rig_cluster in self.rig_clusters.items():
             rig_cluster.start()
-            rig_cluster.set_up(self.drill.objects[name])
-        warm_up(SystemClock(), self._lacking)
+            with told(self.say, f"made the nodes and objects of {name}"):
+                rig_cluster.set_up(self.drill.objects[name])
+        warm_up(SystemClock(), self._lacking, while_it_goes_on=True)
 
     @override
     def open(self, name: str, responder: str) -> Access:
