@@ -243,6 +243,19 @@ def evicts(node: str) -> Callable[[HollowCluster], tuple[str, str, object]]:
     return request
 
 
+@pytest.mark.parametrize("seconds", [None, 300])
+def test_the_rules_see_that_a_cluster_is_not_left_alone_unless_something_ended_there(
+    seconds, monkeypatch
+):
+    advised = a_storm(
+        workloads=(replace(WEB, kind="Job", run_seconds=seconds),),
+        events=(a_batch("spot-1", 1, notice="rebalance-recommendation"),),
+    )
+    assert play_storm(advised).rules == frozenset()
+    monkeypatch.setattr("plimsoll_testbed.storms.play.LOOKS", 0)
+    assert play_storm(advised).rules == {"not-quiet"}
+
+
 def test_the_rules_see_a_write_to_a_workload():
     scales = (2, "clumsy", patches(WEB_AT, {"spec": {"replicas": 3}}))
     assert "workload-written" in broken_by(_Clumsy(scales), a_storm())

@@ -208,11 +208,18 @@ class _Play(Quiet):
         return steps
 
     def _leave_alone(self) -> None:
-        """Count how often a cluster is observed in which nothing is to be done."""
+        """Count how often a cluster is observed in which nothing is to be done.
+
+        Where something was done meanwhile, since a Job has ended for example, it is counted anew.
+        """
         clock = self._simulation.clock
-        clock.run_until(clock.now() + WAKE_UPS)
-        self._calls.clear()
-        clock.run_until(clock.now() + QUIET)
+        for _ in range(OBSERVATIONS):
+            written = self._watch.writes
+            clock.run_until(clock.now() + WAKE_UPS)
+            self._calls.clear()
+            clock.run_until(clock.now() + QUIET)
+            if self._watch.writes == written:
+                break
         looks = self._calls["GET /api/v1/pods"]
         leases = sum(
             n for call, n in self._calls.items() if "/leases" in call and "GET" not in call

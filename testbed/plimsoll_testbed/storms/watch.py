@@ -74,6 +74,11 @@ class Watch:
         if violation not in self.violations:
             self.violations.append(violation)
 
+    @property
+    def writes(self) -> int:
+        """How often the responder wrote to something, but for its Lease and Events."""
+        return len(self._written)
+
     def observe(self) -> Observation:
         """Return the state of the cluster just now."""
         return self._observer.observe()
