@@ -22,7 +22,8 @@ from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.instructions import Instruction, Outcome, Result
 
 KEPT: Final = 200
-"""Entries; what is older and reported is forgotten, but for the highest number."""
+"""Entries; what is older and reported is forgotten, but for the highest number and the drains of the hour:
+else a flood of instructions, all of them refused, would let one more drain begin."""
 _KEY: Final = "journal"
 _HOUR: Final = timedelta(hours=1)
 _LONGEST: Final = 1000
@@ -46,6 +47,11 @@ class Entry(Struct, frozen=True, kw_only=True):
     reason: str = ""
     ended: datetime | None = None
     reported: bool = False
+
+    def drained_since(self, since: datetime) -> bool:
+        """Whether it is a drain that was begun after that time."""
+        acted = self.outcome not in {"refused", "would-do"}
+        return acted and self.kind == "consolidate-node" and self.begun > since
 
     def result(self) -> Result:
         """Return what is reported to the service."""
@@ -91,13 +97,7 @@ class Journal(Struct, frozen=True, kw_only=True):
 
     def drained_since(self, now: datetime) -> tuple[int, int]:
         """Return how many drains were begun within the hour, and for how many pods."""
-        recent = [
-            entry
-            for entry in self.entries
-            if entry.kind == "consolidate-node"
-            and entry.outcome not in {"refused", "would-do"}
-            and entry.begun > now - _HOUR
-        ]
+        recent = [entry for entry in self.entries if entry.drained_since(now - _HOUR)]
         return len(recent), sum(entry.pods for entry in recent)
 
     def begin(self, instruction: Instruction, now: datetime, *, pods: int = 0) -> Journal:
@@ -112,8 +112,12 @@ class Journal(Struct, frozen=True, kw_only=True):
             pods=pods,
             labels=dict(instruction.labels),
         )
-        kept = [e for e in self.entries if e.outcome is None or not e.reported]
-        told = [e for e in self.entries if e.outcome is not None and e.reported]
+        kept = [
+            e
+            for e in self.entries
+            if e.outcome is None or not e.reported or e.drained_since(now - _HOUR)
+        ]
+        told = [e for e in self.entries if e not in kept]
         entries = (*told[-KEPT:], *kept, entry)
         return Journal(
             last=max(self.last, instruction.number),

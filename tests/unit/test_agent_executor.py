@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.errors import Conflict, PlimsollError, Temporary
 from plimsoll.domain.metrics import Metric
-from plimsoll.domain.names import NAMESPACE
+from plimsoll.domain.names import NAMESPACE, RELEASED
 from plimsoll_agent.calls import JOURNAL, POLICY
 from plimsoll_agent.executing import CommandExecutor
-from plimsoll_agent.journal import ConfigMapJournal
+from plimsoll_agent.journal import KEPT, ConfigMapJournal
 from plimsoll_agent.node_drain import drain_interruption
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
 from plimsoll_service.wire import instructions as wire
@@ -225,7 +225,47 @@ def test_read_only_it_says_what_it_would_do_and_does_nothing():
     assert site.cluster_writes() == []
 
 
+@pytest.mark.parametrize("ahead", [timedelta(minutes=4), timedelta(minutes=-29)])
+def test_clocks_may_differ_by_less_than_five_minutes_and_an_instruction_is_good_to_its_end(
+    site, ahead
+):
+    issued = site.clock.now() + ahead
+    ends = issued + timedelta(minutes=30)
+    asked = replace(site.label(1, group="a"), issued_at=issued, expires_at=ends)
+    assert site.round(asked) == "done"
+
+
 # What speaks against an instruction itself
+
+
+def test_one_that_would_live_for_longer_than_an_hour_is_not_taken(site):
+    ends = site.clock.now() + timedelta(hours=2)
+    assert site.round(replace(site.label(1, group="a"), expires_at=ends)) == "nothing"
+    assert site.said.answers == [("instruction", "untrusted")]
+    assert site.cluster_writes() == []
+
+
+def test_another_instruction_under_a_number_that_was_taken_is_not_carried_out(site):
+    site.round(site.label(1, group="a"))
+    site.service.waiting.clear()
+    site.round(replace(site.label(1, group="b"), id="r-other"))
+    assert site.node("old")["metadata"]["labels"]["plimsoll.dev/group"] == "a"
+    assert site.said.answers[-1] == ("label-node", "replayed")
+
+
+def test_a_node_that_has_another_instance_now_is_not_the_one_that_was_meant(site):
+    meant = replace(site.consolidate().target, provider_id="aws:///us-east-1a/i-0123456789abcdef0")
+    assert site.round(site.consolidate(1, target=meant)) == "refused"
+    assert "was meant" in site.reason
+    assert site.round(site.label(2, group="a")) == "done"
+    assert site.round(replace(site.label(3, group="b"), target=meant)) == "refused"
+
+
+def test_a_label_of_the_node_that_changed_speaks_against_it(site):
+    before = wire.Preconditions(labels={"plimsoll.dev/group": "a"})
+    assert site.round(replace(site.label(1, group="b"), preconditions=before)) == "refused"
+    assert "its label plimsoll.dev/group is None, and not 'a'" in site.reason
+    assert site.cluster_writes() == []
 
 
 def test_an_instruction_by_another_key_is_not_even_read(site):
@@ -277,13 +317,29 @@ def test_an_instruction_that_is_not_for_here_and_now_is_refused(site, change, wh
         ({"pods-per-hour": "1"}, "1 pods an hour"),
         ({"nodes": "team=web"}, "does not cover Node old"),
         ({"namespaces-kept": "default"}, "keeps the pods of namespace default"),
+        ({"labels": ""}, "does not allow the label plimsoll.dev/group"),
     ],
 )
 def test_a_signed_instruction_cannot_exceed_the_owners_policy(policy, why):
     site = Site(**policy)
-    assert site.round(site.consolidate()) == "refused"
+    asked = site.label(1, group="a") if "labels" in policy else site.consolidate()
+    assert site.round(asked) == "refused"
     assert why in site.reason
     assert site.cluster_writes() == []
+
+
+def test_no_flood_of_refused_instructions_makes_it_forget_what_it_drained_in_this_hour(site):
+    site.round(site.consolidate(1))
+    site.patch("/api/v1/nodes/old", {"spec": {"unschedulable": None}})
+    site.service.waiting.clear()
+    flood = [replace(site.label(n), labels={"team": "red"}) for n in range(2, KEPT + 50)]
+    for each in flood:
+        site.service.waiting.clear()
+        assert site.round(each) == "refused"
+    site.service.waiting.clear()
+    nobody = wire.Preconditions()
+    assert site.round(site.consolidate(KEPT + 50, preconditions=nobody)) == "refused"
+    assert "1 nodes an hour" in site.reason
 
 
 def test_no_flood_of_signed_instructions_drains_more_nodes_than_the_owner_allows_in_an_hour(site):
@@ -320,6 +376,13 @@ def waiting_pod() -> dict[str, Any]:
     return hollows.a_deployment("big", 1, hollows.a_template("big", cpu="64"))
 
 
+def remade(site: Site) -> None:
+    """Another Deployment has the name, and its pods are where the first one's were."""
+    site.cluster.handle("DELETE", f"{hollows.DEPLOYMENTS}/web", now=site.clock.now())
+    site.clock.sleep(60)
+    site.apply(hollows.a_deployment("web", 2))
+
+
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
@@ -328,6 +391,7 @@ def waiting_pod() -> dict[str, Any]:
         (lambda s: s.apply(hollows.a_deployment("cart", 1)), "cart has a pod there"),
         (lambda s: s.apply(hollows.a_pod("bare")), "nobody makes Pod default/bare anew"),
         (lambda s: s.apply(waiting_pod()), "waits for a node"),
+        (remade, "web is not the one that was meant"),
         (
             lambda s: s.patch(f"{hollows.DEPLOYMENTS}/web", {"spec": {"replicas": 1}}),
             "web has 1 replicas, and 2 were meant",
@@ -419,6 +483,70 @@ def test_killed_midway_the_drain_is_undone_by_the_next_one(site):
 
 def pods(site: Site) -> list[dict[str, Any]]:
     return [p for p in site.cluster.store.all("pods") if not is_deleting(p)]
+
+
+class Killing(Counting):
+    """A transport under which the executor dies at one of its writes."""
+
+    def __init__(self, inner: Counting, write: int, *, carried_out: bool) -> None:
+        super().__init__(inner)
+        self.left, self.carried_out = write, carried_out
+
+    def call(self, method: str, path: str, **request: Any) -> Response:
+        reads = method == "GET"
+        self.left -= not reads
+        dies = self.left == 0 and not reads
+        if not dies or self.carried_out:
+            answer = super().call(method, path, **request)
+        if dies:
+            die()
+        return answer
+
+
+def at_every_write() -> Iterator[tuple[int, bool]]:
+    """Yield numbers of writes until there are no more in one round, and whether each is carried out."""
+    counted = Site()
+    counted.round(counted.consolidate())
+    assert len(counted.wire.writes) > 6
+    for number in range(1, len(counted.wire.writes) + 1):
+        yield number, False
+        yield number, True
+
+
+def test_killed_at_any_write_it_is_done_or_undone_once_and_no_replica_is_missed():
+    """The journal's own writes among them; before the API server took the write, and after it."""
+    for number, carried_out in at_every_write():
+        site = Site()
+        wire_, asked = site.wire, site.consolidate()
+        site.wire = Killing(wire_, number, carried_out=carried_out)
+        with pytest.raises(KilledError):
+            site.round(asked)
+        site.wire = wire_
+        outcome = site.round()
+        told = {(result.number, result.outcome) for result in site.service.results}
+        where = f"write {number}, carried out: {carried_out}"
+        assert told == {(1, outcome)}, where
+        assert site.clock.lowest >= 2, where
+        if outcome == "done":
+            assert (site.on("old"), site.node("old")["spec"]["unschedulable"]) == (0, True), where
+        else:
+            assert outcome == "failed", where
+            assert not site.node("old")["spec"].get("unschedulable"), where
+            site.clock.sleep(60)
+            assert len(pods(site)) == 2, where
+            assert not [p for p in pods(site) if RELEASED in p["metadata"].get("annotations", {})]
+        writes = site.cluster_writes()[:]
+        site.executor.round()
+        assert site.cluster_writes() == writes, where
+
+
+@pytest.mark.parametrize("text", ["no journal", '{"last": "many"}', '{"entries": [{}]}'])
+def test_without_a_journal_that_can_be_read_nothing_is_begun(site, text):
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{JOURNAL}"
+    site.patch(path, {"data": {"journal": text}})
+    with pytest.raises(PlimsollError, match=JOURNAL):
+        site.round(site.consolidate())
+    assert site.cluster_writes() == []
 
 
 def test_killed_after_the_last_pod_left_it_is_done(site):
