@@ -12,6 +12,7 @@ MINISTACK := .tools/ministack/.ready
 SUPPLY    := .tools/supply/.ready
 DOCS      := .tools/docs/.ready
 MUTANTS   := .tools/mutants/.ready
+HADOLINT  := .tools/hadolint/.ready
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
 SERVICE   := .aws-sam/service/build/template.yaml
@@ -34,13 +35,14 @@ setup: $(VENV) $(SAM) $(MINISTACK) ## Install everything into .venv and .tools (
 browser: ## Find the browser that some tests drive, or install Debian's (as root; else it says how)
 	@infra/local/browser.sh
 
-check: $(VENV) $(SAM) docs ## Lint, types, order of imports, template, site
+check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, template, image, site
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
 	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml
+	.tools/hadolint/bin/hadolint infra/agent/Containerfile
 
 docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
@@ -120,6 +122,9 @@ $(MINISTACK): infra/local/ministack.lock
 
 $(SUPPLY): infra/local/supply.lock
 	@infra/local/environment.sh .tools/supply infra/local/supply.lock
+
+$(HADOLINT): infra/local/hadolint.lock
+	@infra/local/environment.sh .tools/hadolint infra/local/hadolint.lock
 
 $(MUTANTS): infra/local/mutants.lock
 	@infra/local/environment.sh .tools/mutants infra/local/mutants.lock

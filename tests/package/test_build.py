@@ -11,9 +11,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import PathDistribution
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from packaging.requirements import Requirement
@@ -21,7 +22,39 @@ from packaging.requirements import Requirement
 from tests.package.rendered import REGION, of_every_function
 from tests.package.template import BUILT, ROOT, functions, template
 
-LAYERS = {"CoreLayer": "core"}
+SERVICE = ROOT / ".aws-sam" / "service" / "build"
+
+
+class Layer(NamedTuple):
+    """A layer as it was built."""
+
+    built: Path
+    source: str
+    """Its folder in `layers`."""
+    package: str
+
+    def stale(self) -> list[str]:
+        """Modules that are not as in the sources."""
+        source = ROOT / "layers" / self.source / self.package
+        there = self.built / "python" / self.package
+        return [
+            str(path.relative_to(source))
+            for path in source.rglob("*.py")
+            if not (copy := there / path.relative_to(source)).exists()
+            or copy.read_bytes() != path.read_bytes()
+        ]
+
+
+LAYERS = [
+    Layer(BUILT / "CoreLayer", "core", "plimsoll"),
+    Layer(SERVICE / "CoreLayer", "core", "plimsoll"),
+    Layer(SERVICE / "ServiceLayer", "service", "plimsoll_service"),
+]
+OF_THE_SERVICE: dict[str, Any] = {
+    name: resource["Properties"]
+    for name, resource in template("service.yaml")["Resources"].items()
+    if resource["Type"] == "AWS::Serverless::Function"
+}
 NEVER_IN_LAMBDA = ("plimsoll_testbed", "plimsoll_cli", "tests")
 HEAVY = ("boto3", "botocore.client")
 """What every event needs: a function has it before its first event, and nobody else waits for it."""
@@ -45,19 +78,21 @@ print(json.dumps([at_once, sorted(sys.modules), msgspec.__file__]))
 
 @pytest.fixture(scope="module")
 def built():
-    core = BUILT / "CoreLayer" / "python" / "plimsoll"
-    source = ROOT / "layers" / "core" / "plimsoll"
-    if not core.is_dir():
+    return current(LAYERS[0]).built.parent
+
+
+def current(layer: Layer) -> Layer:
+    """Return a layer that was built from the sources as they are."""
+    if not layer.built.is_dir():
         pytest.fail("nothing is built: run `make build`")
-    names = [path.relative_to(source) for path in source.rglob("*.py")]
-    stale = [
-        str(name)
-        for name in names
-        if not (core / name).exists() or (core / name).read_bytes() != (source / name).read_bytes()
-    ]
-    if stale:
+    if stale := layer.stale():
         pytest.fail(f"what is built is older than the sources: run `make build` ({stale[0]}, …)")
-    return BUILT
+    return layer
+
+
+@pytest.fixture(scope="module", params=LAYERS, ids=lambda it: "/".join(it.built.parts[-3:]))
+def layer(request) -> Layer:
+    return current(request.param)
 
 
 @pytest.fixture(scope="module", params=sorted(functions()))
@@ -70,11 +105,17 @@ def import_handler(name: str, built: Path, **environment: str) -> Any:
     function = functions()[name]["Properties"]
     layers = template()["Globals"]["Function"]["Layers"]
     ours = [layer["Ref"] for layer in layers if "Ref" in layer]  # not one that a parameter names
-    path = [str(built / name / "python") for name in ours]
+    return imported_by(function, built / name, [built / one for one in ours], environment)
+
+
+def imported_by(
+    function: Any, folder: Path, layers: list[Path], environment: Mapping[str, str]
+) -> Any:
+    path = [str(layer / "python") for layer in layers]
     module = function["Handler"].rpartition(".")[0]
     done = subprocess.run(
         [sys.executable, "-S", "-c", IMPORTS.format(module=module)],
-        cwd=built / name,
+        cwd=folder,
         env={
             "PYTHONPATH": os.pathsep.join(path),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -98,15 +139,22 @@ def test_who_imports_a_handler_elsewhere_waits_for_no_client(imported):
     assert not [m for m in at_once if m in (*HEAVY, "yaml")]
 
 
+@pytest.mark.parametrize("name", sorted(OF_THE_SERVICE))
+def test_every_handler_of_the_service_imports_from_its_built_artefact(name):
+    layers = [current(each).built for each in LAYERS if each.built.parent == SERVICE]
+    _, everything, _ = imported_by(OF_THE_SERVICE[name], SERVICE / name, layers, {})
+    assert "plimsoll_service" in everything
+    assert not [m for m in everything if m.startswith((*NEVER_IN_LAMBDA, "plimsoll_agent"))]
+
+
 @pytest.mark.parametrize("name", sorted(functions()))
 def test_a_function_that_lambda_starts_is_ready_before_its_first_event(built, name):
     at_once, _, _ = import_handler(name, built, **IN_LAMBDA)
     assert set(HEAVY) <= set(at_once)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(built, layer):
-    sources = [p for p in (built / layer).rglob("*.py") if p.parent.name != "__pycache__"]
+def test_modules_are_compiled_because_lambda_compiles_anew_in_every_cold_start(layer):
+    sources = [p for p in layer.built.rglob("*.py") if p.parent.name != "__pycache__"]
     missing = [p for p in sources if not list((p.parent / "__pycache__").glob(f"{p.stem}.*.pyc"))]
     assert missing == []
 
@@ -136,30 +184,25 @@ def distributions(layer: Path) -> list[PathDistribution]:
     return [PathDistribution(path) for path in layer.glob("python/*.dist-info")]
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_holds_the_versions_of_its_lock(built, layer):
+def test_a_layer_holds_the_versions_of_its_lock(layer):
     installed = {
-        re.sub(r"[-_.]+", "-", one.name).lower(): one.version
-        for one in distributions(built / layer)
+        re.sub(r"[-_.]+", "-", one.name).lower(): one.version for one in distributions(layer.built)
     }
-    lock = locked(ROOT / "layers" / LAYERS[layer] / "requirements.txt")
+    lock = locked(ROOT / "layers" / layer.source / "requirements.txt")
     assert installed == {name: version for name, (version, _) in lock.items()}
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_holds_only_the_product_and_its_libraries(built, layer):
+def test_a_layer_holds_only_the_product_and_its_libraries(layer):
     recorded = {
         file.parts[0]
-        for one in distributions(built / layer)
+        for one in distributions(layer.built)
         for file in one.files or ()
         if file.parts
     }
-    ours = {"plimsoll"} if layer == "CoreLayer" else set()
-    assert {path.name for path in (built / layer / "python").iterdir()} <= {
-        *recorded,
-        *ours,
-        "__pycache__",
-    }
+    of_this_machine = {path.name for path in (layer.built / "python").glob("_cffi_backend.*.so")}
+    found = {path.name for path in (layer.built / "python").iterdir()}
+    assert found <= {*recorded, *of_this_machine, layer.package, "__pycache__"}
+    assert found >= {file for file in recorded if file.isidentifier()}
 
 
 @pytest.mark.parametrize("folder", ["core", "service"])
