@@ -1,0 +1,1 @@
+"""Files and objects, in the words of the domain."""

@@ -1,0 +1,1 @@
+"""All decisions of the queues: standard library and the core's domain only; the time is an argument."""

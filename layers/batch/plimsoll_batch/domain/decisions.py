@@ -1,0 +1,69 @@
+"""What a plan of the queues decides, as data with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from plimsoll_batch.domain.flavors import RoleFlavors
+from plimsoll_batch.domain.gangs import FlavorResource, Gang
+from plimsoll_batch.domain.placement import Place
+from plimsoll_batch.domain.queues.attempt import Victim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A gang starts now, all its roles."""
+
+    gang: Gang
+    flavors: Mapping[str, RoleFlavors]
+    """Role -> a flavor for each group of resources."""
+    usage: Mapping[FlavorResource, int]
+    place: Place | None
+    """Where it is expected to stand; None where the plan knows no nodes."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preempting:
+    """A gang waits for others to stop; those that do not yet are asked to."""
+
+    gang: Gang
+    victims: Sequence[Victim]
+    usage: Mapping[FlavorResource, int]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """A gang has quota and no place: what it needs is kept free of gangs that would delay it."""
+
+    gang: Gang
+    place: Place
+    at: datetime | None
+    """When that will be free at the latest; None where nobody says when gangs end."""
+    after: Sequence[Gang]
+    """What is to end before."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Gangs that are alike go on waiting."""
+
+    queue: str
+    gangs: Sequence[Gang]
+    """The first in line first."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePlan:
+    """What becomes of every gang that waits. Each is in one decision."""
+
+    admitted: Sequence[Admitted]
+    """In the order of admission."""
+    preempting: Sequence[Preempting]
+    reserved: Sequence[Reserved]
+    waiting: Sequence[Waiting]

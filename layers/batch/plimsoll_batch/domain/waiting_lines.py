@@ -1,0 +1,71 @@
+"""The gangs that wait in a queue, those that are alike together: what is hopeless for one is so for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from heapq import heapify, heappop, heappush
+
+from plimsoll_batch.domain.decisions import Waiting
+from plimsoll_batch.domain.gangs import Gang, Shape
+from plimsoll_batch.domain.queues.forest import Queue, QueueOrder
+from plimsoll_batch.domain.queues.tournament import Age, age_of
+
+type Kind = tuple[Shape, timedelta | None]
+"""Gangs of one kind differ in priority and age only; so if the first cannot start, none can."""
+
+
+class WaitingLine:
+    """One queue's gangs, in order."""
+
+    def __init__(self, queue: Queue, gangs: Iterable[Gang]) -> None:
+        """Line up gangs."""
+        self._queue = queue
+        self._kinds: dict[Kind, list[tuple[Age, Gang]]] = {}
+        """The first of each kind last."""
+        for gang in gangs:
+            self._kinds.setdefault((gang.shape, gang.limit), []).append((age_of(gang), gang))
+        for each in self._kinds.values():
+            each.sort(key=lambda entry: entry[0], reverse=True)
+        self._heap: list[tuple[Age, int]] = []
+        self._by_number = list(self._kinds)
+        self._parked: dict[Kind, str] = {}
+        for number, kind in enumerate(self._by_number):
+            self._heap.append((self._kinds[kind][-1][0], number))
+        heapify(self._heap)
+        self._blocked: str | None = None
+
+    def head(self) -> Gang | None:
+        """Return the gang whose turn it is; None where none can start."""
+        if self._blocked is not None or not self._heap:
+            return None
+        return self._kinds[self._by_number[self._heap[0][1]]][-1][1]
+
+    def pop(self) -> None:
+        """Take the head out of the line: something was decided for it."""
+        number = heappop(self._heap)[1]
+        gangs = self._kinds[self._by_number[number]]
+        gangs.pop()
+        if gangs:
+            heappush(self._heap, (gangs[-1][0], number))
+
+    def park(self, reason: str) -> None:
+        """Leave out the head and all that are alike; in strict order nobody overtakes them."""
+        number = heappop(self._heap)[1]
+        kind = self._by_number[number]
+        self._parked[kind] = reason
+        if self._queue.order is QueueOrder.STRICT_FIFO:
+            head = self._kinds[kind][-1][1]
+            self.block(f"{head} is first in a queue that is strictly first in, first out: {reason}")
+
+    def block(self, reason: str) -> None:
+        """Let nobody start any more."""
+        self._blocked = reason
+
+    def rest(self, otherwise: str) -> Iterator[Waiting]:
+        """Yield who still waits, and why; `otherwise` is the reason of those whose turn never came."""
+        for kind, entries in self._kinds.items():
+            if entries:
+                reason = self._parked.get(kind) or self._blocked or otherwise
+                gangs = tuple(gang for _, gang in reversed(entries))
+                yield Waiting(queue=self._queue.name, gangs=gangs, reason=reason)
