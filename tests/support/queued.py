@@ -14,6 +14,7 @@ from plimsoll.domain.quantities import Resources
 from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.decisions import QueuePlan
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of
+from plimsoll_batch.domain.placement import Place
 from plimsoll_batch.domain.queue_state import QueueState
 from plimsoll_batch.domain.queues.forest import (
     Cohort,
@@ -190,6 +191,13 @@ def planned(
 def admitted(plan: QueuePlan) -> list[str]:
     """Return the names of those that start, in order."""
     return [each.gang.name for each in plan.admitted]
+
+
+def place_of(plan: QueuePlan, name: str | None = None) -> Place:
+    """Return where a gang starts; the first that does, unless one is named."""
+    found = next(each for each in plan.admitted if name in (None, each.gang.name))
+    assert found.place is not None
+    return found.place
 
 
 def victims(plan: QueuePlan) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.nodes import Taint
 from plimsoll.domain.pods import Toleration
 from plimsoll_batch.domain.gangs import Topology
@@ -25,6 +26,7 @@ from tests.support.queued import (
     a_queue,
     a_shape,
     admitted,
+    place_of,
     planned,
     runs,
     waiting,
@@ -284,7 +286,7 @@ def test_a_gang_goes_to_the_next_flavor_where_nodes_of_the_first_are_full():
     nodes = [a_gpu_node("s", 1, capacity="spot"), a_gpu_node("o", 2, capacity="on-demand")]
     plan = planned(forest, [a_gang("g", "q", shape=a_shape(1, 2))], nodes=nodes)
     assert flavors_of(plan) == {"g": ("on-demand",)}
-    assert plan.admitted[0].place.nodes == {"workers": {"o": 2}}
+    assert place_of(plan).nodes == {"workers": {"o": 2}}
 
 
 @pytest.mark.parametrize(("required", "starts"), [(True, []), (False, ["g"])])
@@ -302,16 +304,19 @@ def test_all_pods_stand_in_the_smallest_domain_that_holds_them():
     ]
     shape = a_shape(1, 3, topology=Topology(label="rack", required=True))
     plan = planned(PLENTY, [a_gang("g", "q", shape=shape)], nodes=nodes)
-    assert plan.admitted[0].place.domain == ("rack", "small")
-    assert plan.admitted[0].place.nodes == {"workers": {"n2": 1, "n3": 2}}
+    assert place_of(plan).domain == ("rack", "small")
+    assert place_of(plan).nodes == {"workers": {"n2": 1, "n3": 2}}
 
 
-def test_ten_thousand_hopeless_gangs_cost_one_look_for_a_place(monkeypatch):
+def test_ten_thousand_hopeless_gangs_cost_one_search_for_a_place(monkeypatch):
     tries = []
-    from plimsoll.domain.fit import ClusterSnapshot  # noqa: PLC0415
-
     choose = ClusterSnapshot.choose
-    monkeypatch.setattr(ClusterSnapshot, "choose", lambda *args: tries.append(1) or choose(*args))
+
+    def counted(*args):
+        tries.append(1)
+        return choose(*args)
+
+    monkeypatch.setattr(ClusterSnapshot, "choose", counted)
     gangs = [a_gang(f"g{n}", "q", shape=a_shape(8)) for n in range(10_000)]
     plan = planned(a_forest(a_queue("q", 10**9, None)), gangs, nodes=[a_gpu_node("n", 4)])
     assert len(plan.waiting) == 1
@@ -347,7 +352,7 @@ def test_nodes_that_the_first_does_not_need_are_open_to_others():
     gangs = [a_gang("large", "q", 4), a_gang("small", "q", 1, minute=1)]
     nodes = [a_gpu_node("n1", 4), a_gpu_node("n2", 2)]
     plan = planned(PLENTY, gangs, crowded(), nodes)
-    assert plan.admitted[0].place.nodes == {"workers": {"n2": 1}}
+    assert place_of(plan).nodes == {"workers": {"n2": 1}}
 
 
 def test_nothing_is_reserved_for_a_gang_that_would_not_fit_on_empty_nodes():
@@ -393,7 +398,7 @@ def test_every_gang_is_in_one_decision_and_neither_quota_nor_nodes_are_exceeded(
     on_node = dict.fromkeys((node.name for node in nodes), 0)
     for each in plan.admitted:
         used[each.gang.queue] += each.usage[DEFAULT, GPU]
-        for placed in each.place.nodes.values():
+        for placed in place_of(plan, each.gang.name).nodes.values():
             for name, pods in placed.items():
                 on_node[name] += pods
     assert used["q1"] <= 3 + 2
