@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "install-policy": "plimsoll_cli.install_policy:install_policy",
     "login": "plimsoll_cli.advice:login",
     "plan": "plimsoll_cli.plan:plan",
+    "queues": "plimsoll_cli.queues:queues",
     "recommendations": "plimsoll_cli.advice:recommendations",
     "reports": "plimsoll_cli.reports:reports",
     "savings": "plimsoll_cli.advice:savings",

@@ -1,0 +1,157 @@
+"""`plimsoll queues`: check a configuration of queues, and plan on a file of a snapshot."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.fields import parse_time
+from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.adapters.snapshot_file import state_of
+from plimsoll_batch.domain.admission import plan_queues
+from plimsoll_batch.domain.decisions import QueuePlan
+from plimsoll_batch.domain.queues.forest import Forest
+from plimsoll_batch.domain.why import in_words, why
+from plimsoll_cli.environment import environment_of
+
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll queues check -f queues.yaml
+  plimsoll queues plan -f queues.yaml --snapshot snapshot.yaml
+  plimsoll queues why lab/train -f queues.yaml --snapshot snapshot.yaml
+
+\b
+Exit status:
+  0  the configuration is right; the plan, or the explanation, was printed
+  1  no such gang waits
+  2  a file is wrong: every problem is named with its place
+"""
+
+_FILE = click.option(
+    "-f",
+    "--file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The configuration of the queues, YAML or JSON.",
+)
+_SNAPSHOT = click.option(
+    "--snapshot",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Nodes and gangs, YAML or JSON.",
+)
+_AT = click.option(
+    "--at", metavar="TIME", help="Plan as of then, such as 2026-11-17T14:00:00Z; now by default."
+)
+
+
+@click.group(epilog=EXAMPLES, short_help="Check queues, and plan who starts, on files.")
+def queues() -> None:
+    """Check a configuration of batch queues, and say what becomes of gangs under it.
+
+    Nothing is read from a cluster, and nothing is written.
+    """
+
+
+@queues.command()
+@_FILE
+def check(file: Path) -> None:
+    """Check a configuration; name every problem with its place."""
+    forest = _forest(file)
+    click.echo(
+        f"{file} is right: queues {len(forest.queues)}, cohorts {len(forest.cohorts)},"
+        f" flavors {len(forest.flavors)}"
+    )
+
+
+@queues.command()
+@_FILE
+@_SNAPSHOT
+@_AT
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, as_json: bool) -> None:
+    """Say which gangs start now, which make way, and why the others wait."""
+    seen = state_of(_read(snapshot), _forest(file))
+    found = rows(plan_queues(seen, _time(ctx, at)))
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for row in found:
+        click.echo(f"{row['decision']:<9} {', '.join(row['gangs'])}: {row['reason']}")
+        for line in row.get("victims", ()):
+            click.echo(f"          stops {line['gang']}: {line['reason']}")
+
+
+@queues.command(name="why")
+@click.argument("gang", metavar="NAMESPACE/NAME")
+@_FILE
+@_SNAPSHOT
+@_AT
+@click.pass_context
+def why_command(ctx: click.Context, gang: str, file: Path, snapshot: Path, at: str | None) -> None:
+    """Say what holds a gang, what would have to end first, and when that is expected."""
+    seen = state_of(_read(snapshot), _forest(file))
+    found = why(seen, gang, _time(ctx, at))
+    if found is None:
+        click.echo(f"no gang {gang} waits")
+        ctx.exit(1)
+    click.echo(in_words(found))
+
+
+def rows(plan: QueuePlan) -> list[dict[str, Any]]:
+    """Return the decisions of a plan as they are shown."""
+    found: list[dict[str, Any]] = [
+        {
+            "decision": "start",
+            "gangs": [str(each.gang)],
+            "reason": each.reason,
+            "flavors": {role: list(flavors) for role, flavors in each.flavors.items()},
+            "nodes": {} if each.place is None else each.place.nodes,
+        }
+        for each in plan.admitted
+    ]
+    found += [
+        {
+            "decision": "preempt",
+            "gangs": [str(each.gang)],
+            "reason": each.reason,
+            "victims": [
+                {"gang": str(v.holder.running.gang), "reason": v.reason} for v in each.victims
+            ],
+        }
+        for each in plan.preempting
+    ]
+    found += [
+        {"decision": "reserve", "gangs": [str(each.gang)], "reason": each.reason}
+        for each in plan.reserved
+    ]
+    found += [
+        {"decision": "wait", "gangs": [str(gang) for gang in each.gangs], "reason": each.reason}
+        for each in plan.waiting
+    ]
+    return found
+
+
+def _forest(file: Path) -> Forest:
+    try:
+        return forest_of(_read(file))
+    except BadInput as error:
+        raise BadInput(f"{file}:\n{error}") from error
+
+
+def _read(file: Path) -> Any:
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file}: is not YAML: {error}") from error
+
+
+def _time(ctx: click.Context, at: str | None) -> datetime:
+    return environment_of(ctx).clock.now() if at is None else parse_time(at)

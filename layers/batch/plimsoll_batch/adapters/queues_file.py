@@ -1,0 +1,264 @@
+"""The file that configures queues, and the file of a snapshot: read with every problem and its place.
+
+Both are YAML or JSON; who has read the text gives what it holds.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.nodes import Taint
+from plimsoll.domain.pods import Toleration
+from plimsoll.domain.quantities import Resources
+from plimsoll_batch.domain.gangs import FlavorResource, amounts_of
+from plimsoll_batch.domain.queues import forest
+
+MOST: Final = 10_000
+"""Queues, cohorts or flavors in a file."""
+MOST_PROBLEMS: Final = 20
+"""So many are told at once."""
+
+
+class Strict(BaseModel):
+    """Fields in Kubernetes' style; a misspelt one is an error."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=False
+    )
+
+
+def _quantity(value: object) -> object:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+type Quantity = Annotated[str, Field(max_length=64), BeforeValidator(_quantity)]
+"""As Kubernetes writes it: 500m, 2, 1.5Gi."""
+type Name = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+class TaintEntry(Strict):
+    """A taint of the nodes of a flavor."""
+
+    key: Name
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class TolerationEntry(Strict):
+    """A toleration that pods are given."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class FlavorEntry(Strict):
+    """Nodes that quota is counted apart for."""
+
+    name: Name
+    node_labels: dict[str, str] = {}
+    taints: list[TaintEntry] = []
+    tolerations: list[TolerationEntry] = []
+
+
+class QuotaEntry(Strict):
+    """Of one resource in one flavor."""
+
+    nominal: Quantity
+    borrowing_limit: Quantity | None = None
+    lending_limit: Quantity | None = None
+
+
+class FlavorQuotas(Strict):
+    """What a queue or cohort has of one flavor, by resource."""
+
+    name: Name
+    resources: dict[Name, QuotaEntry]
+
+
+class GroupEntry(Strict):
+    """Flavors in the order in which they are tried; each has quota of the same resources."""
+
+    flavors: Annotated[list[FlavorQuotas], Field(min_length=1)]
+
+
+class BorrowEntry(Strict):
+    """Whether a gang may preempt although it borrows."""
+
+    policy: Annotated[str, Field(pattern="^(Never|LowerPriority)$")] = "Never"
+    max_priority_threshold: int | None = None
+
+
+class PreemptionEntry(Strict):
+    """What a queue's gangs may preempt."""
+
+    within_queue: forest.WithinQueue = forest.WithinQueue.NEVER
+    reclaim_within_cohort: forest.Reclaim = forest.Reclaim.NEVER
+    borrow_within_cohort: BorrowEntry = BorrowEntry()
+
+
+class CohortEntry(Strict):
+    """A cohort."""
+
+    name: Name
+    parent: str | None = None
+    weight: Decimal = Decimal(1)
+    order: forest.Order | None = None
+    preemption_strategies: list[forest.Strategy] = list(forest.Strategy)
+    resource_groups: list[GroupEntry] = []
+
+
+class QueueEntry(Strict):
+    """A queue."""
+
+    name: Name
+    cohort: str | None = None
+    weight: Decimal = Decimal(1)
+    order: forest.QueueOrder = forest.QueueOrder.BEST_EFFORT_FIFO
+    preemption: PreemptionEntry = PreemptionEntry()
+    when_can_borrow: Annotated[str, Field(pattern="^(Borrow|TryNextFlavor)$")] = "Borrow"
+    when_can_preempt: Annotated[str, Field(pattern="^(Preempt|TryNextFlavor)$")] = "TryNextFlavor"
+    stopped: bool = False
+    resource_groups: list[GroupEntry] = []
+
+
+class QueuesFile(Strict):
+    """The whole file."""
+
+    flavors: Annotated[list[FlavorEntry], Field(max_length=MOST)] = []
+    cohorts: Annotated[list[CohortEntry], Field(max_length=MOST)] = []
+    queues: Annotated[list[QueueEntry], Field(max_length=MOST)] = []
+
+
+def forest_of(document: Any) -> forest.Forest:
+    """Return the configuration that a file holds.
+
+    Raises:
+        BadInput: names every problem and its place.
+    """
+    read = validated(QueuesFile, document)
+    problems: list[str] = []
+    found = forest.Forest(
+        flavors=tuple(_flavor(entry) for entry in read.flavors),
+        cohorts=tuple(
+            forest.Cohort(
+                name=entry.name,
+                parent=entry.parent,
+                weight=Fraction(entry.weight),
+                quotas=_quotas(f"cohort {entry.name}", entry.resource_groups, problems),
+                order=entry.order,
+                strategies=tuple(entry.preemption_strategies),
+            )
+            for entry in read.cohorts
+        ),
+        queues=tuple(_queue(entry, problems) for entry in read.queues),
+    )
+    problems += forest.problems(found)
+    if problems:
+        raise BadInput(told(problems))
+    return found
+
+
+def validated[M: BaseModel](model: type[M], document: Any) -> M:
+    """Return a document in its model.
+
+    Raises:
+        BadInput: names every problem and its place.
+    """
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        found = [
+            f"{'.'.join(str(part) for part in each['loc']) or 'the file'}: {each['msg']}"
+            for each in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+        raise BadInput(told(found)) from None
+
+
+def told(problems: list[str]) -> str:
+    """Return problems as lines."""
+    more = len(problems) - MOST_PROBLEMS
+    return "\n".join([*problems[:MOST_PROBLEMS], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _flavor(entry: FlavorEntry) -> forest.Flavor:
+    return forest.Flavor(
+        name=entry.name,
+        node_labels=entry.node_labels,
+        taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in entry.taints),
+        tolerations=tuple(
+            Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
+            for t in entry.tolerations
+        ),
+    )
+
+
+def _queue(entry: QueueEntry, problems: list[str]) -> forest.Queue:
+    place, may = f"queue {entry.name}", entry.preemption
+    groups = []
+    for number, group in enumerate(entry.resource_groups):
+        named = {tuple(sorted(flavor.resources)) for flavor in group.flavors}
+        if len(named) > 1:
+            problems.append(
+                f"{place}: resourceGroups.{number}: its flavors name different resources"
+            )
+        names = tuple(flavor.name for flavor in group.flavors)
+        groups.append(forest.ResourceGroup(resources=min(named), flavors=names))
+    return forest.Queue(
+        name=entry.name,
+        cohort=entry.cohort,
+        weight=Fraction(entry.weight),
+        quotas=_quotas(place, entry.resource_groups, problems),
+        groups=tuple(groups),
+        order=entry.order,
+        preemption=forest.Preemption(
+            within_queue=may.within_queue,
+            reclaim=may.reclaim_within_cohort,
+            borrow=may.borrow_within_cohort.policy != "Never",
+            borrow_threshold=may.borrow_within_cohort.max_priority_threshold,
+        ),
+        borrow_first=entry.when_can_borrow == "Borrow",
+        preempt_first=entry.when_can_preempt == "Preempt",
+        stopped=entry.stopped,
+    )
+
+
+def _quotas(
+    place: str, groups: list[GroupEntry], problems: list[str]
+) -> dict[FlavorResource, forest.Quota]:
+    found: dict[FlavorResource, forest.Quota] = {}
+    for group in groups:
+        for flavor in group.flavors:
+            for resource, entry in flavor.resources.items():
+                try:
+                    quota = forest.Quota(
+                        nominal=amount(resource, entry.nominal),
+                        borrowing_limit=_limit(resource, entry.borrowing_limit),
+                        lending_limit=_limit(resource, entry.lending_limit),
+                    )
+                except BadInput as error:
+                    problems.append(f"{place}: quota of {resource} in {flavor.name}: {error}")
+                    quota = forest.Quota(nominal=0)
+                found[flavor.name, resource] = quota
+    return found
+
+
+def amount(resource: str, quantity: str) -> int:
+    """Return a quantity in the units of the planner.
+
+    Raises:
+        BadInput: it is not a quantity.
+    """
+    found = amounts_of(Resources.parse({resource: quantity}), 1)
+    return found.get(resource, 0)
+
+
+def _limit(resource: str, quantity: str | None) -> int | None:
+    return None if quantity is None else amount(resource, quantity)

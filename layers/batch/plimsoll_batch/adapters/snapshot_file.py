@@ -1,0 +1,228 @@
+"""A snapshot of nodes and gangs as a file: what `plimsoll queues plan` and `why` read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final
+
+from pydantic import AwareDatetime, Field
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.domain.names import ZONE
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.pods import Scheduling, Toleration
+from plimsoll.domain.quantities import Resources
+from plimsoll_batch.adapters.queues_file import (
+    Name,
+    Quantity,
+    Strict,
+    TaintEntry,
+    TolerationEntry,
+    amount,
+    told,
+    validated,
+)
+from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology
+from plimsoll_batch.domain.queue_state import QueueState
+from plimsoll_batch.domain.queues.forest import Forest
+
+MOST_PODS: Final = 100_000
+"""Pods of one role."""
+
+type Amounts = dict[Name, Quantity]
+
+
+class NodeEntry(Strict):
+    """A node, and what its pods request that belong to no gang."""
+
+    name: Name
+    labels: dict[str, str] = Field(default_factory=dict)
+    taints: tuple[TaintEntry, ...] = ()
+    unschedulable: bool = False
+    allocatable: Amounts
+    used: Amounts = Field(default_factory=dict)
+
+
+class RoleEntry(Strict):
+    """Pods of one template."""
+
+    name: Name
+    pods: Annotated[int, Field(ge=1, le=MOST_PODS)]
+    requests: Amounts
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: tuple[TolerationEntry, ...] = ()
+
+
+class TopologyEntry(Strict):
+    """That all pods stand in one domain."""
+
+    label: Name
+    required: bool
+
+
+class RunsEntry(Strict):
+    """What an admitted gang runs on."""
+
+    since: AwareDatetime
+    flavors: dict[Name, Name]
+    """Resource -> flavor."""
+    pods: dict[Name, dict[Name, Annotated[int, Field(ge=1, le=MOST_PODS)]]] = Field(
+        default_factory=dict
+    )
+    """Role -> node -> pods."""
+    stopping: bool = False
+
+
+class GangEntry(Strict):
+    """A gang; it waits unless it says on what it runs."""
+
+    namespace: Name
+    name: Name
+    queue: Name
+    priority: int = 0
+    since: AwareDatetime
+    limit_seconds: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    gates: tuple[Name, ...] = ()
+    roles: Annotated[list[RoleEntry], Field(min_length=1, max_length=100)]
+    topology: TopologyEntry | None = None
+    runs: RunsEntry | None = None
+
+
+class SnapshotFile(Strict):
+    """The whole file."""
+
+    nodes: list[NodeEntry] | None = None
+    """None: only quota decides."""
+    gangs: tuple[GangEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shapes:
+    """One shape for all gangs that are alike."""
+
+    known: dict[str, Shape]
+
+    def of(self, entry: GangEntry) -> Shape:
+        key = entry.model_dump_json(include={"roles", "topology"})
+        if key not in self.known:
+            topology = entry.topology
+            self.known[key] = Shape(
+                roles=tuple(_role(role) for role in entry.roles),
+                topology=topology and Topology(label=topology.label, required=topology.required),
+            )
+        return self.known[key]
+
+
+def state_of(document: Any, forest: Forest) -> QueueState:
+    """Return the state that a file holds, under a configuration.
+
+    Raises:
+        BadInput: names every problem and its place.
+    """
+    read = validated(SnapshotFile, document)
+    shapes, problems = _Shapes({}), list[str]()
+    waiting: list[Gang] = []
+    running: list[RunningGang] = []
+    nodes: list[Node] | None = None
+    sums: dict[str, Resources] = {}
+    try:
+        for entry in read.gangs:
+            gang = _gang(entry, shapes.of(entry))
+            if entry.runs is None:
+                waiting.append(gang)
+            else:
+                running.append(_running(gang, entry, entry.runs, problems))
+        if read.nodes is not None:
+            nodes = [_node(entry) for entry in read.nodes]
+            sums = {entry.name: Resources.parse(entry.used) for entry in read.nodes if entry.used}
+    except BadInput as error:
+        problems.append(str(error))
+    problems += _twice("gang", [f"{entry.namespace}/{entry.name}" for entry in read.gangs])
+    problems += _twice("node", [entry.name for entry in read.nodes or ()])
+    if problems:
+        raise BadInput(told(problems))
+    return QueueState(forest=forest, gangs=waiting, running=running, nodes=nodes, sums=sums)
+
+
+def _role(entry: RoleEntry) -> Role:
+    return Role(
+        name=entry.name,
+        pods=entry.pods,
+        scheduling=Scheduling(
+            requests=Resources.parse({"pods": "1", **entry.requests}),
+            node_selector=entry.node_selector,
+            tolerations=tuple(
+                Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
+                for t in entry.tolerations
+            ),
+        ),
+    )
+
+
+def _gang(entry: GangEntry, shape: Shape) -> Gang:
+    limit = entry.limit_seconds
+    return Gang(
+        uid=f"{entry.namespace}/{entry.name}",
+        namespace=entry.namespace,
+        name=entry.name,
+        queue=entry.queue,
+        shape=shape,
+        priority=entry.priority,
+        since=entry.since.astimezone(UTC),
+        limit=None if limit is None else timedelta(seconds=limit),
+        gates=entry.gates,
+    )
+
+
+def _running(gang: Gang, entry: GangEntry, runs: RunsEntry, problems: list[str]) -> RunningGang:
+    usage: dict[tuple[str, str], int] = {}
+    on_nodes: dict[str, Resources] = {}
+    for said in entry.roles:
+        requests = Resources.parse({"pods": "1", **said.requests})
+        for resource, quantity in said.requests.items():
+            if resource in runs.flavors:
+                key = (runs.flavors[resource], resource)
+                usage[key] = usage.get(key, 0) + said.pods * amount(resource, quantity)
+        for node, pods in runs.pods.get(said.name, {}).items():
+            on_nodes[node] = on_nodes.get(node, Resources()) + _times(requests, pods)
+    unknown = sorted(runs.pods.keys() - {role.name for role in entry.roles})
+    if unknown:
+        problems.append(f"gang {gang}: runs: it has no role {', '.join(unknown)}")
+    return RunningGang(
+        gang=gang,
+        admitted=runs.since.astimezone(UTC),
+        usage=usage,
+        on_nodes=on_nodes,
+        stopping=runs.stopping,
+    )
+
+
+def _times(requests: Resources, pods: int) -> Resources:
+    return Resources(
+        cpu=requests.cpu * pods,
+        memory=requests.memory * pods,
+        pods=requests.pods * pods,
+        extended=tuple((name, each * pods) for name, each in requests.extended),
+    )
+
+
+def _node(entry: NodeEntry) -> Node:
+    return Node(
+        name=entry.name,
+        uid=entry.name,
+        resource_version="",
+        labels=entry.labels,
+        taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in entry.taints),
+        unschedulable=entry.unschedulable,
+        allocatable=Resources.parse({"pods": "110", **entry.allocatable}),
+        zone=entry.labels.get(ZONE),
+        created=datetime.min.replace(tzinfo=UTC),
+    )
+
+
+def _twice(kind: str, names: Sequence[str]) -> list[str]:
+    counted = Counter(names)
+    return [f"{kind} {name}: stands there twice" for name in sorted(counted) if counted[name] > 1]

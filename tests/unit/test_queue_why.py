@@ -1,0 +1,118 @@
+"""Why a gang waits, in words: quota, borrowers, nodes, gates, and what would have to end first."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from plimsoll_batch.domain.queue_state import QueueState
+from plimsoll_batch.domain.queues.forest import QueueOrder
+from plimsoll_batch.domain.why import in_words, why
+from tests.support.builders import NOON
+from tests.support.queued import (
+    GPU,
+    a_cohort,
+    a_forest,
+    a_gang,
+    a_gpu_node,
+    a_queue,
+    a_shape,
+    runs,
+)
+
+SHARED = a_forest(a_cohort(), a_queue("mine", 4), a_queue("yours", 4))
+
+
+def explained(forest, gang, others=(), running=(), nodes=None):
+    seen = QueueState(forest=forest, gangs=(gang, *others), running=running, nodes=nodes)
+    found = why(seen, gang.uid, NOON)
+    assert found is not None
+    return found
+
+
+def ending(name, queue, gpus, minutes, **fields):
+    limit = None if minutes is None else timedelta(minutes=minutes)
+    return runs(a_gang(name, queue, gpus, limit=limit), admitted=NOON, **fields)
+
+
+def test_it_names_the_quota_the_borrowers_and_the_first_ends_that_are_enough():
+    running = (ending("late", "yours", 6, 50), ending("soon", "yours", 2, 5))
+    found = explained(SHARED, a_gang("g", "mine", 2), running=running)
+    assert found.held == (
+        (
+            f"{GPU} in flavor default: it wants 2, 0 are left; queue mine uses 0 of its 4;"
+            " borrowed by queue yours (4)"
+        ),
+    )
+    assert [gang.name for gang in found.after] == ["soon"]
+    assert found.at == NOON + timedelta(minutes=5)
+
+
+def test_it_names_no_end_that_would_not_help():
+    running = (
+        ending("little", "yours", 1, 1),
+        ending("enough", "yours", 4, 5),
+        ending("rest", "yours", 3, 9),
+    )
+    found = explained(SHARED, a_gang("g", "mine", 4), running=running)
+    assert [gang.name for gang in found.after] == ["enough"]
+
+
+def test_where_nobody_says_when_gangs_end_nothing_is_expected():
+    found = explained(SHARED, a_gang("g", "mine", 1), running=(ending("r", "yours", 8, None),))
+    assert ([gang.name for gang in found.after], found.at) == (["r"], None)
+    assert "nobody says when" in in_words(found)
+
+
+def test_it_says_in_the_schedulers_words_why_a_pod_has_no_place():
+    nodes = [a_gpu_node("n1", 2), a_gpu_node("n2", 2)]
+    running = (ending("r", "yours", 1, 30, on={"n1": 1}),)
+    gang = a_gang("g", "mine", shape=a_shape(2, 2))
+    found = explained(SHARED, gang, running=running, nodes=nodes)
+    assert found.held == (
+        (
+            "flavor default: role workers: 1 of 2 pods have a place;"
+            f" for the next 0/2 nodes are available: 2 Insufficient {GPU}"
+        ),
+    )
+    assert (found.after[0].name, found.at) == ("r", NOON + timedelta(minutes=30))
+
+
+def test_it_says_when_no_end_would_help():
+    found = explained(SHARED, a_gang("g", "mine", 3), nodes=[a_gpu_node("n1", 2)])
+    assert "it needs other nodes" in found.held[0]
+    assert found.after == ()
+
+
+@pytest.mark.parametrize(
+    ("gang", "reason"),
+    [
+        (a_gang("g", "nowhere"), "there is no queue nowhere"),
+        (a_gang("g", "mine", gates=("waits for lab/first",)), "waits for lab/first"),
+        (a_gang("g", "mine", 9), "can never have more than 8"),
+    ],
+)
+def test_it_names_what_no_end_changes(gang, reason):
+    found = explained(SHARED, gang)
+    assert reason in found.held[0]
+    assert found.after == ()
+
+
+def test_it_counts_who_is_before_it_and_says_so_of_strict_queues():
+    forest = a_forest(a_queue("q", 9, None, order=QueueOrder.STRICT_FIFO))
+    others = (a_gang("first", "q"), a_gang("urgent", "q", minute=9, priority=1))
+    found = explained(forest, a_gang("g", "q", minute=5), others)
+    assert found.ahead == 2
+    assert "strictly first in, first out: 2 are before it" in found.held[0]
+
+
+def test_of_a_gang_that_fits_it_says_that_it_starts_in_its_turn():
+    found = explained(SHARED, a_gang("g", "mine"), nodes=[a_gpu_node("n1", 2)])
+    assert found.held == ()
+    assert in_words(found).endswith("It fits now: it starts when its turn comes.")
+
+
+def test_of_a_gang_that_does_not_wait_nothing_is_said():
+    seen = QueueState(forest=SHARED, gangs=())
+    assert why(seen, "g", NOON) is None
