@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.actions import Evict, Release
-from plimsoll.domain.drain import LAST_CALLS, plan_drain
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.replace.disruption import START as TO_START
 from plimsoll.domain.replace.pace import LOWEST, START, STEP, SURE, Pace
+from plimsoll.domain.replace.throughput import LAST_CALLS
 from tests.support.builders import a_deployment, a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon, released
 

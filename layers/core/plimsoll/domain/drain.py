@@ -35,22 +35,21 @@ from plimsoll.domain.disruptions import (
 )
 from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.interruptions import NEAR
+from plimsoll.domain.last_calls import evict_now, last_calls
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.refusals import Refusal
-from plimsoll.domain.replace import EvictablePod, Headroom, WorkloadDisruption, way_of
+from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.disruption import PATIENCE, START
 from plimsoll.domain.replace.one_by_one import returning
 from plimsoll.domain.replace.pace import Pace, begins, queued
+from plimsoll.domain.replace.throughput import LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
 from plimsoll.domain.turns import given_back, turns
 
-LAST_CALLS: Final = 500
-"""How many pods one plan tells to stop at their last call: more than an API server evicts until the
-cluster should be observed again, since replacements of other pods are Ready by then."""
 MOST_NAMED: Final = 20
 """How many of the objects that could not be read a report names."""
 
@@ -63,6 +62,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     refused: Mapping[str, str] | None = None,
     ahead: timedelta = timedelta(),
     pace: Pace | None = None,
+    throughput: Throughput | None = None,
 ) -> Plan:
     """Decide what to do now about every interrupted node of a cluster.
 
@@ -75,6 +75,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         ahead: how much later than usual the next plan will come, since the API server is slow. Pods
             whose latest safe start comes before it are told now.
         pace: how many replacements may be under way, as the plan before left it; None after none.
+        throughput: how many pods the API server lets go in a second; None where nobody knows yet.
     """
     last = now + ahead
     seen = of_present_launches(seen)
@@ -97,13 +98,17 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in one.owed)
     for pod in (*owed, *returning(seen)):
         headroom.reserve(pod)
-    late = _claim_late(disruptions, headroom, last, interrupted.turn)
+    calls = last_calls(disruptions, last, interrupted.turn, throughput or Throughput())
+    for one in calls:
+        headroom.move(one.pod)
+        headroom.contention.promise(one.pod)
+    told = {one.pod.uid for one in calls}
     begun: list[_Begun] = []
     for disruption in () if back else sorted(disruptions, key=_urgency):
-        begun += _plan_moves(_without_late(disruption, now, last), draft, headroom)
+        begun += _plan_moves(_without_told(told, disruption, now), draft, headroom)
     _plan_begun(begun, draft, pace, now)
-    for one in late[:LAST_CALLS]:
-        draft.add(_last_call(one, now), {one.pod.node or ""})
+    for one in calls[:LAST_CALLS]:
+        draft.add(evict_now(one, now, last), {one.pod.node or ""})
     for node, turn in turn_of:
         if isinstance(turn, str):
             draft.wait(turn, {node.name})
@@ -241,42 +246,15 @@ def _in_motion(disruption: WorkloadDisruption, now: datetime) -> bool:
     )
 
 
-def _without_late(
-    disruption: WorkloadDisruption, now: datetime, last: datetime
+def _without_told(
+    told: AbstractSet[str], disruption: WorkloadDisruption, now: datetime
 ) -> WorkloadDisruption:
     """Return a disruption without the pods that are asked to stop in this plan: they serve no longer."""
-    late = {d.pod.uid for d in disruption.evictable if d.late(last)}
     return replace(
         disruption,
-        evictable=tuple(d for d in disruption.evictable if d.pod.uid not in late),
-        pods=tuple(replace(p, deleting=now) if p.uid in late else p for p in disruption.pods),
+        evictable=tuple(d for d in disruption.evictable if d.pod.uid not in told),
+        pods=tuple(replace(p, deleting=now) if p.uid in told else p for p in disruption.pods),
     )
-
-
-def _claim_late(
-    disruptions: Iterable[WorkloadDisruption],
-    headroom: Headroom,
-    last: datetime,
-    turn: Mapping[str, int],
-) -> list[EvictablePod]:
-    """Return the pods whose latest safe start has come, node by node, their new places claimed.
-
-    They are told to stop, ready replacement or not.
-    """
-    late = [one for disruption in disruptions for one in disruption.evictable if one.late(last)]
-    for one in late:
-        headroom.move(one.pod)
-        headroom.contention.promise(one.pod)
-    return sorted(late, key=lambda one: turn[one.pod.node or ""])
-
-
-def _last_call(one: EvictablePod, now: datetime) -> Evict:
-    grace = one.clamped_grace(now)
-    come = "has come" if one.late(now) else "comes before the next plan would"
-    reason = f"its latest safe start {come}: it may need {one.pod.stop_seconds} s to stop"
-    if grace is not None:
-        reason += f", of which {grace} s are left"
-    return Evict(pod=one.pod, grace_seconds=grace, overrule=one.overrules, reason=reason)
 
 
 def _plan_moves(

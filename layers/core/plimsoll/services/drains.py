@@ -202,10 +202,13 @@ class DrainService:
         began = self.clock.now()
         lease.require()
         plan = self._plan(cluster, api, groups, memory, began)
-        spent = (self.clock.now() - began).total_seconds()
+        planned = self.clock.now()
+        spent = (planned - began).total_seconds()
         outcomes = executor.carry_out(
             plan, held=lambda: lease.held, enough=lambda: self.clock.now() >= until
         )
+        acted = (self.clock.now() - planned).total_seconds()
+        memory.throughput = memory.throughput.measured(len(outcomes), acted, spent)
         self._learn(memory, outcomes)
         placed = [
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
@@ -258,6 +261,7 @@ class DrainService:
                 refused=memory.refused,
                 ahead=max(now - began - timedelta(seconds=PAUSE_SECONDS), timedelta()),
                 pace=memory.pace,
+                throughput=memory.throughput,
             )
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break

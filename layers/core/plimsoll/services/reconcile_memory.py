@@ -17,6 +17,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.refusals import LONGEST_WHY, NotGrown, OtherRefusal, Refusal
 from plimsoll.domain.replace.pace import Pace
+from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.reports import Report
 
 REREAD: Final = timedelta(seconds=5)
@@ -43,6 +44,7 @@ class ReconcileMemory:
     refused: dict[str, str] = field(default_factory=dict)
     """As in `plan_drain`: not tried again in this reconcile."""
     pace: Pace = field(default_factory=Pace)
+    throughput: Throughput = field(default_factory=Throughput)
     past: Sequence[Report] | None = None
     """As `Observation.reports`: read once."""
     terminated: dict[str, Instance] = field(default_factory=dict)

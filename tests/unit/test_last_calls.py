@@ -1,0 +1,102 @@
+"""In a storm larger than an API server takes in time, some pods are told before their last call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from plimsoll.domain.actions import Evict
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, SAMPLE, Throughput
+from tests.support.builders import a_budget
+from tests.support.observations import actions, noon
+from tests.unit.test_pace import PODS, storm
+
+SLOW = Throughput(2.0)
+"""So few evictions a second that six hundred pods cannot be told in the 88 s until their last call."""
+
+
+def told(seen, *, after=0, throughput=SLOW) -> list[Evict]:
+    return actions(plan_drain(seen, noon(after), throughput=throughput), Evict)
+
+
+def test_a_pod_is_told_early_if_the_api_server_would_not_take_all_evictions_in_time():
+    early = told(storm(60))
+
+    assert len(early) == 60 * PODS - AT_ONCE - 88 * 2
+    assert "comes at 12:01:28" in early[0].reason
+    assert not any(evict.overrule or evict.grace_seconds for evict in early)
+
+
+def test_none_is_told_early_where_the_api_server_takes_all_in_time():
+    assert told(storm(60), throughput=Throughput()) == []
+    assert told(storm(AT_ONCE // PODS), after=87) == []
+
+
+def test_whoever_is_told_early_leaves_its_workload_its_ready_floor_as_long_as_others_can():
+    fewer = told(storm(60), throughput=Throughput(4.5))
+
+    left = Counter(evict.pod.owner.name for evict in fewer if evict.pod.owner)
+    assert len(fewer) == 60 * PODS - AT_ONCE - 88 * 9 // 2
+    assert max(left.values()) == 2  # of ten, a quarter may be unavailable
+
+
+def test_the_last_pod_that_serves_is_not_told_before_its_last_call():
+    early = told(storm(60), throughput=Throughput(0.01))
+
+    assert len(early) == LAST_CALLS
+    assert max(Counter(e.pod.owner.name for e in early if e.pod.owner).values()) < PODS
+
+
+def test_those_of_lower_priority_and_on_nodes_whose_turn_comes_last_are_told_first():
+    seen = storm(60)
+    lowly = [replace(p, priority=-1) if p.name.startswith("app-3-") else p for p in seen.pods]
+    first, second, *_, last = told(replace(seen, pods=lowly))
+
+    assert {first.pod.priority, second.pod.priority} == {-1}
+    assert last.pod.priority == 0
+    equal = [evict.pod.node for evict in told(seen)[:PODS]]
+    assert set(equal) == {"spot-059"}
+
+
+def test_a_budget_is_not_overruled_before_the_last_call():
+    seen = storm(60)
+    none = a_budget("app-3", maxUnavailable=0)
+
+    owners = {e.pod.owner.name for e in told(replace(seen, budgets=[none])) if e.pod.owner}
+    assert "app-3-abc" not in owners
+    assert "app-4-abc" in owners
+
+
+def test_what_may_end_by_itself_is_not_told_before_its_last_call():
+    seen = storm(60)
+    jobs = [replace(p, restarts=False) if p.name.startswith("app-3-") else p for p in seen.pods]
+
+    assert not any(e.pod.name.startswith("app-3-") for e in told(replace(seen, pods=jobs)))
+
+
+@pytest.mark.parametrize(
+    ("requests", "seconds", "planning", "per_second"),
+    [
+        pytest.param(SAMPLE, 1, 0, (60 + SAMPLE) / 2, id="what it took in a second"),
+        pytest.param(SAMPLE, 1, LAST_CALLS / SAMPLE, (60 + SAMPLE / 2) / 2, id="half for plans"),
+        pytest.param(SAMPLE - 1, 9, 9, 60, id="too few say nothing"),
+        pytest.param(SAMPLE, 0, 9, 60, id="no time"),
+    ],
+)
+def test_the_throughput_follows_what_the_api_server_took(requests, seconds, planning, per_second):
+    assert Throughput().measured(requests, seconds, planning).per_second == pytest.approx(
+        per_second
+    )
+
+
+def test_each_last_call_is_kept_where_they_come_at_different_times():
+    soon, later = noon(10), noon(20)
+    calls = [soon] * (AT_ONCE + 30) + [later] * 40
+
+    assert Throughput(2.0).overdue(calls, noon(0)) == 30 + 40 - 40
+    assert Throughput(2.0).overdue(calls, soon - timedelta(seconds=1)) == 48
+    assert Throughput(2.0).overdue(calls, soon) == AT_ONCE + 30
