@@ -496,8 +496,9 @@ class Killing(Counting):
         reads = method == "GET"
         self.left -= not reads
         dies = self.left == 0 and not reads
-        if not dies or self.carried_out:
-            answer = super().call(method, path, **request)
+        if dies and not self.carried_out:
+            die()
+        answer = super().call(method, path, **request)
         if dies:
             die()
         return answer

@@ -111,7 +111,9 @@ class _Shapes:
             topology = entry.topology
             self.known[key] = Shape(
                 roles=tuple(_role(role) for role in entry.roles),
-                topology=topology and Topology(label=topology.label, required=topology.required),
+                topology=None
+                if topology is None
+                else Topology(label=topology.label, required=topology.required),
             )
         return self.known[key]
 
