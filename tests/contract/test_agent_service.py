@@ -66,6 +66,8 @@ from plimsoll_testbed.model.service_stores import (
     MemoryTokenKeys,
 )
 from tests.support import hollows
+from tests.support.agent_image import image
+from tests.support.certificates import server_context
 
 from .conftest import Recorder
 from .rights import Grant, Rights, granted_by
@@ -442,3 +444,66 @@ def test_the_command_runs_it_by_a_kubeconfig_until_it_is_told_to_stop(service, s
         said, _ = process.communicate(timeout=30)
     assert process.returncode == 0, said
     assert len(the_service.queue.sent) == 1, said
+
+
+IN_A_POD = """
+import sys
+from pathlib import Path
+from plimsoll_agent import __main__ as entry
+
+entry.ACCOUNT, entry.api_server = Path(sys.argv[1]), lambda: sys.argv[2]
+sys.exit(entry.main())
+"""
+
+
+@pytest.fixture(scope="module")
+def files_of_the_image(tmp_path_factory) -> Path:
+    return image(tmp_path_factory.mktemp("image"))
+
+
+def python(files: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
+    """Run Python as the image does: with its files, and none of this environment's."""
+    return subprocess.Popen(
+        [sys.executable, "-S", *words],
+        cwd=files,
+        env={"PYTHONPATH": str(files), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_the_entry_point_of_the_image_runs_from_the_wheel_until_it_is_told_to_stop(
+    service, site, files_of_the_image, tmp_path
+):
+    the_service, url = service
+    with HollowServer(site.cluster) as server:
+        account = tmp_path / "account"
+        account.mkdir()
+        _, ca = server_context(tmp_path)
+        (account / "ca.crt").write_text(ca)
+        (account / "token").write_text(server.token)
+        process = python(
+            files_of_the_image,
+            *("-c", IN_A_POD, str(account), server.url),
+            PLIMSOLL_SERVICE=url,
+            PLIMSOLL_SPOOL=str(site.spool),
+            PLIMSOLL_SPOOL_MIB="1",
+            PLIMSOLL_METRICS_PORT="0",
+        )
+        until = datetime.now(UTC) + timedelta(seconds=60)
+        while not the_service.queue.sent and datetime.now(UTC) < until and process.poll() is None:
+            SystemClock().sleep(0.1)
+        process.terminate()
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 0, said
+    assert len(the_service.queue.sent) == 1, said
+
+
+def test_outside_of_a_pod_the_entry_point_says_what_it_lacks(files_of_the_image):
+    process = python(files_of_the_image, "-m", "plimsoll_agent")
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    line = json.loads(said)
+    assert line["message"] == "the agent cannot start"
+    assert "PLIMSOLL_SERVICE is missing" in line["because"]

@@ -17,10 +17,10 @@ from click.testing import CliRunner
 from plimsoll_agent.config import Config
 from plimsoll_agent.owner_policy import READ_ONLY, OwnerPolicy
 from plimsoll_cli import main
+from tests.support.agent_image import CONTAINERFILE, copied, installed
 
 ROOT = Path(__file__).parents[2]
 AGENT = ROOT / "infra" / "agent"
-CONTAINERFILE = (AGENT / "Containerfile").read_text(encoding="utf-8")
 SERVICE, IMAGE, TOKEN = "https://api.example.com/prod", "registry.example.com/agent:1", "secret"
 
 type Manifest = dict[str, Any]
@@ -145,22 +145,15 @@ def test_the_image_runs_as_nobody_from_a_base_of_a_known_version():
 
 
 def test_what_is_copied_is_there():
-    for line in re.findall(r"^COPY (?!--from)(.+)$", CONTAINERFILE, re.MULTILINE):
-        *sources, _ = line.split()
-        for source in sources:
-            assert (ROOT / source).exists(), source
+    assert copied()
+    for source, _ in copied():
+        assert (ROOT / source).exists(), source
 
 
 def test_all_that_is_installed_is_in_the_lock():
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     for name in installed():
         assert re.search(rf"^{name}==\S+.* \\$", lock, re.MULTILINE), name
-
-
-def installed() -> list[str]:
-    wanted = re.search(r"\^\(([a-z0-9|-]+)\)==", CONTAINERFILE)
-    assert wanted is not None
-    return wanted[1].split("|")
 
 
 def test_the_agent_imports_nothing_that_its_image_does_not_have(tmp_path: Path):
