@@ -40,6 +40,26 @@ _REFUSED: Final = 400
 _SERVER_ERROR: Final = 500
 
 
+def check_address(url: str) -> None:
+    """Check where the service is said to be.
+
+    Raises:
+        BadInput: it could not be, or nobody may be asked there without TLS.
+    """
+    try:
+        parts = urlsplit(url)
+        scheme, at = parts.scheme, parts.hostname
+    except ValueError:
+        scheme, at = "", None
+    if at is None or scheme not in {"http", "https"}:
+        raise BadInput(
+            f"the service's address {url!r} is none, such as https://api.example.com/live: it is the "
+            "output Url of the service's stack"
+        )
+    if scheme != "https" and at not in _LOOPBACK:
+        raise BadInput(f"the service's address {url!r} must be https; http is for loopback only")
+
+
 class Service:
     """The service's API, for one agent or one person. Threads may share it.
 
@@ -50,11 +70,7 @@ class Service:
     """
 
     def __init__(self, url: str, identity: Identity, clock: Clock) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
-            raise BadInput(
-                f"the service's address {url!r} must be https; http is for loopback only"
-            )
+        check_address(url)
         self._url = url.rstrip("/")
         self._identity = identity
         self._clock = clock
@@ -219,7 +235,10 @@ class Service:
                 method, self._url + path, body=body or None, headers={**said, **headers}
             )
         except HTTPError as error:
-            raise Temporary(f"{self._url} does not answer: {error}") from error
+            why = getattr(error, "reason", None) or error
+            raise Temporary(
+                f"{self._url} does not answer, is it the right address? {why}"
+            ) from error
 
 
 def _pool(url: str) -> PoolManager:
@@ -254,8 +273,13 @@ def _error(answer: BaseHTTPResponse) -> PlimsollError:
         said = answer.data[:200].decode(errors="replace")
     text = f"the service answers {answer.status}: {said}"
     match answer.status:
-        case 401 | 403:
-            return MissingRights(text)
+        case 401 | 403 as status:
+            cure = (
+                ". Join again by a fresh join token, if it stays so"
+                if status == _UNAUTHORIZED
+                else ""
+            )
+            return MissingRights(text + cure)
         case 400 | 413 | 415 | 422:
             return BadInput(text)
         case 429:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
@@ -92,11 +92,10 @@ def savings(ctx: click.Context, cluster: str | None, folder: Path, as_json: bool
 @click.pass_context
 def recommendations(ctx: click.Context, cluster: str | None, folder: Path, as_json: bool) -> None:
     """Show what the service advises, with what it saves and why."""
-    service = logged_in(folder, environment_of(ctx).clock)
-    path = f"{_path(service, cluster)}/recommendations"
-    ctx.meta[__name__] = lambda id_: service.call("POST", f"{path}/{id_}/accept", Recommendation)
     if ctx.invoked_subcommand is not None:
+        ctx.meta[__name__] = lambda: _asked(ctx, cluster, folder)
         return
+    service, path = _asked(ctx, cluster, folder)
     found = service.call("GET", path, Recommendations)
     if as_json:
         print_json(msgspec.to_builtins(found))
@@ -104,7 +103,13 @@ def recommendations(ctx: click.Context, cluster: str | None, folder: Path, as_js
         show_recommendations(console(), found.recommendations)
 
 
-@recommendations.command(short_help="Accept a recommendation.")
+def _asked(ctx: click.Context, cluster: str | None, folder: Path) -> tuple[Service, str]:
+    """Return the service, and the path of a cluster's recommendations."""
+    service = logged_in(folder, environment_of(ctx).clock)
+    return service, f"{_path(service, cluster)}/recommendations"
+
+
+@recommendations.command(epilog=EXAMPLES, short_help="Accept a recommendation.")
 @click.argument("id_", metavar="ID")
 @click.pass_context
 def accept(ctx: click.Context, id_: str) -> None:
@@ -115,8 +120,9 @@ def accept(ctx: click.Context, id_: str) -> None:
     """
     if not id_.startswith("r-") or not id_[2:].isalnum():
         raise BadInput(f"{id_!r} is no id of a recommendation, such as r-0123456789abcdef")
-    send: Callable[[str], Any] = ctx.meta[__name__]
-    found: Recommendation = send(id_)
+    asked: Callable[[], tuple[Service, str]] = ctx.meta[__name__]
+    service, path = asked()
+    found = service.call("POST", f"{path}/{id_}/accept", Recommendation)
     click.echo(f"{found.id} is {found.state}: {found.kind} {found.about.name}")
     if found.patch:
         click.echo(found.patch)

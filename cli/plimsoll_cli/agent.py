@@ -16,6 +16,7 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.names import NAMESPACE
 from plimsoll_agent.config import Config
 from plimsoll_agent.output import Output
+from plimsoll_agent.service import check_address
 from plimsoll_agent.wiring import put_together
 from plimsoll_agent.wiring import run as run_agent
 from plimsoll_testbed.rigs.kubeconfig import load
@@ -24,7 +25,7 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll agent install --print --service https://api.example.com/prod \\
     --image registry.example.com/plimsoll-agent:0.1.0 --join-token TOKEN | kubectl apply -f -
-  plimsoll agent run --service http://127.0.0.1:4566/prod --context harbor
+  plimsoll agent run --service http://127.0.0.1:4566/prod --context harbor --spool /tmp/spool
 
 \b
 Exit status:
@@ -38,13 +39,18 @@ def agent() -> None:
     """Read a cluster for the optimisation service, and carry out what its owner allows."""
 
 
-@agent.command(short_help="Print the manifests of the agent.")
+@agent.command(epilog=EXAMPLES, short_help="Print the manifests of the agent.")
 @click.option("--print", "printed", is_flag=True, help="Print them: nothing else is done yet.")
 @click.option("--service", required=True, metavar="URL", help="The address of the service.")
 @click.option(
     "--image", required=True, metavar="IMAGE", help="Built from infra/agent/Containerfile."
 )
-@click.option("--join-token", metavar="TOKEN", help="Enrols the cluster, once.")
+@click.option(
+    "--join-token",
+    metavar="TOKEN",
+    help="Enrols the cluster, once; `plimsoll tenants invite` prints one. Without it a key that is enrolled "
+    "already is kept.",
+)
 def install(printed: bool, service: str, image: str, join_token: str | None) -> None:
     """Print the agent's manifests: it reads, and says what it would do.
 
@@ -53,6 +59,7 @@ def install(printed: bool, service: str, image: str, join_token: str | None) -> 
     """
     if not printed:
         raise click.UsageError("--print is needed: apply its output with kubectl apply -f -")
+    check_address(service)
     click.echo(yaml.safe_dump_all(manifests(service, image, join_token), sort_keys=False), nl=False)
 
 
@@ -72,7 +79,7 @@ def manifests(service: str, image: str, join_token: str | None) -> Iterator[dict
             yield manifest
 
 
-@agent.command(short_help="Run the agent here, by a kubeconfig.")
+@agent.command(epilog=EXAMPLES, short_help="Run the agent here, by a kubeconfig.")
 @click.option("--service", required=True, metavar="URL", help="The address of the service.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: current]")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE")

@@ -62,7 +62,7 @@ def image(folder: Path) -> Path:
     for name in installed():
         library = distribution(name)
         for part in {file.parts[0] for file in library.files or () if ".." not in file.parts}:
-            target = made / part
-            if not target.exists():
-                target.symlink_to(Path(str(library.locate_file(part))))
+            link = made / part
+            if not link.exists():
+                link.symlink_to(Path(str(library.locate_file(part))))
     return made

@@ -163,3 +163,43 @@ def test_an_address_without_tls_is_refused_before_the_token_is_sent(tmp_path: Pa
     )
     assert result.exit_code == 2
     assert "must be https" in result.output
+
+
+@pytest.fixture
+def stranger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody is logged in."""
+    monkeypatch.setenv("PLIMSOLL_CONFIG", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("agent", "install"),
+        ("agent", "run"),
+        ("login",),
+        ("savings",),
+        ("recommendations",),
+        ("recommendations", "accept"),
+    ],
+    ids=" ".join,
+)
+def test_each_command_explains_itself_to_who_is_not_logged_in(stranger, words):
+    said = run(MemoryEnvironment(), *words, "--help")
+    assert said.exit_code == 0
+    assert "Examples:" in said.stdout
+    assert "Exit status:" in said.stdout
+
+
+@pytest.mark.parametrize("address", ["nonsense", "https://[x", "ftp://api.example.com", "https://"])
+@pytest.mark.parametrize("words", [("login",), ("agent", "install", "--print", "--image", "a:1")])
+def test_what_is_no_address_is_refused_and_says_where_one_is_found(stranger, words, address):
+    given = ("--service", address) if words[0] == "agent" else (address,)
+    said = run(MemoryEnvironment(), *words, *given, "--join-token", "t")
+    assert said.exit_code == 2
+    assert "the output Url" in said.stderr
+
+
+def test_an_id_that_is_none_is_refused_before_the_service_is_asked(stranger):
+    said = run(MemoryEnvironment(), "recommendations", "accept", "nope")
+    assert said.exit_code == 2
+    assert "such as r-0123456789abcdef" in said.stderr
