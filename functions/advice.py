@@ -1,48 +1,50 @@
-"""EventBridge schedule -> what each cluster could save, and instructions of what was accepted.
+"""SQS `advice` -> what one cluster could save, and instructions of what was accepted there.
 
-A cluster that fails is logged and left to the next run, in five minutes; the function fails at the end,
-so that its alarm counts it.
+A request that fails comes back once, and then lies in the dead-letter queue, which tells of which cluster it
+was; the schedule asks again within five minutes.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
-
-RESERVE_MILLISECONDS: Final = 30_000
-"""What one large cluster may take."""
-
-
-class SomeFailed(RuntimeError):  # noqa: N818 - named for what happened
-    """The advice for some clusters failed. Each was logged."""
+from plimsoll_service.adapters.advice_queue import parse
 
 
 @logger.inject_lambda_context
-def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
-    """Advise every cluster, as far as there is time."""
-    found = bootstrap.rounds().run(
-        lambda: context.get_remaining_time_in_millis() > RESERVE_MILLISECONDS
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
+    """Answer each request, and name those that must come back.
+
+    Such a message is no error of the function: Lambda slows a queue down after errors, and the other
+    clusters' requests are in it too.
+    """
+    failed = []
+    for record in event["Records"]:
+        try:
+            _answer(record["body"])
+        except Exception:  # noqa: BLE001 - whatever it is, it is this cluster's alone
+            logger.exception("advice failed", extra={"sqs_message": record["messageId"]})
+            failed.append(record)
+    return {"batchItemFailures": [{"itemIdentifier": r["messageId"]} for r in failed]}
+
+
+def _answer(body: str) -> None:
+    request = parse(body)
+    advised = bootstrap.advice().answer(request)
+    if advised is None:
+        logger.info("nothing to advise", extra={"cluster": request.cluster})
+        return
+    logger.info(
+        "cluster advised",
+        extra={
+            "cluster": request.cluster,
+            "found": advised.found,
+            "changed": advised.changed,
+            "instructions": advised.instructions,
+            "lost": advised.lost,
+        },
     )
-    for cluster, advised in found.advised.items():
-        if advised is not None:
-            logger.info(
-                "cluster advised",
-                extra={
-                    "cluster": cluster,
-                    "found": advised.found,
-                    "changed": advised.changed,
-                    "instructions": advised.instructions,
-                    "lost": advised.lost,
-                },
-            )
-    for cluster, error in found.failed.items():
-        logger.error("advice failed", extra={"cluster": cluster}, exc_info=error)
-    if found.left:
-        logger.warning("clusters left to the next run", extra={"clusters": len(found.left)})
-    if found.failed:
-        raise SomeFailed(f"the advice for {len(found.failed)} clusters failed")
-    return {"advised": len(found.advised), "left": len(found.left)}

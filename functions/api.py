@@ -30,8 +30,10 @@ from plimsoll.domain.errors import (
 from plimsoll.observability import logger
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.ed25519 import is_signed
+from plimsoll_service.domain.advice_requests import AdviceRequest
 from plimsoll_service.domain.errors import Forbidden, TooLarge, Unproven
 from plimsoll_service.domain.principals import Principal, Role
+from plimsoll_service.domain.recommendations import awaits_instruction
 from plimsoll_service.openapi import document
 from plimsoll_service.services.access import SignedRequest, refuse_others, refuse_unsigned
 from plimsoll_service.services.instructions import pending, report
@@ -127,6 +129,7 @@ def post_results(cluster: str) -> msgspec.Struct:
     agent = _agent(cluster)
     results = decode(_body(), Results)
     report(bootstrap.tenants().of(agent.tenant), cluster, results.results)
+    _ask_for_advice(agent, cluster)
     return results
 
 
@@ -186,7 +189,10 @@ def accept_recommendation(cluster: str, recommendation: str) -> msgspec.Struct:
     """Accept a recommendation."""
     person = _principal()
     data = bootstrap.reads().data(person, cluster)
-    return accept(data, cluster, recommendation, person.name, bootstrap.clock().now())
+    taken = accept(data, cluster, recommendation, person.name, bootstrap.clock().now())
+    if awaits_instruction(taken):
+        _ask_for_advice(person, cluster)
+    return taken
 
 
 @app.route("/v1/openapi.json", methods=["GET"])
@@ -208,6 +214,12 @@ def _principal() -> Principal:
     principal = known(request.context["authorizer"])
     refuse_unsigned(principal, _signed(request), is_signed, bootstrap.clock().now())
     return principal
+
+
+def _ask_for_advice(of: Principal, cluster: str) -> None:
+    """Have what was written seen at once. Where that is refused, so is the request: it may come again."""
+    request = AdviceRequest(tenant=of.tenant, cluster=cluster, at=bootstrap.clock().now())
+    bootstrap.advice_queue().send([request])
 
 
 def _agent(cluster: str) -> Principal:

@@ -1,10 +1,13 @@
-"""What `plimsoll demo-service` plays on a deployed service: an agent, a person, and the advice between them."""
+"""What `plimsoll demo-service` plays on a deployed service: an agent, a person, and the advice between them.
+
+The advice is made by itself, after each change. Here it is only waited for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, override
@@ -15,6 +18,7 @@ from plimsoll_agent.calls import POLICY
 from plimsoll_agent.config import Config
 from plimsoll_agent.output import Output
 from plimsoll_agent.running import Running
+from plimsoll_agent.service import Service
 from plimsoll_agent.wiring import put_together
 from plimsoll_cli import main
 from plimsoll_cli.agent import manifests
@@ -29,8 +33,8 @@ from plimsoll_testbed.rigs.emulated.service_shop import surplus_shop
 from plimsoll_testbed.scenario.drill import read_drill
 
 EXAMPLE: Final = Path("examples", "one-node.yaml")
-WORK_IN_SECONDS: Final = 60.0
-"""How long a snapshot may take from the API through the queue to the tables."""
+WAIT: Final = timedelta(minutes=2)
+"""How long a snapshot may take through the queue to the tables, and the advice that it asks for."""
 POLL_SECONDS: Final = 0.2
 TENANT: Final = "initech"
 CLUSTER: Final = "shop"
@@ -64,38 +68,35 @@ class _Demo:
     folder: Path
     say: Callable[[str], None]
     _agent: Running = field(init=False)
+    _person: Service = field(init=False)
 
     def play(self) -> Recommendation:
         self._install()
         token = self._invite(PERSON, Role.PERSON)
         self._type("login", self.rig.url, secret=["--join-token", token])
+        self._person = logged_in(self.folder, self.rig.clock)
         self._tell()
-        self._advise()
+        self._advised_first()
         self._type("savings")
         self._type("recommendations")
-        chosen = next((r for r in self._recommendations() if r.executable), None)
-        if chosen is None:
-            raise Refused("nothing is advised that the agent can carry out")
+        chosen = next(each for each in self._recommendations() if each.executable)
         self._type("recommendations", "accept", chosen.id)
-        self._advise()
+        asked = self._until(chosen, lambda each: each.instruction > 0 or each.state == "refused")
+        if not asked.instruction:
+            raise Refused(f"no instruction came of {asked.id}: {asked.note}")
         self._tell()
         if not self._agent.telling.pending:
-            raise Refused(f"no instruction came of {chosen.id}: {self._again(chosen).note}")
+            raise Refused(f"the agent was not told of instruction {asked.instruction}")
         self.say("the agent is told that an instruction waits, and carries it out")
         self._agent.executor.round()
-        self._tell()
-        self._advise()
-        done = self._again(chosen)
+        done = self._until(chosen, lambda each: each.state != "accepted")
         if done.state != "done":
             raise Refused(f"{done.id} is {done.state}: {done.note}")
         self.say(f"the empty node {done.about.name} is removed, as a cluster autoscaler would")
         self._remove(done.about.name)
         self._tell()
-        self._advise()
+        measured = self._until(chosen, lambda each: bool(each.measured))
         self._type("recommendations")
-        measured = self._again(chosen)
-        if not measured.measured:
-            raise Refused(f"{measured.id} is {measured.state}, and was not seen to save anything")
         return measured
 
     def _install(self) -> None:
@@ -122,25 +123,45 @@ class _Demo:
 
     def _tell(self) -> None:
         """Let the agent send a snapshot, and wait until the service has worked it in."""
-        clock, telling = self.rig.clock, self._agent.telling
-        since = clock.now()
+        telling, since = self._agent.telling, self.rig.clock.now()
         telling.take()
         telling.send()
         if telling.spool.entries or not telling.sequence:
             raise Refused("the agent's snapshot did not get to the service: see what it said")
         self.say(f"the agent has told of the cluster, snapshot {telling.sequence}")
-        service = logged_in(self.folder, clock)
-        while (clock.now() - since).total_seconds() < WORK_IN_SECONDS:
-            with suppress(Refused):  # 404 until the first one is worked in
-                if service.call("GET", self._path("pools"), Pools).taken_at >= since:
-                    return
-            clock.sleep(POLL_SECONDS)
-        complaints = self.rig.emulator.complaints()
-        raise Refused("\n".join(["the snapshot was not worked in", *complaints]))
+        self._wait("the snapshot was not worked in", lambda: self._known_since(since))
 
-    def _advise(self) -> None:
-        self.say("the advice runs")
-        self.rig.advise()
+    def _known_since(self, since: datetime) -> bool:
+        try:
+            found = self._person.call("GET", self._path("pools"), Pools)
+        except Refused:  # 404 until the first one is worked in
+            return False
+        return found.taken_at >= since
+
+    def _advised_first(self) -> None:
+        """Wait for the advice that the first snapshot asks for."""
+        self._wait(
+            "nothing is advised that the agent can carry out",
+            lambda: any(each.executable for each in self._recommendations()),
+        )
+        self.say("the advice has seen it")
+
+    def _until(
+        self, chosen: Recommendation, is_so: Callable[[Recommendation], bool]
+    ) -> Recommendation:
+        """Wait until the advice, which each change asks for, has made that of a recommendation."""
+        self._wait(f"the advice left {chosen.id} as it was", lambda: is_so(self._again(chosen)))
+        found = self._again(chosen)
+        self.say(f"the advice has seen it: {found.kind} {found.about.name} is {found.state}")
+        return found
+
+    def _wait(self, otherwise: str, is_so: Callable[[], bool]) -> None:
+        clock = self.rig.clock
+        end = clock.now() + WAIT
+        while not is_so():
+            if clock.now() > end:
+                raise Refused("\n".join([otherwise, *self.rig.emulator.complaints()]))
+            clock.sleep(POLL_SECONDS)
 
     def _type(self, *words: str, secret: Sequence[str] = ()) -> None:
         """Run a command as a person would, who is logged in by a file in our folder."""
@@ -152,9 +173,8 @@ class _Demo:
         return f"/v1/clusters/{self._agent.telling.cluster_id}/{what}"
 
     def _recommendations(self) -> tuple[Recommendation, ...]:
-        service = logged_in(self.folder, self.rig.clock)
-        found = service.call("GET", self._path("recommendations"), Recommendations)
-        return found.recommendations
+        path = self._path("recommendations")
+        return self._person.call("GET", path, Recommendations).recommendations
 
     def _again(self, chosen: Recommendation) -> Recommendation:
         return next(each for each in self._recommendations() if each.id == chosen.id)

@@ -26,14 +26,19 @@ from plimsoll_cli.checks.policies import Request as IamRequest
 from plimsoll_service import bootstrap
 from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.ed25519 import is_signed
+from plimsoll_service.domain.advice_requests import AdviceRequest
 from plimsoll_service.domain.principals import Principal, Role
 from plimsoll_service.openapi import OPERATIONS, Operation, document
 from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import Intake
 from plimsoll_service.services.reads import Reads
 from plimsoll_service.wire.access import SEQUENCE, SIGNATURE, TIMESTAMP
+from plimsoll_service.wire.advice import About, Recommendation
+from plimsoll_service.wire.documents import encode as encode_document
+from plimsoll_service.wire.instructions import Result, Results
 from plimsoll_service.wire.snapshot import Snapshot, encode
 from plimsoll_testbed.model.service_stores import (
+    MemoryAdviceQueue,
     MemoryMembers,
     MemoryQueue,
     MemoryTenants,
@@ -57,6 +62,7 @@ class Gateway:
 
     queue: MemoryQueue = field(default_factory=MemoryQueue)
     members: MemoryMembers = field(default_factory=MemoryMembers)
+    advice_queue: MemoryAdviceQueue = field(default_factory=MemoryAdviceQueue)
 
     def __post_init__(self) -> None:
         clock = FakeClock(NOW)
@@ -75,7 +81,7 @@ class Gateway:
         self.clock = clock
 
     def stand_behind(self, patch: pytest.MonkeyPatch) -> None:
-        for name in ("tenants", "access", "intake", "reads", "clock"):
+        for name in ("tenants", "access", "intake", "reads", "clock", "advice_queue"):
             patch.setattr(bootstrap, name, lambda name=name: getattr(self, name))
 
     def __call__(self, environ: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -222,6 +228,36 @@ def test_a_snapshot_goes_the_whole_way(gateway: Gateway):
     replayed = Client(gateway).post(path, data=body, headers=headers)
     gateway.clock.sleep((late - gateway.clock.now()).total_seconds())
     assert replayed.status_code == 401
+
+
+def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gateway):
+    agent, agents_token = gateway.enrolled(KEY, Role.AGENT)
+    person, token = gateway.enrolled(Key(2), Role.PERSON)
+    advised = Recommendation(
+        id="r1",
+        kind="consolidate-node",
+        about=About(kind="Node", name="a", uid="u"),
+        reason="its pods fit elsewhere",
+        monthly=70.0,
+        executable=True,
+        since=NOW,
+        changed_at=NOW,
+    )
+    data = gateway.tenants.of(person.tenant)
+    data.put(agent.subject, "recommendation#r1", encode_document(advised))
+    asked = AdviceRequest(tenant="acme", cluster=agent.subject, at=gateway.clock.now())
+    gateway.advice_queue.sent.clear()
+    path = f"/v1/clusters/{agent.subject}/results"
+    refused = Result(id="r1", number=1, outcome="refused", reason="so", at=NOW)
+    body = encode_document(Results(results=(refused,)))
+    headers = signed(agent, agents_token, "POST", path, body)
+    reported = Client(gateway).post(path, data=body, headers=headers)
+    assert (reported.status_code, gateway.advice_queue.sent) == (200, [asked])
+    taken = Client(gateway).post(
+        f"/v1/clusters/{agent.subject}/recommendations/r1/accept",
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert (taken.status_code, gateway.advice_queue.sent) == (200, [asked, asked])
 
 
 def test_of_two_agents_neither_gets_to_the_others_cluster(gateway: Gateway):

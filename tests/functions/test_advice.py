@@ -1,52 +1,77 @@
-"""The schedule's event in, one round of advice."""
+"""A request for advice in, an answer for that cluster; and the schedule that asks for all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
+import msgspec
 import pytest
 
-from functions import advice
+from functions import advice, advice_schedule
 from plimsoll.domain.errors import Temporary
 from plimsoll_service import bootstrap
+from plimsoll_service.domain.advice_requests import AdviceRequest
 from plimsoll_service.services.recommendations import Advised
-from plimsoll_service.services.rounds import Round
 
-DONE = Advised(found=2, changed=1, instructions=(7,))
+DONE = Advised(found=2, changed=1, configuration="c", instructions=(7,))
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 @dataclass
-class Rounds:
-    answer: Round
-    had_time: list[bool] = field(default_factory=list)
+class Fake:
+    answers: dict[str, Any] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
 
-    def run(self, is_time_left: Callable[[], bool]) -> Round:
-        self.had_time.append(is_time_left())
-        return self.answer
+    def answer(self, request: AdviceRequest) -> Advised | None:
+        self.asked.append(request.cluster)
+        said = self.answers.get(request.cluster)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def run(self) -> int:
+        return 3
 
 
 @pytest.fixture
-def rounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[Round], Rounds]:
-    def of(answer: Round) -> Rounds:
-        made = Rounds(answer)
-        monkeypatch.setattr(bootstrap, "rounds", lambda: made)
-        return made
-
-    return of
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    made = Fake()
+    monkeypatch.setattr(bootstrap, "advice", lambda: made)
+    monkeypatch.setattr(bootstrap, "advice_schedule", lambda: made)
+    return made
 
 
-def test_every_cluster_is_advised_and_each_is_logged(rounds, context, log):
-    made = rounds(Round(advised={"harbor": DONE, "quay": None}, failed={}, left=("pier",)))
-    assert advice.handler({}, context) == {"advised": 2, "left": 1}
+def event(*clusters: str) -> dict[str, Any]:
+    requests = [AdviceRequest(tenant="acme", cluster=c, at=NOW) for c in clusters]
+    bodies = [msgspec.json.encode(each).decode() for each in requests]
+    return {"Records": [{"messageId": f"m-{n}", "body": body} for n, body in enumerate(bodies)]}
+
+
+def test_each_cluster_that_was_asked_for_is_advised_and_logged(fake, context, log):
+    fake.answers = {"harbor": DONE}
+    assert advice.handler(event("harbor", "quay"), context) == {"batchItemFailures": []}
+    assert fake.asked == ["harbor", "quay"]
     lines = {line["message"]: line for line in log()}
     assert lines["cluster advised"]["instructions"] == [7]
-    assert lines["clusters left to the next run"]["clusters"] == 1
-    assert made.had_time == [context.get_remaining_time_in_millis() > 30_000]
+    assert lines["nothing to advise"]["cluster"] == "quay"
 
 
-def test_a_cluster_that_failed_is_an_error_of_the_function_after_all_others(rounds, context, log):
-    rounds(Round(advised={"harbor": DONE}, failed={"pier": Temporary("away")}, left=()))
-    with pytest.raises(advice.SomeFailed):
-        advice.handler({}, context)
+@pytest.mark.parametrize("error", [Temporary("away"), RuntimeError("a bug")])
+def test_a_cluster_that_fails_comes_back_alone(error, fake, context, log):
+    fake.answers = {"harbor": DONE, "pier": error}
+    answer = advice.handler(event("pier", "harbor"), context)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
     assert {"cluster advised", "advice failed"} <= {line["message"] for line in log()}
+
+
+def test_what_is_no_request_comes_back_and_ends_in_the_dead_letter_queue(fake, context):
+    answer = advice.handler({"Records": [{"messageId": "m-0", "body": "{}"}]}, context)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+    assert not fake.asked
+
+
+def test_the_schedule_says_for_how_many_it_asked(fake, context, log):
+    advice_schedule.handler({}, context)
+    assert log()[-1]["clusters"] == 3

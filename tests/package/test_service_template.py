@@ -13,6 +13,7 @@ from functions.authorizer import policy
 from plimsoll.domain.errors import BadInput
 from plimsoll_cli.checks.policies import Decision, Request, decide
 from plimsoll_service.config import Config
+from plimsoll_service.domain.advice_requests import CLOCKS_APART
 from plimsoll_service.domain.principals import Principal, Role
 from plimsoll_service.domain.tenancy import leading_key, session_policy, snapshot_key
 from plimsoll_service.openapi import OPERATIONS, document
@@ -22,7 +23,7 @@ SERVICE = template("service.yaml")
 RESOURCES: dict[str, Any] = SERVICE["Resources"]
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/documents"
 BUCKET = "arn:aws:s3:::snapshots"
-FUNCTION_ROLES = ("AuthorizerRole", "ApiRole", "MetricsRole", "AdviceRole")
+FUNCTION_ROLES = ("AuthorizerRole", "ApiRole", "MetricsRole", "AdviceRole", "AdviceScheduleRole")
 
 
 def of(kind: str) -> dict[str, Any]:
@@ -240,6 +241,46 @@ def test_each_alarm_has_a_heading_on_the_page():
     page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
     for alarm in of("AWS::CloudWatch::Alarm"):
         assert f"### {alarm}\n" in page
+
+
+def test_a_request_for_advice_outlives_its_function_and_not_its_successors():
+    queue, function = (
+        of("AWS::SQS::Queue")["AdviceQueue"],
+        RESOURCES["AdviceFunction"]["Properties"],
+    )
+    assert queue["VisibilityTimeout"] > function["Timeout"]
+    assert function["Events"]["Requests"]["Properties"]["BatchSize"] == 1
+    assert queue["DelaySeconds"] > CLOCKS_APART.total_seconds(), "the first of a burst answers it"
+    schedule = RESOURCES["AdviceScheduleFunction"]["Properties"]["Events"]["EveryFiveMinutes"]
+    assert schedule["Properties"]["Schedule"] == "rate(5 minutes)"
+    assert queue["MessageRetentionPeriod"] >= 2 * queue["VisibilityTimeout"]
+
+
+SENDERS = {
+    "ArrivalsQueue": {"ApiRole", "RedriveRole"},
+    "ArrivalsDeadQueue": {"MetricsRole"},
+    "AdviceQueue": {"ApiRole", "MetricsRole", "AdviceScheduleRole"},
+    "AdviceDeadQueue": set[str](),
+}
+
+
+@pytest.mark.parametrize("queue", SENDERS)
+def test_nobody_else_may_send_to_a_queue(queue):
+    """The policy of the queue refuses whom it does not name, and the roles of those that it names may send."""
+    [statement] = RESOURCES[f"{queue}Policy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
+    said = statement["Condition"].get("ArnNotEquals", {}).get("aws:PrincipalArn", [])
+    named = {each["Fn::GetAtt"][0] for each in said if "Fn::GetAtt" in each}
+    on_rig = [each["Fn::If"][0] for each in said if "Fn::If" in each]
+    assert named == SENDERS[queue]
+    assert set(on_rig) <= {"OnRig"}
+    for role in (*FUNCTION_ROLES, "RedriveRole"):
+        target = {"Fn::GetAtt": [queue, "Arn"]}
+        sends = any(
+            s["Resource"] == target and "sqs:SendMessage" in json.dumps(s["Action"])
+            for s in statements(role)
+        )
+        assert sends is (role in SENDERS[queue]), role
 
 
 def test_each_queue_outlives_its_source_and_its_worker():

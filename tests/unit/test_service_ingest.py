@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -14,15 +15,21 @@ import msgspec
 import pytest
 
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary, Throttled
+from plimsoll_service.domain.advice_requests import AdviceRequest, LastAdvice, configuration_of
 from plimsoll_service.domain.arrivals import PAST_EPOCHS, Arrival, Newest, advanced
 from plimsoll_service.domain.errors import Forbidden, TooLarge
 from plimsoll_service.domain.principals import Principal
 from plimsoll_service.domain.rollups import Span
-from plimsoll_service.services.history import newest, rollups, usage
+from plimsoll_service.services.history import ADVISED, last_advice, newest, rollups, usage
 from plimsoll_service.services.ingest import MOST_COMPRESSED, IngestService, Intake
 from plimsoll_service.wire.documents import Malformed
 from plimsoll_service.wire.snapshot import Snapshot, Usage, delta, encode
-from plimsoll_testbed.model.service_stores import MemoryQueue, MemoryTenantData, MemoryTenants
+from plimsoll_testbed.model.service_stores import (
+    MemoryAdviceQueue,
+    MemoryQueue,
+    MemoryTenantData,
+    MemoryTenants,
+)
 from tests.support.enrolled import Key, agent_of
 from tests.support.snapshots import wire_node, wire_pods, wire_workload
 from tests.support.total_queue import TotalQueue
@@ -50,7 +57,8 @@ class Rig:
 
     def __post_init__(self) -> None:
         self.tenants = MemoryTenants(self.clock)
-        self.service = IngestService(tenants=self.tenants)
+        self.advice = MemoryAdviceQueue()
+        self.service = IngestService(tenants=self.tenants, advice=self.advice, clock=self.clock)
         self.intake = Intake(
             tenants=self.tenants,
             queue=self.queue,
@@ -64,6 +72,9 @@ class Rig:
 
     def push(self, snapshot: Snapshot, agent: Principal = AGENT) -> Any:
         return self.intake.take(agent, encode(snapshot))
+
+    def over(self, tenants: Any) -> IngestService:
+        return replace(self.service, tenants=tenants)
 
     def work_off(self) -> None:
         while self.queue.sent:
@@ -265,7 +276,7 @@ def test_hours_and_days_hold_each_minute_once_however_messages_come(seed):
     for i in order:
         if random.random() < 0.2:
             with suppress(KilledError):
-                IngestService(tenants=Dying(rig.tenants, random.randrange(4))).work(sent[i])
+                rig.over(Dying(rig.tenants, random.randrange(4))).work(sent[i])
         rig.service.work(sent[i])
     end = start + 180 * MINUTE
     for i in range(60):  # the next hour begins; its messages close the one before
@@ -290,7 +301,7 @@ def test_nothing_that_was_acknowledged_is_lost_whoever_dies(seed):
     """Total queue: throttled and lost writes, killed workers, doubled and reordered messages."""
     random, rig = Random(seed), Rig()
     faulty = Faulty(rig.tenants, random)
-    intake, service = replace(rig.intake, tenants=faulty), IngestService(tenants=faulty)
+    intake, service = replace(rig.intake, tenants=faulty), rig.over(faulty)
     attempted: set[int] = set()
     acknowledged: set[int] = set()
     for sequence in range(1, 121):
@@ -340,11 +351,52 @@ def test_two_workers_that_write_at_once_both_count():
     rig.push(a_snapshot(2, at=NOW + MINUTE))
     first, second = rig.queue.sent
     busy = Interrupted(rig.tenants, lambda: rig.service.work(first))
-    assert IngestService(tenants=busy).work(second)
+    assert rig.over(busy).work(second)
     found = newest(rig.data, SHOP)
     assert found is not None
     assert found.snapshot.sequence == 2
     assert len(rollups(rig.data, SHOP, Span.MINUTE, NOW, NOW + MINUTE)) == 2
+
+
+def test_a_snapshot_that_shows_other_nodes_asks_for_advice_until_there_is_some():
+    rig = Rig()
+    for sequence, nodes in ((1, 1), (2, 1), (3, 2), (4, 2)):
+        rig.clock.time = NOW + sequence * MINUTE
+        rig.push(a_snapshot(sequence, at=rig.clock.time, nodes=nodes))
+        rig.work_off()
+        if sequence == 1:
+            continue  # its request is lost: the next snapshot asks again
+        advised = LastAdvice(
+            at=rig.clock.time, configuration=configuration_of(a_snapshot(nodes=nodes))
+        )
+        _, version = last_advice(rig.data, SHOP)
+        rig.data.put(SHOP, ADVISED, msgspec.json.encode(advised), version=version)
+    assert [(r.tenant, r.cluster, r.at) for r in rig.advice.sent] == [
+        ("acme", SHOP, NOW + sequence * MINUTE) for sequence in (1, 2, 3)
+    ]
+
+
+def test_an_old_snapshot_that_comes_late_asks_for_nothing():
+    rig = Rig()
+    rig.push(a_snapshot(1))
+    rig.push(a_snapshot(2, at=NOW + MINUTE, nodes=2))
+    rig.queue.sent.reverse()
+    rig.work_off()
+    assert len(rig.advice.sent) == 1
+
+
+def test_where_the_request_for_advice_is_not_taken_the_snapshot_comes_back_and_asks_again():
+    class Closed(MemoryAdviceQueue):
+        def send(self, requests: Sequence[AdviceRequest]) -> None:
+            raise Temporary(f"no room for {len(requests)}")
+
+    rig = Rig()
+    rig.push(a_snapshot(1))
+    [sent] = rig.queue.sent
+    with pytest.raises(Temporary):
+        replace(rig.service, advice=Closed()).work(sent)
+    assert rig.service.work(sent)
+    assert len(rig.advice.sent) == 1
 
 
 class KilledError(Exception):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, NotFound, Refused
 from plimsoll.domain.names import MIN_ON_DEMAND
+from plimsoll_service.domain.advice_requests import configuration_of
 from plimsoll_service.services import recommendations
 from plimsoll_service.services.recommendations import SAVINGS, Advised, advise
 from plimsoll_service.wire.advice import Advice
@@ -53,7 +54,8 @@ def test_each_recommendation_says_what_it_saves_and_why(service):
 
 def test_the_same_advice_again_changes_nothing(service):
     before = service.all()
-    assert service.advise(harbor()) == Advised(found=len(before), changed=0)
+    again = service.advise(harbor())
+    assert again == Advised(found=len(before), changed=0, configuration=configuration_of(harbor()))
     assert service.all() == before
 
 

@@ -16,6 +16,7 @@ from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.observability import logger
 from plimsoll_service.adapters.access_tokens import AccessTokens
+from plimsoll_service.adapters.advice_queue import SqsAdvice
 from plimsoll_service.adapters.arrivals_queue import SqsArrivals
 from plimsoll_service.adapters.aws import ServiceAws, TenantSessions
 from plimsoll_service.adapters.bus import EventBridgeBus
@@ -28,9 +29,9 @@ from plimsoll_service.adapters.tenants import AwsTenants
 from plimsoll_service.adapters.token_keys import SecretTokenKeys
 from plimsoll_service.config import Config
 from plimsoll_service.services.access import AccessService
+from plimsoll_service.services.advising import AdviceSchedule, AdviceService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.reads import Reads
-from plimsoll_service.services.rounds import AdviceRounds
 from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import InstructionKey
 
@@ -124,7 +125,7 @@ def taints() -> TaintForwarding:
 @cache
 def ingest() -> IngestService:
     """Return the working off of snapshots."""
-    return IngestService(tenants=tenants())
+    return IngestService(tenants=tenants(), advice=advice_queue(), clock=clock())
 
 
 @cache
@@ -142,8 +143,20 @@ def reads() -> Reads:
 
 
 @cache
-def rounds() -> AdviceRounds:
-    """Return the advising of all clusters."""
+def advice_queue() -> SqsAdvice:
+    """Return the queue of requests for advice."""
+    return SqsAdvice(aws=aws(), url=config().advice_queue)
+
+
+@cache
+def advice_schedule() -> AdviceSchedule:
+    """Return the asking for advice about all clusters."""
+    return AdviceSchedule(members=members(), queue=advice_queue(), clock=clock())
+
+
+@cache
+def advice() -> AdviceService:
+    """Return the answering of requests for advice."""
     prices = AwsPrices(
         pricing=lambda: ServiceAws(PRICE_LIST_REGION).pricing,
         ec2=lambda region: aws().in_region(region).ec2,
@@ -151,9 +164,7 @@ def rounds() -> AdviceRounds:
         clock=clock(),
         warn=_warn_of_prices,
     )
-    return AdviceRounds(
-        tenants=tenants(), members=members(), prices=prices.of, signer=signer, clock=clock()
-    )
+    return AdviceService(tenants=tenants(), prices=prices.of, signer=signer, clock=clock())
 
 
 def _warn_of_prices(region: str, error: PlimsollError) -> None:

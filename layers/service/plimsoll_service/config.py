@@ -31,6 +31,8 @@ class Config:
     """URL."""
     arrivals_dead_queue: str
     """URL; arrivals that no further attempt can help lie here with their reasons."""
+    advice_queue: str
+    """URL."""
     tenant_role: str
     """ARN of the role that reaches tenants' data, assumed for one tenant at a time."""
     token_secret: str

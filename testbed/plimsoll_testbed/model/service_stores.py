@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from plimsoll.domain.errors import Conflict
+from plimsoll_service.domain.advice_requests import AdviceRequest
 from plimsoll_service.domain.arrivals import Arrival
 from plimsoll_service.domain.principals import Invitation, Principal
 from plimsoll_service.services.ports import Clock, Document
@@ -150,6 +151,17 @@ class MemoryQueue:
     def send(self, arrival: Arrival) -> None:
         """Send one."""
         self.sent.append(arrival)
+
+
+@dataclass(slots=True)
+class MemoryAdviceQueue:
+    """The queue of requests for advice."""
+
+    sent: list[AdviceRequest] = field(default_factory=list)
+
+    def send(self, requests: Sequence[AdviceRequest]) -> None:
+        """Send them."""
+        self.sent += requests
 
 
 @dataclass(frozen=True, slots=True)

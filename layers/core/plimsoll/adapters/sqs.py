@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import batched
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.domain.errors import Temporary
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 BATCH: Final = 10
 """The most that one SendMessageBatch takes."""
+
+
+class Message(TypedDict):
+    """A message as SQS takes it."""
+
+    MessageBody: str
+    DelaySeconds: NotRequired[int]
+    MessageGroupId: NotRequired[str]
 
 
 class SqsWakeUps:
@@ -34,8 +42,8 @@ class SqsWakeUps:
             Temporary: some were not taken. Sending all again is harmless: wake-ups are idempotent.
         """
         body = json.dumps({"cluster": cluster})
-        messages = [(body, delay) for delay in delays]
-        _send(self._aws, self._queue_url, messages, f"wake-ups for cluster {cluster}")
+        messages: list[Message] = [{"MessageBody": body, "DelaySeconds": d} for d in delays]
+        send_all(self._aws, self._queue_url, messages, f"wake-ups for cluster {cluster}")
 
 
 class SqsResyncs:
@@ -51,16 +59,21 @@ class SqsResyncs:
         Raises:
             Temporary: some were not taken; these clusters have their next resync in a minute.
         """
-        _send(self._aws, self._queue_url, [(each.message(), 0) for each in requests], "resyncs")
+        messages: list[Message] = [{"MessageBody": each.message()} for each in requests]
+        send_all(self._aws, self._queue_url, messages, "resyncs")
 
 
-def _send(aws: Aws, queue_url: str, messages: Sequence[tuple[str, int]], what: str) -> None:
-    """Send bodies with their delays in seconds; every batch is tried."""
+def send_all(aws: Aws, queue_url: str, messages: Sequence[Message], what: str) -> None:
+    """Send messages in batches; every batch is tried.
+
+    Raises:
+        Temporary: some were not taken.
+    """
     failed: list[str] = []
     for batch in batched(messages, BATCH, strict=False):
         entries: list[SendMessageBatchRequestEntryTypeDef] = [
-            {"Id": str(i), "MessageBody": body, "DelaySeconds": delay}
-            for i, (body, delay) in enumerate(batch)
+            {"Id": str(i), **message}  # type: ignore[typeddict-item] # a Message has no more keys
+            for i, message in enumerate(batch)
         ]
         with translated(f"send {what}"):
             answer = aws.sqs.send_message_batch(QueueUrl=queue_url, Entries=entries)

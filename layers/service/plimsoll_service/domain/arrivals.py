@@ -42,6 +42,10 @@ class Newest:
     past: tuple[str, ...] = ()
     """Epochs that were followed by others, the last one at the end."""
 
+    def is_of(self, arrival: Arrival) -> bool:
+        """Whether an arrival is the one that counts, come once more."""
+        return (self.epoch, self.sequence) == (arrival.epoch, arrival.sequence)
+
 
 def advanced(known: Newest | None, arrival: Arrival, taken_at: datetime) -> Newest | None:
     """Return which snapshot counts after an arrival; None: the one that counts already."""

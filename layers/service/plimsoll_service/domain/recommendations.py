@@ -125,6 +125,11 @@ def accepted(each: Recommendation, now: datetime) -> Recommendation:
             raise Refused(f"{each.id} is {each.state}: {each.note or 'it is not advised any more'}")
 
 
+def awaits_instruction(each: Recommendation) -> bool:
+    """Whether an instruction is still to be made of it."""
+    return each.state == "accepted" and each.executable and not each.instruction
+
+
 def resolved(each: Recommendation, result: Result, now: datetime) -> Recommendation:
     """Return a recommendation whose executor said what became of its instruction."""
     if each.state != "accepted" or each.instruction != result.number:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from plimsoll_service.domain.advice_requests import LastAdvice
 from plimsoll_service.domain.arrivals import Newest
 from plimsoll_service.domain.rollups import Rollup, Span, combined
 from plimsoll_service.domain.usage import WorkloadUsage
@@ -17,6 +18,8 @@ from plimsoll_service.wire.snapshot import Snapshot, apply, decode
 
 NEWEST: Final = "newest"
 """The document that says which snapshot counts."""
+ADVISED: Final = "advised"
+"""The document that says of the last run of the advice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,3 +73,11 @@ def usage(
     minutes = rollups(data, cluster, Span.MINUTE, max(since, current), min(until, taken))
     made = combined((*hours, *minutes), Span.DAY)
     return made.usage if made else {}
+
+
+def last_advice(data: TenantData, cluster: str) -> tuple[LastAdvice | None, int]:
+    """Return the last run of the advice about a cluster, and the version of its document."""
+    found = data.get(cluster, ADVISED)
+    if found is None:
+        return None, 0
+    return msgspec.json.decode(found.body, type=LastAdvice), found.version

@@ -14,14 +14,15 @@ from typing import Final
 import msgspec
 
 from plimsoll.domain.errors import BadInput, Conflict, NotFound, Temporary
+from plimsoll_service.domain.advice_requests import AdviceRequest, configuration_of
 from plimsoll_service.domain.arrivals import Arrival, Newest, advanced
 from plimsoll_service.domain.errors import Forbidden, TooLarge
 from plimsoll_service.domain.principals import Principal
 from plimsoll_service.domain.rollups import Rollup, Span, combined, due, of_snapshot
-from plimsoll_service.services.history import NEWEST
+from plimsoll_service.services.history import NEWEST, last_advice
 from plimsoll_service.services.instructions import pending
 from plimsoll_service.services.limits import count
-from plimsoll_service.services.ports import Clock, Queue, TenantData, Tenants
+from plimsoll_service.services.ports import AdviceQueue, Clock, Queue, TenantData, Tenants
 from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.access import Accepted
 from plimsoll_service.wire.documents import Malformed
@@ -95,9 +96,14 @@ class IngestService:
     """Works off the queue."""
 
     tenants: Tenants
+    advice: AdviceQueue
+    clock: Clock
 
     def work(self, arrival: Arrival) -> bool:
         """Work one snapshot in; return whether it is the newest of its cluster now.
+
+        The newest one asks for advice, where the last advice was made of another configuration. Until
+        there is such advice each snapshot asks, so that a request which is lost is made again.
 
         Raises:
             Temporary: it comes back.
@@ -107,10 +113,21 @@ class IngestService:
         snapshot = read_whole(data, arrival)
         for _ in range(ATTEMPTS):
             try:
-                return self._work(data, arrival, snapshot)
+                is_newest = self._work(data, arrival, snapshot)
             except Conflict:
                 continue
+            if is_newest:
+                self._ask_for_advice(data, arrival, snapshot)
+            return is_newest
         raise Temporary(f"others wrote about {arrival.cluster} {ATTEMPTS} times meanwhile")
+
+    def _ask_for_advice(self, data: TenantData, arrival: Arrival, snapshot: wire.Snapshot) -> None:
+        last, _ = last_advice(data, arrival.cluster)
+        if last is None or last.configuration != configuration_of(snapshot):
+            request = AdviceRequest(
+                tenant=arrival.tenant, cluster=arrival.cluster, at=self.clock.now()
+            )
+            self.advice.send([request])
 
     def _work(self, data: TenantData, arrival: Arrival, snapshot: wire.Snapshot) -> bool:
         """Write the minute, then what is made of it, and only then say which one is the newest.
@@ -126,7 +143,7 @@ class IngestService:
             _make_anew(data, cluster, span, start)
         newest = advanced(known, arrival, snapshot.taken_at)
         if newest is None:
-            return False
+            return known is not None and known.is_of(arrival)
         version = found.version if found else 0
         data.put(cluster, NEWEST, msgspec.json.encode(newest), version=version)
         return True

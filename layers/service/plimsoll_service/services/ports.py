@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from plimsoll_service.domain.advice_requests import AdviceRequest
 from plimsoll_service.domain.arrivals import Arrival
 from plimsoll_service.domain.principals import Invitation, Principal
 
@@ -130,6 +131,18 @@ class Bus(Protocol):
 
         Raises:
             Temporary: it was not taken.
+        """
+        ...
+
+
+class AdviceQueue(Protocol):
+    """The queue of requests for advice."""
+
+    def send(self, requests: Sequence[AdviceRequest]) -> None:
+        """Send them.
+
+        Raises:
+            Temporary: some were not taken. Sending all again is harmless.
         """
         ...
 

@@ -15,10 +15,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll_service.domain.advice_requests import configuration_of
 from plimsoll_service.domain.analysis import Analysis, analyse
 from plimsoll_service.domain.prices import PriceTable
 from plimsoll_service.domain.recommendations import (
     accepted,
+    awaits_instruction,
     instruction_for,
     lapsed,
     merged,
@@ -55,6 +57,8 @@ class Advised:
     """Recommendations that the analysis made."""
     changed: int
     """Those that are new, or changed."""
+    configuration: str
+    """Of the snapshot that it is made of; empty where an accepted one waits for a later snapshot."""
     instructions: tuple[int, ...] = ()
     """Numbers of the instructions that were issued."""
     lost: tuple[str, ...] = ()
@@ -91,13 +95,15 @@ def advise(
     run.keep(lapsed(_resolved(data, cluster, each, now), now) for each in list(run.kept.values()))
     run.keep(list(merged(run.kept, analysis.recommendations, view)))
     issued = []
-    if signer is not None and now - view.at <= FRESH:
-        for each in list(run.kept.values()):
-            if each.state == "accepted" and each.executable and not each.instruction:
-                issued += run.issue(each, analysis, view, signer=signer, now=now)
+    is_fresh = now - view.at <= FRESH
+    waiting = [each for each in run.kept.values() if awaits_instruction(each)]
+    if signer is not None and is_fresh:
+        for each in waiting:
+            issued += run.issue(each, analysis, view, signer=signer, now=now)
     return Advised(
         found=len(analysis.recommendations),
         changed=len(run.changed),
+        configuration="" if waiting and not is_fresh else configuration_of(known.snapshot),
         instructions=tuple(issued),
         lost=tuple(run.lost),
     )

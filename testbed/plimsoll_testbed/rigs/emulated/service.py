@@ -14,7 +14,6 @@ import boto3
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from plimsoll.adapters.clock import SystemClock
-from plimsoll.domain.errors import Refused
 from plimsoll_agent.identity import Identity
 from plimsoll_agent.service import Service
 from plimsoll_service.adapters.aws import ServiceAws
@@ -136,20 +135,6 @@ class ServiceRig:
         joining = Service(self.url, Identity(key), self.clock)
         answer = joining.enrol(self.invite(tenant, name, role), f"uid-of-{tenant}-{name}")
         return answer.cluster_id, Service(self.url, Identity(key, enrolled=answer), self.clock)
-
-    def advise(self) -> None:
-        """Let the advice run once, as its schedule does every five minutes.
-
-        Raises:
-            Refused: it failed; the message ends with what the emulator said.
-        """
-        answer = self.emulator.client("lambda").invoke(
-            FunctionName=self.emulator.outputs["AdviceFunction"],
-            Payload=b'{"source": "aws.events", "detail-type": "Scheduled Event"}',
-        )
-        if "FunctionError" in answer:
-            said = answer["Payload"].read().decode(errors="replace")
-            raise Refused("\n".join([f"the advice failed: {said}", *self.emulator.complaints()]))
 
     def _take_bodies_as_they_are(self) -> None:
         """Say again which bodies are binary: the emulator does not read it in the API's definition.

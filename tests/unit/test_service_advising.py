@@ -1,0 +1,228 @@
+"""Requests for advice: answered once, however often and however late they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from plimsoll.domain.errors import Conflict, Temporary
+from plimsoll_service.domain.advice_requests import AdviceRequest, configuration_of
+from plimsoll_service.services.advising import AdviceSchedule, AdviceService
+from plimsoll_service.services.history import last_advice
+from plimsoll_service.services.recommendations import FRESH, SAVINGS
+from plimsoll_testbed.model.service_stores import (
+    MemoryAdviceQueue,
+    MemoryMembers,
+    MemoryTenantData,
+)
+from tests.support.advised import SIGNER, AdvisedCluster, harbor, prices, without_a
+from tests.support.enrolled import Key, agent_of
+from tests.support.snapshots import NOW, amounts, wire_node
+
+SECOND = timedelta(seconds=1)
+
+
+@dataclass
+class OneTenant:
+    """The data of a tenant, as one of two functions sees it that work at once."""
+
+    data: Any
+
+    def of(self, _tenant: str) -> Any:
+        return self.data
+
+
+@dataclass
+class Overtaken:
+    """Data of which somebody else writes a document just before we do, so many times."""
+
+    data: MemoryTenantData
+    happens: Any
+    key: str
+    times: int = 1
+
+    def put(self, cluster: str, key: str, body: bytes, **more: Any) -> Any:
+        if key.startswith(self.key) and self.times:
+            self.times -= 1
+            self.happens()
+        return self.data.put(cluster, key, body, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.data, name)
+
+
+@dataclass
+class Advised:
+    cluster: AdvisedCluster = field(default_factory=AdvisedCluster)
+
+    def __post_init__(self) -> None:
+        self.cluster.push(harbor())
+
+    def service(self, data: Any = None) -> AdviceService:
+        return AdviceService(
+            tenants=OneTenant(data or self.cluster.data),
+            prices=prices,
+            signer=lambda: SIGNER,
+            clock=self.cluster,
+        )
+
+    def request(self, after: timedelta = timedelta()) -> AdviceRequest:
+        return AdviceRequest(tenant="acme", cluster="harbor", at=self.cluster.time + after)
+
+
+def test_of_a_burst_of_requests_the_first_answers_the_others():
+    advised = Advised()
+    burst = [advised.request(n * SECOND) for n in (0, 0, 1, 2)]
+    advised.cluster.time += 4 * SECOND  # they waited in the queue
+    assert [advised.service().answer(each) is not None for each in burst] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_a_request_is_answered_that_was_made_while_the_last_run_read():
+    advised = Advised()
+    assert advised.service().answer(advised.request())
+    assert advised.service().answer(advised.request())
+
+
+def test_without_a_snapshot_there_is_no_advice_and_nothing_is_written():
+    advised = Advised()
+    quay = AdviceRequest(tenant="acme", cluster="quay", at=NOW)
+    assert advised.service().answer(quay) is None
+    assert last_advice(advised.cluster.data, "quay") == (None, 0)
+
+
+@pytest.mark.parametrize("key", [SAVINGS, "recommendation#", "instruction-number", "advised"])
+def test_two_runs_at_once_issue_one_instruction(key):
+    """Each of the documents is written by the other run just before ours writes it."""
+    advised = Advised()
+    advised.service().answer(advised.request())
+    advised.cluster.accept("consolidate-node a")
+    advised.cluster.time += 2 * SECOND
+    advised.cluster.push(replace(harbor(), nodes=(*harbor().nodes, wire_node("new"))))
+
+    def other() -> None:
+        advised.service().answer(advised.request())
+
+    advised.service(Overtaken(advised.cluster.data, other, key)).answer(advised.request())
+    assert len(advised.cluster.waiting()) == 1
+    assert (
+        advised.cluster.all()["consolidate-node a"].instruction
+        == advised.cluster.waiting()[0].number
+    )
+
+
+def test_a_cluster_of_which_others_write_without_end_comes_back_later():
+    def conflict() -> None:
+        raise Conflict("again")
+
+    advised = Advised()
+    contended = Overtaken(advised.cluster.data, conflict, "advised", times=99)
+    with pytest.raises(Temporary):
+        advised.service(contended).answer(advised.request())
+
+
+def test_a_run_that_dies_anywhere_is_made_good_by_the_next():
+    """Killed before each of its writes in turn, with an accepted recommendation in hand."""
+    for writes in count():
+        advised = Advised()
+        advised.service().answer(advised.request())
+        advised.cluster.accept("consolidate-node a")
+        advised.cluster.time += 2 * SECOND
+        left = writes
+
+        class Dying(Overtaken):
+            def put(self, *args: Any, **more: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    raise KeyboardInterrupt
+                return self.data.put(*args, **more)
+
+        dying = Dying(advised.cluster.data, None, "")
+        try:
+            advised.service(dying).answer(advised.request())
+        except KeyboardInterrupt:
+            advised.cluster.time += 2 * SECOND
+            advised.service().answer(advised.request())
+        else:
+            assert writes > 3, "it dies between a number, its recommendation and its instruction"
+            break
+        assert len(advised.cluster.waiting()) <= 1
+        advised.cluster.advise(harbor(), minutes=61)
+        found = advised.cluster.all()["consolidate-node a"]
+        assert found.state == "refused", "nobody carried it out, so it may be advised anew"
+
+
+def test_an_accepted_one_that_waits_for_a_fresh_snapshot_lets_the_next_ask_again():
+    advised = Advised()
+    advised.service().answer(advised.request())
+    advised.cluster.accept("consolidate-node a")
+    advised.cluster.time += FRESH + SECOND
+    advised.service().answer(advised.request())
+    last, _ = last_advice(advised.cluster.data, "harbor")
+    assert last is not None
+    assert not last.configuration
+    advised.cluster.push(harbor())
+    advised.service().answer(advised.request())
+    last, _ = last_advice(advised.cluster.data, "harbor")
+    assert last is not None
+    assert last.configuration == configuration_of(harbor())
+    assert len(advised.cluster.waiting()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "asks"),
+    [
+        (without_a(), True),
+        (
+            replace(
+                harbor(),
+                nodes=(replace(harbor().nodes[0], unschedulable=True), *harbor().nodes[1:]),
+            ),
+            True,
+        ),
+        (
+            replace(
+                harbor(),
+                workloads=(
+                    replace(harbor().workloads[0], requests=amounts(7)),
+                    harbor().workloads[1],
+                ),
+            ),
+            True,
+        ),
+        (replace(harbor(), workloads=harbor().workloads[1:]), True),
+        (
+            replace(
+                harbor(),
+                workloads=(replace(harbor().workloads[0], replicas=9), harbor().workloads[1]),
+            ),
+            False,
+        ),
+        (replace(harbor(), pods=harbor().pods[1:]), False),
+        (replace(harbor(), nodes=harbor().nodes[::-1]), False),
+    ],
+    ids=["node gone", "cordoned", "requests", "workload gone", "scaled", "pod gone", "other order"],
+)
+def test_only_what_cannot_wait_for_the_schedule_makes_another_configuration(change, asks):
+    assert (configuration_of(change) != configuration_of(harbor())) is asks
+
+
+def test_the_schedule_asks_for_each_cluster_by_a_message_of_its_own():
+    members, queue = MemoryMembers(), MemoryAdviceQueue()
+    agents = [agent_of(Key(n), tenant, now=NOW) for n, tenant in ((1, "acme"), (2, "globex"))]
+    for agent in agents:
+        members.admit(agent)
+    assert AdviceSchedule(members=members, queue=queue, clock=AdvisedCluster()).run() == 2
+    assert {(r.tenant, r.cluster, r.at) for r in queue.sent} == {
+        (a.tenant, a.subject, NOW) for a in agents
+    }
