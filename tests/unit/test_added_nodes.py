@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.actions import Cordon, Record, TerminateInstance, Uncordon
-from plimsoll.domain.added_nodes import SETTLE, added
+from plimsoll.domain.added_nodes import SETTLE, added, taken_back
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, marked
@@ -204,6 +204,26 @@ def test_a_node_drained_on_advice_makes_way_for_the_one_that_was_added_for_it():
 
     assert ended([told(group)]).shrunk == group
     assert ended([]).shrunk is None, "nothing was added, so its group launches another"
+
+
+@pytest.mark.parametrize(
+    ("ends", "marks", "makes_way"),
+    [
+        pytest.param(None, {"cordoned": NOON}, True, id="drained on advice"),
+        pytest.param(120, {"cordoned": NOON}, False, id="it goes by itself"),
+        pytest.param(None, {"cordoned": None}, False, id="its turn has not come"),
+        pytest.param(None, {"cordoned": NOON, "closed": NOON}, False, id="finished with"),
+    ],
+)
+def test_of_interrupted_nodes_only_those_drained_on_advice_make_way(ends, marks, makes_way):
+    node = interrupted("spot", kind=ADVICE, ends=ends)
+    assert node.interruption is not None
+    node = replace(node, interruption=replace(node.interruption, **marks))
+    group = a_group_of(node, fresh())
+    pods = pods_of("web", 1, node="new")
+    seen = looked([node, fresh()], pods, groups=[group], reports=[told(group)])
+
+    assert list(taken_back(seen)) == ["spot"] * makes_way
 
 
 @pytest.mark.parametrize(

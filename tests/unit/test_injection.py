@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
+from plimsoll.domain.actions import InjectFloors
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import NotFound, Temporary
 from plimsoll.domain.metrics import Metric
@@ -92,6 +93,21 @@ def test_a_policy_that_is_not_in_force_gives_new_pods_nothing():
     told = {"default": {"deployment.web": "2"}}
     assert Injection(told=told).gives == told
     assert Injection(told=told, broken="a canary was not constrained").gives == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "rest"),
+    [
+        (1, "deployment.web-0: nothing"),
+        (5, "deployment.web-4: 4"),
+        (6, "deployment.web-4: 4, 1 more"),
+    ],
+)
+def test_an_injection_names_five_workloads_and_counts_the_others(count, rest):
+    entries = {f"deployment.web-{n}": str(n) if n else None for n in range(count)}
+    action = InjectFloors(namespace="shop", entries=entries, reason="a test")
+    assert action.target.startswith("Namespace shop (deployment.web-0: nothing")
+    assert action.target.endswith(f"{rest})")
 
 
 def test_an_api_server_without_such_policies_is_named_with_the_other_way():
