@@ -116,6 +116,8 @@ def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_again_now_alon
 
     handled(rig, body, body)
 
+    acted = [facts for message, facts in rig.telemetry.said if message == "acted"]
+    assert [(facts["action"], facts["target"]) for facts in acted] == [("cordon", "Node spot")]
     assert rig.node("spot").resource_version == version
     assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS, 0]
 
