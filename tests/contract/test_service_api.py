@@ -6,11 +6,16 @@ What is asked is drawn from the description by Schemathesis, along it and agains
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
-from collections.abc import Callable, Iterable
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -30,8 +35,9 @@ from plimsoll_service.domain.advice_requests import AdviceRequest
 from plimsoll_service.domain.principals import Principal, Role
 from plimsoll_service.openapi import OPERATIONS, Operation, document
 from plimsoll_service.services.access import AccessService
-from plimsoll_service.services.ingest import Intake
+from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake
 from plimsoll_service.services.reads import Reads
+from plimsoll_service.services.taints import TaintForwarding
 from plimsoll_service.wire.access import SEQUENCE, SIGNATURE, TIMESTAMP
 from plimsoll_service.wire.advice import About, Recommendation
 from plimsoll_service.wire.documents import encode as encode_document
@@ -45,6 +51,7 @@ from plimsoll_testbed.model.service_stores import (
     MemoryTokenKeys,
 )
 from tests.support.enrolled import Key, digest_of, invitation
+from tests.support.snapshots import wire_snapshot
 
 from .conftest import FakeClock
 
@@ -78,10 +85,14 @@ class Gateway:
             tenants=self.tenants, queue=self.queue, clock=clock, snapshots_per_minute=10**6
         )
         self.reads = Reads(tenants=self.tenants, clock=clock)
+        self.taints = TaintForwarding(tenants=self.tenants, bus=self, clock=clock)
         self.clock = clock
 
+    def forward(self, agent: str, instances: Sequence[str]) -> None:
+        """Take what is put on the bus; who listens there has tests of its own."""
+
     def stand_behind(self, patch: pytest.MonkeyPatch) -> None:
-        for name in ("tenants", "access", "intake", "reads", "clock", "advice_queue"):
+        for name in ("tenants", "access", "intake", "reads", "clock", "advice_queue", "taints"):
             patch.setattr(bootstrap, name, lambda name=name: getattr(self, name))
 
     def __call__(self, environ: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -111,19 +122,9 @@ class Gateway:
     def _called(
         self, path: str, request: Request, given: dict[str, str], context: dict[str, Any]
     ) -> Response:
-        body = request.get_data()
-        event = {
-            "requestContext": {"resourcePath": path, "httpMethod": request.method, "path": path}
-            | context,
-            "headers": dict(request.headers),
-            "multiValueHeaders": {k: [v] for k, v in request.headers.items()},
-            "multiValueQueryStringParameters": None,
-            "pathParameters": given or None,
-            "stageVariables": None,
-            "body": base64.b64encode(body).decode() if body else None,
-            "isBase64Encoded": bool(body),
-        }
-        said = json.loads(json.dumps(api.handler(event, Context())))
+        said = handled(
+            request.method, path, given, dict(request.headers), request.get_data(), context
+        )
         return Response(said["body"], status=said["statusCode"], headers=said["headers"])
 
     def enrolled(self, key: Key, role: Role, tenant: str = "acme") -> tuple[Principal, str]:
@@ -135,6 +136,29 @@ class Gateway:
         assert principal is not None
         asked = key.assertion(principal.subject, principal.kid, NOW)
         return principal, self.access.grant(asked, NOW).access_token
+
+
+def handled(  # noqa: PLR0913, PLR0917 - the parts of a request
+    method: str,
+    path: str,
+    given: dict[str, str],
+    headers: dict[str, str],
+    body: bytes,
+    context: dict[str, Any],
+) -> dict[str, Any]:
+    """Call the function as API Gateway does, for a path of the template."""
+    event = {
+        "requestContext": {"resourcePath": path, "httpMethod": method, "path": path} | context,
+        "headers": headers,
+        "multiValueHeaders": {k: [v] for k, v in headers.items()},
+        "multiValueQueryStringParameters": None,
+        "pathParameters": given or None,
+        "stageVariables": None,
+        "body": base64.b64encode(body).decode() if body else None,
+        "isBase64Encoded": bool(body),
+    }
+    said: dict[str, Any] = json.loads(json.dumps(api.handler(event, Context())))
+    return said
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +231,108 @@ def test_whatever_is_read_is_answered_as_described_and_never_a_fault_of_ours(
     gateway: Gateway, operation: Operation, name: str
 ):
     answered_as_described(gateway, operation, name, b"")
+
+
+REQUESTS = 10_000
+TRACED = 250
+"""How many at the end are watched for what they allocate: that is slow."""
+MIB = 2**20
+
+
+def test_ten_thousand_malformed_requests_are_refused_and_take_no_memory_for_long(gateway: Gateway):
+    """In process, past the gateway: what was cut, flipped, nested, blown up, signed wrongly or not at all."""
+    random = Random(16)
+    agent, _ = gateway.enrolled(KEY, Role.AGENT)
+    context = {"authorizer": authorizer.policy(agent, f"{ARN}/GET/v1/x")["context"]}
+    whole = encode(wire_snapshot(cluster_id=agent.subject, taken_at=NOW))
+    posted = [o for o in OPERATIONS if o.body is not None]
+    seen = Counter[int]()
+    before = 0
+    for number in range(REQUESTS):
+        if number == REQUESTS - TRACED:
+            tracemalloc.start()
+        if number == REQUESTS - TRACED // 2:
+            before = tracemalloc.get_traced_memory()[0]
+        operation = random.choice(posted)
+        given = {"cluster": agent.subject, "recommendation": word(random)}
+        if random.random() < 0.1:
+            given["cluster"] = word(random)
+        path = operation.path.format(**given)
+        body = SELDOM.get(number % TRACED) or malformed(random, whole)
+        request = KEY.request(operation.method, path, NOW, body)
+        headers = {
+            TIMESTAMP: request.timestamp,
+            SEQUENCE: request.sequence,
+            SIGNATURE: base64.b64encode(request.signature).decode(),
+        }
+        if random.random() < 0.1:
+            headers[random.choice(list(headers))] = word(random)
+        role = operation.role is not None
+        said = handled(
+            operation.method, operation.path, given, headers, body, context if role else {}
+        )
+        seen[said["statusCode"]] += 1
+    after, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    sys.stdout.write(
+        f"{REQUESTS} requests, by status: {dict(seen)}; of the last {TRACED}: "
+        f"{peak / MIB:.1f} MiB at most, {(after - before) / MIB:.2f} MiB kept by half of them\n"
+    )
+    assert not [status for status in seen if status >= 500]
+    assert seen[400] > REQUESTS / 3
+    assert {401, 403, 413} <= seen.keys()
+    assert peak < 64 * MIB
+    assert after - before < MIB
+
+
+SELDOM = {
+    # one of each is among those that are watched
+    0: gzip.compress(bytes(64 * MIB), 9),  # a thousand times its size once it is not compressed
+    1: bytes(MOST_COMPRESSED + 1),
+}
+
+
+def malformed(random: Random, whole: bytes) -> bytes:
+    """A snapshot that was damaged, or something else altogether."""
+    body = bytearray(whole)
+    match random.randrange(6):
+        case 0:
+            return bytes(body[: random.randrange(len(body))])
+        case 1:
+            for _ in range(random.randrange(1, 8)):
+                body[random.randrange(len(body))] = random.randrange(256)
+            return bytes(body)
+        case 2:
+            return random.choice([b"[", b'{"a":', b'[{"x":']) * random.randrange(1, 20_000)
+        case 3:
+            return gzip.compress(random.choice([b"[", b'{"a":']) * random.randrange(1, 20_000), 1)
+        case 4:
+            return random.randbytes(random.randrange(1, 2000))
+        case _:
+            said = random.choice(
+                ["1e999", "-0", '"\\ud800"', "null", "{}", '{"results": 1}', "[[]]"]
+            )
+            return random.choice([said.encode(), gzip.compress(said.encode(), 1)])
+
+
+def word(random: Random) -> str:
+    """Something that is no name, number or signature."""
+    return random.choice(
+        [
+            "",
+            "..",
+            "a/../b",
+            "%00",
+            "\x00",
+            "-1",
+            "9" * 40,
+            "١٢",
+            "=" * 9,
+            "x" * 5000,
+            "{cluster}",
+            "#",
+        ]
+    )
 
 
 def test_a_snapshot_goes_the_whole_way(gateway: Gateway):
