@@ -111,13 +111,14 @@ def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_again_now_alon
     instance = rig.join("spot", capacity="spot")
     body = rig.spot_event(instance)
     handled(rig, body)
+    [(message, facts)] = told = [*rig.telemetry.said]
+    assert (message, facts["action"], facts["target"]) == ("acted", "cordon", "Node spot")
     rig.sleep(1)
     version = rig.node("spot").resource_version
 
     handled(rig, body, body)
 
-    acted = [facts for message, facts in rig.telemetry.said if message == "acted"]
-    assert [(facts["action"], facts["target"]) for facts in acted] == [("cordon", "Node spot")]
+    assert rig.telemetry.said == told
     assert rig.node("spot").resource_version == version
     assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS, 0]
 
