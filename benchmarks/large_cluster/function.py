@@ -63,6 +63,7 @@ def wired(order: dict[str, Any]) -> tuple[Services, workload_sets.Telemetry]:
         clusters=OpenClusters(aws, clock, workers),
         groups=lambda _: simulated,
         reports=stores.MemoryReports(),
+        pools=stores.MemoryPools(),
         announcer=stores.MemoryAnnouncer(),
         wake_ups=stores.MemoryWakeUps(),
         resyncs=stores.MemoryResyncs(),

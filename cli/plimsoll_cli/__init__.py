@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "plan": "plimsoll_cli.plan:plan",
     "queues": "plimsoll_cli.queues:queues",
     "recommendations": "plimsoll_cli.advice:recommendations",
+    "pools": "plimsoll_cli.pools:pools",
     "reports": "plimsoll_cli.reports:reports",
     "savings": "plimsoll_cli.advice:savings",
     "snippet": "plimsoll_cli.snippet:snippet",

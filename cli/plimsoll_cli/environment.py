@@ -22,6 +22,7 @@ from plimsoll.services.ports import (
     Instances,
     NodeGroups,
     NodeIndex,
+    Pools,
     Registry,
     RepeatingClock,
     Reports,
@@ -40,6 +41,7 @@ class Deployed:
     registry: Registry
     index: NodeIndex
     reports: Reports
+    pools: Pools
     instances: Instances
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]

@@ -12,6 +12,7 @@ from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
@@ -51,6 +52,7 @@ class LiveEnvironment:
             registry=DynamoRegistry(aws, found.output("ClustersTable")),
             index=DynamoNodeIndex(aws, found.output("NodesTable")),
             reports=DynamoReports(aws, found.output("ReportsTable")),
+            pools=DynamoPools(aws, found.output("PoolsTable")),
             instances=Ec2Instances(aws, self.clock),
             clusters=clusters,
             groups=lambda cluster: AwsNodeGroups(

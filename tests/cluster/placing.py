@@ -24,6 +24,7 @@ from plimsoll_cli.snippet import pod_spec
 from plimsoll_testbed.model.stores import (
     MemoryAnnouncer,
     MemoryNodeIndex,
+    MemoryPools,
     MemoryRegistry,
     MemoryReports,
     MemoryResyncs,
@@ -148,6 +149,7 @@ def a_cast(plane: ControlPlane) -> Iterator[Cast]:
             clusters=One(),
             groups=lambda _: aws,
             reports=MemoryReports(),
+            pools=MemoryPools(),
             announcer=MemoryAnnouncer(),
             wake_ups=MemoryWakeUps(),
             resyncs=MemoryResyncs(),

@@ -589,6 +589,28 @@ def test_what_eks_refuses_is_named_for_what_comes_next(
         groups.grow(the_group(groups), 1, None, "token")
 
 
+def test_health_issues_refuse_what_a_managed_group_was_asked_for(
+    moto_aws: Aws, groups: AwsNodeGroups, warnings: list[str]
+) -> None:
+    managed(moto_aws)
+    told = moto_aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")["nodegroup"]
+    issue = {
+        "code": "AsgInstanceLaunchFailures",
+        "message": "Could not launch Spot Instances. UnfulfillableCapacity - none of it.",
+        "resourceIds": ["asg"],
+    }
+    Answers(
+        moto_aws, "eks", "DescribeNodegroup", {"nodegroup": {**told, "health": {"issues": [issue]}}}
+    )
+    assert [refusal.kind for refusal in the_group(groups).refusals] == ["insufficient-capacity"]
+    here = node("a", "i-1", labels={"eks.amazonaws.com/nodegroup": "pool"})
+    (behind,) = told["resources"]["autoScalingGroups"]
+    owned = {"AutoScalingGroupName": behind["name"], "Instances": [{"InstanceId": "i-1"}]}
+    account = Account(moto_aws, FakeClock(T0))
+    known = launches_of(account, [owned], 1, [here], warnings.append, health=[issue])
+    assert known["refusals"] == ()  # nothing is missing: the issue is of the past
+
+
 # Launches
 
 

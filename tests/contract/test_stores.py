@@ -14,19 +14,23 @@ import pytest
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.dynamodb.codec import TTL, item_to_report, report_to_item
 from plimsoll.adapters.dynamodb.nodes import ROUNDS, DynamoNodeIndex
+from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.sqs import SqsResyncs, SqsWakeUps
+from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Cluster, ClusterKind, IndexEntry, Mode
 from plimsoll.domain.errors import Conflict, NotFound, Refused, Temporary, Throttled
 from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Policy, Response
+from plimsoll.domain.pool_memory import KEPT, MERGED, PoolEvent, PoolEventKind
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest, resync_requests
-from plimsoll.services.ports import NodeIndex, Registry, Reports, WakeUps
+from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, WakeUps
 from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,
+    MemoryPools,
     MemoryRegistry,
     MemoryReports,
     MemoryWakeUps,
@@ -71,11 +75,17 @@ REPORT = Report(
 )
 
 
+INTERRUPTED = PoolEvent(
+    pool=CapacityPool("m5.large", "eu-west-1a", "spot"), kind=PoolEventKind.INTERRUPTION, at=T0
+)
+
+
 @dataclass(frozen=True)
 class Stores:
     registry: Registry
     index: NodeIndex
     reports: Reports
+    pools: Pools
     wake_ups: WakeUps
     sent: Callable[[], Sequence[str]]
     """Bodies of the messages that a reader of the queue sees now."""
@@ -87,6 +97,7 @@ def in_memory() -> Stores:
         MemoryRegistry(),
         MemoryNodeIndex(),
         MemoryReports(),
+        MemoryPools(),
         wake_ups,
         lambda: [f'{{"cluster": "{cluster}"}}' for cluster, delay in wake_ups.sent if delay == 0],
     )
@@ -102,6 +113,7 @@ def in_aws(aws: Aws) -> Stores:
         DynamoRegistry(aws, f"ClustersTable-{run}"),
         DynamoNodeIndex(aws, f"NodesTable-{run}"),
         DynamoReports(aws, f"ReportsTable-{run}"),
+        DynamoPools(aws, f"PoolsTable-{run}"),
         SqsWakeUps(aws, queue),
         partial(bodies_of, aws, queue),
     )
@@ -402,11 +414,31 @@ def test_an_aws_that_does_not_answer_is_temporary(credentials: None) -> None:
         registry.get("shop")
 
 
+def test_what_befell_a_pool_is_kept_once_by_region(stores: Stores) -> None:
+    again = replace(INTERRUPTED, at=T0 + timedelta(seconds=1))
+    refused = replace(INTERRUPTED, kind=PoolEventKind.REFUSAL)
+    later = replace(INTERRUPTED, at=T0 + MERGED)
+    stores.pools.put("eu-west-1", [INTERRUPTED, refused, again])
+    stores.pools.put("eu-west-1", [later])
+    stores.pools.put("eu-west-1", [])
+    found = stores.pools.read("eu-west-1", T0)
+    assert sorted(event.at for event in found) == [T0, again.at, later.at]
+    assert {event.pool for event in found} == {INTERRUPTED.pool}
+    assert [event.kind for event in found].count(PoolEventKind.REFUSAL) == 1
+    assert stores.pools.read("us-east-1", T0) == []
+
+
+def test_what_befell_a_pool_is_forgotten_in_time(stores: Stores) -> None:
+    stores.pools.put("eu-west-1", [INTERRUPTED])
+    assert stores.pools.read("eu-west-1", T0 + KEPT) == []
+
+
 def test_items_expire_in_the_tables_where_the_template_says_so(moto_aws: Aws) -> None:
     stores = in_aws(moto_aws)
     stores.registry.add(SHOP)
     stores.index.put([entry("i-1")])
     stores.reports.merge(REPORT)
+    stores.pools.put("eu-west-1", [INTERRUPTED])
 
     written = 0
     for name in moto_aws.dynamodb.list_tables()["TableNames"]:
@@ -415,4 +447,4 @@ def test_items_expire_in_the_tables_where_the_template_says_so(moto_aws: Aws) ->
         for item in moto_aws.dynamodb.scan(TableName=name)["Items"]:
             written += 1
             assert deletes == ({"AttributeName": TTL, "Enabled": True} if TTL in item else None)
-    assert written == 3
+    assert written == 4

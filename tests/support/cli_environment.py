@@ -38,7 +38,12 @@ from plimsoll_cli.checks.reading import Probes
 from plimsoll_cli.environment import Deployed
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.transport import HollowTransport
-from plimsoll_testbed.model.stores import MemoryNodeIndex, MemoryRegistry, MemoryReports
+from plimsoll_testbed.model.stores import (
+    MemoryNodeIndex,
+    MemoryPools,
+    MemoryRegistry,
+    MemoryReports,
+)
 from tests.support.builders import NOON, deployment_json, node_json, pod_spec_json
 from tests.support.repeating import VirtualTime
 
@@ -114,6 +119,7 @@ class MemoryEnvironment:
     registry: MemoryRegistry = field(default_factory=MemoryRegistry)
     index: MemoryNodeIndex = field(default_factory=MemoryNodeIndex)
     reports: MemoryReports = field(default_factory=MemoryReports)
+    pools: MemoryPools = field(default_factory=MemoryPools)
     instances: NoInstances = field(default_factory=NoInstances)
     groups: Sequence[NodeGroup] = ()
     kill_switch: bool = False
@@ -141,6 +147,7 @@ class MemoryEnvironment:
             registry=self.registry,
             index=self.index,
             reports=self.reports,
+            pools=self.pools,
             instances=self.instances,
             clusters=self,
             groups=self._groups,

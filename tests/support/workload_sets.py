@@ -28,6 +28,7 @@ from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.model.stores import (
     MemoryAnnouncer,
     MemoryNodeIndex,
+    MemoryPools,
     MemoryRegistry,
     MemoryReports,
     MemoryResyncs,
@@ -153,6 +154,7 @@ class WiredServices(VirtualTime):
         self.registry = MemoryRegistry([self.cluster])
         self.index = MemoryNodeIndex()
         self.reports = MemoryReports()
+        self.pools = MemoryPools()
         self.wake_ups = MemoryWakeUps()
         self.resyncs = MemoryResyncs()
         self.announcer = MemoryAnnouncer()
@@ -167,6 +169,7 @@ class WiredServices(VirtualTime):
             clusters=self,
             groups=self.node_groups,
             reports=self.reports,
+            pools=self.pools,
             announcer=self.announcer,
             wake_ups=self.wake_ups,
             resyncs=self.resyncs,
@@ -207,6 +210,8 @@ class WiredServices(VirtualTime):
             id=instance,
             state="running",
             launched=LAUNCHED,
+            zone="us-east-1a",
+            instance_type="m5.large",
             spot=capacity == "spot",
             tags=(("kubernetes.io/cluster/harbor", "owned"),),
         )

@@ -284,6 +284,14 @@ def test_a_reconcile_moves_a_deployment_without_losing_a_ready_replica(
     assert report.emptied is not None
 
 
+def test_what_was_reclaimed_is_remembered_for_all_clusters_and_told_once(rig):
+    instance = rig.join("spot", capacity="spot")
+    handled(rig, rig.spot_event(instance))
+    handled(rig, rig.spot_event(instance))
+    (event,) = rig.pools.read(rig.cluster.region, rig.now())
+    assert (event.kind, event.pool.capacity) == ("interruption", "spot")
+
+
 def test_a_release_that_is_refused_is_not_tried_again_in_the_same_reconcile(rig, monkeypatch):
     interrupt(rig, deployment(replicas=1), elsewhere=True)
     tried = []

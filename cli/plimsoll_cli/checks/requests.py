@@ -102,6 +102,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
         yield from _requests(role, ("eks:DescribeNodegroup",), node_group)
         yield from _requests(role, ("dynamodb:BatchGetItem",), place.table("NodesTable"))
         yield from _requests(role, _REPORT, place.table("ReportsTable"))
+        yield from _requests(role, ("dynamodb:PutItem",), place.table("PoolsTable"))
     notices = place.queue("NoticesQueue")
     yield from _requests("NoticesRole", (*_RECEIVE, "sqs:ChangeMessageVisibility"), notices)
     for queue in ("WakeUpsQueue", "NoticesDeadQueue"):
@@ -115,6 +116,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
         yield from _requests(role, ("sqs:SendMessage",), place.queue("WakeUpsQueue"))
     for role in ("SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
+    yield from _requests("DrainsRole", ("dynamodb:Query",), place.table("PoolsTable"))
     newest = f"{place.table('ReportsTable')}/index/newest"
     silent = ("ec2:DescribeSpotInstanceRequests", "ec2:DescribeInstanceStatus")
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):

@@ -15,6 +15,7 @@ from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.clusters import OpenClusters
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
@@ -103,6 +104,7 @@ def _services() -> Services:
         groups=_groups,
         announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().tables["ReportsTable"]),
+        pools=DynamoPools(aws(), config().tables["PoolsTable"]),
         wake_ups=SqsWakeUps(aws(), config().wake_ups_queue),
         resyncs=SqsResyncs(aws(), config().resyncs_queue),
         clock=clock,

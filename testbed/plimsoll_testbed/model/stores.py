@@ -5,11 +5,12 @@ They hold to the same contract suite as DynamoDB (`tests/contract/test_stores.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound
+from plimsoll.domain.pool_memory import KEPT, PoolEvent
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 
@@ -96,6 +97,25 @@ class MemoryReports:
         """Return the newest reports of a cluster, newest first."""
         mine = [r for r in self._reports.values() if r.cluster == cluster]
         return sorted(mine, key=_newest, reverse=True)[:limit]
+
+
+class MemoryPools:
+    """The memory of capacity pools."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, object], PoolEvent] = {}
+
+    def read(self, region: str, now: datetime) -> Sequence[PoolEvent]:
+        """Return the events that are not too old to count."""
+        return [
+            event
+            for (where, _), event in self._events.items()
+            if where == region and now - event.at < KEPT
+        ]
+
+    def put(self, region: str, events: Iterable[PoolEvent]) -> None:
+        """Write events; one that is told again is the same."""
+        self._events |= {(region, event.key): event for event in events}
 
 
 class MemoryAnnouncer:

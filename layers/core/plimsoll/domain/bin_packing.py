@@ -48,7 +48,7 @@ class Doubts:
     last: frozenset[Source] = frozenset()
     """Refused lately, or reclaimed just now."""
     risk: Mapping[Source, float] = MappingProxyType({})
-    """Group and zone -> how much of what it would launch from is avoided."""
+    """Group and zone -> how likely what it launches from is to be reclaimed, 0 to 1."""
     expected: Mapping[str, Expectation] = MappingProxyType({})
     """Group -> what is doubted of its nodes on the way."""
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from plimsoll.domain.bin_packing import BinPacking, Doubts
 from plimsoll.domain.capacity_pools import (
+    CapacityPool,
     Source,
     interrupted_pools,
     refused_sources,
@@ -77,6 +78,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     upcoming: Mapping[tuple[str, str | None], int],
     now: datetime,
     refusals: Mapping[str, Sequence[Refusal]] = MappingProxyType({}),
+    pools: Mapping[CapacityPool, float] = MappingProxyType({}),
     doubts: Mapping[str, Expectation] = MappingProxyType({}),
 ) -> GrowthPlan:
     """Fit pods on the nodes that stay, then on nodes asked for, then on as few new ones as can be.
@@ -88,17 +90,19 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         upcoming: (group, zone or None where nobody knows) -> nodes asked for and not there yet.
         now: the time that refusals are compared with.
         refusals: group -> what our own requests were refused with.
+        pools: capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now.
         doubts: group -> what is doubted of it: as last resort that is counted on, and more of it asked.
     """
     start = snapshot.copy()
     for pod in unschedulable:
         start.remove(pod)
     avoided = interrupted_pools(snapshot.nodes.values(), groups)
+    avoided |= {pool for pool, risk in pools.items() if risk >= 1}
     told = {g.name: (*refusals.get(g.name, ()), *g.refusals) for g in groups}
     doubt = Doubts(
         closed=refused_sources(groups, refusals, now - RETRY),
         last=refused_sources(groups, told, now - DOUBTED, avoided),
-        risk={(g.name, zone): risk_of(g, zone, avoided) for g in groups for zone in g.zones},
+        risk={(g.name, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
         expected=doubts,
     )
     order = _in_order(unschedulable, start, groups)

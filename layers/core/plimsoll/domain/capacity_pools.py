@@ -125,8 +125,13 @@ def interrupted_pools(
     return frozenset(found)
 
 
-def risk_of(group: NodeGroup, zone: str, avoided: Collection[CapacityPool]) -> float:
-    """Return how much of what a group may launch from is avoided, 0 to 1.
+def risk_of(
+    group: NodeGroup,
+    zone: str,
+    avoided: Collection[CapacityPool],
+    remembered: Mapping[CapacityPool, float],
+) -> float:
+    """Return the mean risk of what a group may launch from, 0 to 1; what is avoided now has 1.
 
     A group that cannot be steered is asked as a whole, whatever zone is meant.
     """
@@ -134,10 +139,14 @@ def risk_of(group: NodeGroup, zone: str, avoided: Collection[CapacityPool]) -> f
     pools = [pool for each in zones for pool in pools_of(group, each)]
     alike = {(pool.instance_type, pool.capacity) for pool in avoided}
     risks = [
-        1.0 if pool in avoided else SIBLING * ((pool.instance_type, pool.capacity) in alike)
+        1.0
+        if pool in avoided
+        else max(
+            remembered.get(pool, 0.0), SIBLING * ((pool.instance_type, pool.capacity) in alike)
+        )
         for pool in pools
     ]
-    return round(sum(risks) / len(risks), 2) if risks else 0.0
+    return round(sum(risks) / len(risks), 3) if risks else 0.0
 
 
 def covered(sources: Collection[Source], group: NodeGroup, zone: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
@@ -51,6 +52,8 @@ class Observation:
     """What the owner of the cluster wants done about notices."""
     reports: Sequence[Report] | None = ()
     """The newest reports of the cluster, read where a node waits for its turn or is empty; None: not known."""
+    pools: Mapping[CapacityPool, float] = field(default_factory=dict)
+    """Capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now."""
     attached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Node name -> volumes that are still attached to it."""
     counts: Mapping[Ref, int] = field(default_factory=dict)
@@ -71,6 +74,7 @@ class Observation:
         instances: Mapping[str, Instance] | None = None,
         counts: Mapping[Ref, int] | None = None,
         uncounted: frozenset[Ref] = frozenset(),
+        pools: Mapping[CapacityPool, float] | None = None,
     ) -> Observation:
         """Return the same observation with what AWS says beside it, and what was seen before."""
         return replace(
@@ -79,6 +83,7 @@ class Observation:
             instances=instances or {},
             counts=counts or {},
             uncounted=uncounted,
+            pools=pools or {},
         )
 
     def with_interruptions(self, interrupted: Mapping[str, Interruption]) -> Observation:

@@ -69,6 +69,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
         doubts=doubts,
         refusals=refusals,
+        pools=seen.pools,
         now=now,
     )
     by_name = {g.name: g for g in groups}

@@ -13,6 +13,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Evict, Grow, LabelNode, Release, TerminateInstance, UndoRelease
 from plimsoll.domain.added_nodes import added, reports_wanted
+from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.cluster_events import of_report
 from plimsoll.domain.clusters import Cluster, Instance, Mode
 from plimsoll.domain.drain import plan_drain
@@ -23,6 +24,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.plan import Plan
+from plimsoll.domain.pool_memory import risks
 from plimsoll.domain.replace.pace import begins
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES
@@ -36,6 +38,7 @@ from plimsoll.services.ports import (
     Clusters,
     Instances,
     NodeGroups,
+    Pools,
     Registry,
     RepeatingClock,
     Reports,
@@ -63,6 +66,7 @@ class DrainService:
     instances: Instances
     node_sums: NodeSums
     reports: Reports
+    pools: Pools
     wake_ups: WakeUps
     clock: RepeatingClock
     workers: Workers
@@ -117,6 +121,7 @@ class DrainService:
                 executor.note(of_report(report))
             if self.clock.now() < until + TELLING:
                 executor.create_events()
+            self._remember(known, memory)
 
     def _wake_next(self, cluster: str, pause: float) -> None:
         """Wake the drain for what is left: the next wake-up of the series may be too late for a last call.
@@ -248,6 +253,9 @@ class DrainService:
             if fresh:
                 memory.groups = self._read_groups(groups, seen.nodes)
                 memory.groups_read = self.clock.now()
+                memory.befell(seen.nodes)
+                if memory.pools is None:
+                    memory.pools = self._remembered(cluster)
             now, read = self.clock.now(), memory.groups or ()
             plan = plan_drain(
                 seen.among(
@@ -255,6 +263,7 @@ class DrainService:
                     instances=instances,
                     counts=memory.counts,
                     uncounted=memory.uncounted(seen, began),
+                    pools=memory.pools,
                 ),
                 now,
                 refusals=memory.refusals,
@@ -269,6 +278,21 @@ class DrainService:
         memory.learn(plan.reports)
         memory.pace = plan.pace
         return plan
+
+    def _remembered(self, cluster: Cluster) -> Mapping[CapacityPool, float]:
+        """Return the risks of capacity pools. Without them capacity is asked all the same."""
+        now = self.clock.now()
+        try:
+            return risks(self.pools.read(cluster.region, now), now)
+        except PlimsollError as error:
+            self.telemetry.warn("capacity pools not read", because=str(error))
+            return {}
+
+    def _remember(self, cluster: Cluster, memory: ReconcileMemory) -> None:
+        try:
+            self.pools.put(cluster.region, memory.pool_events.values())
+        except PlimsollError as error:
+            self.telemetry.warn("capacity pools not written", because=str(error))
 
     def _past(self, cluster: Cluster, memory: ReconcileMemory) -> Sequence[Report] | None:
         """Return the newest reports, also of interruptions whose Nodes are gone."""

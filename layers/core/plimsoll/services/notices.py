@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 
 from plimsoll.domain.canaries import echo_of
+from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.cluster_events import ClusterEvent, of_cordon
 from plimsoll.domain.clusters import Cluster, IndexEntry, Mode
 from plimsoll.domain.errors import Permanent, PlimsollError, Temporary
@@ -21,6 +22,7 @@ from plimsoll.domain.interruptions import Decision, actionable
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
+from plimsoll.domain.pool_memory import KIND_OF_NOTICE, PoolEvent
 from plimsoll.domain.reports import Report
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.confirmation import Confirmation
@@ -32,6 +34,7 @@ from plimsoll.services.ports import (
     Clock,
     ClusterApi,
     Clusters,
+    Pools,
     Registry,
     Reports,
     Telemetry,
@@ -63,6 +66,7 @@ class NoticeService:
     clusters: Clusters
     dry_run: DryRun
     reports: Reports
+    pools: Pools
     wake_ups: WakeUps
     clock: Clock
     workers: Workers
@@ -136,6 +140,7 @@ class NoticeService:
             self.telemetry.log("notices ignored", cluster=cluster.name, policy=str(cluster.policy))
         if self.kill_switch or cluster.mode is not Mode.ACT:
             self._foresee(cluster, api, found)
+            self._remember(cluster, found)
             return {}
         batches = by_instance(found)
         nodes = find_nodes(api, batches, self.workers)
@@ -165,7 +170,22 @@ class NoticeService:
         if urgent:
             self._wake(cluster.name, urgent=any(urgent))
         create_events(api, events, self.workers, self.telemetry)
+        self._remember(cluster, found)
         return failed
+
+    def _remember(self, cluster: Cluster, found: Sequence[Located]) -> None:
+        """Write down which capacity pools are reclaimed. No notice comes back for that."""
+        events = [
+            PoolEvent(pool=CapacityPool(of_type, zone, "spot"), kind=kind, at=located.notice.time)
+            for located in found
+            if (kind := KIND_OF_NOTICE.get(located.notice.kind))
+            and (of_type := located.entry.instance_type)
+            and (zone := located.entry.zone)
+        ]
+        try:
+            self.pools.put(cluster.region, events)
+        except PlimsollError as error:
+            self.telemetry.warn("capacity pools not written", because=str(error))
 
     def _wake(self, cluster: str, *, urgent: bool) -> None:
         """Send a series of wake-ups, or a single one if this process sent an urgent series just before."""

@@ -5,7 +5,7 @@ Every call may raise the errors of `plimsoll.domain.errors`, and nothing else th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -17,6 +17,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref, Scheduling
+from plimsoll.domain.pool_memory import PoolEvent
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.writers import CapacityWriter, ClusterWriter
@@ -164,6 +165,16 @@ class Reports(Protocol):
 
     def list(self, cluster: str, limit: int = 50) -> Sequence[Report]:
         """Return the newest reports of a cluster, newest first."""
+
+
+class Pools(Protocol):
+    """The memory of capacity pools, by region."""
+
+    def read(self, region: str, now: datetime) -> Sequence[PoolEvent]:
+        """Return the events that are not too old to count."""
+
+    def put(self, region: str, events: Iterable[PoolEvent]) -> None:
+        """Write events; one that is told again is the same."""
 
 
 class WakeUps(Protocol):

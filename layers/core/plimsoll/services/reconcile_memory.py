@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.cluster_events import LONGEST
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import PlimsollError, Temporary
@@ -15,6 +16,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.pool_memory import PoolEvent, events_of
 from plimsoll.domain.refusals import LONGEST_WHY, NotGrown, OtherRefusal, Refusal
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
@@ -41,6 +43,10 @@ class ReconcileMemory:
     """As in `plan_drain`, the newest first."""
     busy: dict[str, datetime] = field(default_factory=dict)
     """Node group -> since when it only ever said that it cannot be asked now."""
+    pools: Mapping[CapacityPool, float] | None = None
+    """As in `Observation.pools`: read once, with the node groups."""
+    pool_events: dict[object, PoolEvent] = field(default_factory=dict)
+    """What befell pools, each once."""
     refused: dict[str, str] = field(default_factory=dict)
     """As in `plan_drain`: not tried again in this reconcile."""
     pace: Pace = field(default_factory=Pace)
@@ -98,6 +104,12 @@ class ReconcileMemory:
             else (OtherRefusal(at=now, why=str(error)[:LONGEST_WHY]),)
         )
         self.refusals[group.name] = (*told, *self.refusals.get(group.name, ()))[:KEPT]
+
+    def befell(self, nodes: Sequence[Node]) -> None:
+        """Note what became of the launches of all groups."""
+        for group in self.groups or ():
+            told = (*self.refusals.get(group.name, ()), *group.refusals)
+            self.pool_events |= {event.key: event for event in events_of(group, told, nodes)}
 
     def learn(self, reports: Iterable[Report]) -> None:
         """Merge the reports of an observation."""

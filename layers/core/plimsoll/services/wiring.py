@@ -22,6 +22,7 @@ from plimsoll.services.ports import (
     Instances,
     NodeGroups,
     NodeIndex,
+    Pools,
     Registry,
     RepeatingClock,
     Reports,
@@ -48,6 +49,7 @@ class Ports:
     groups: Callable[[Cluster], NodeGroups]
     """Returns the node groups of a cluster, the same object every time: it remembers."""
     reports: Reports
+    pools: Pools
     announcer: Announcer
     wake_ups: WakeUps
     resyncs: Resyncs

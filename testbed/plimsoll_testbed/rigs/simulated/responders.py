@@ -23,6 +23,7 @@ from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.model.stores import (
     MemoryAnnouncer,
     MemoryNodeIndex,
+    MemoryPools,
     MemoryRegistry,
     MemoryReports,
 )
@@ -32,6 +33,7 @@ from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.stores import (
     NODE_INDEX,
+    POOLS,
     REGISTRY,
     REPORTS,
     SimulatedResyncs,
@@ -135,6 +137,7 @@ class Plimsoll(Responder):
                 clusters=_Clusters(context, workers),
                 groups=lambda cluster: node_groups[cluster.name],
                 reports=behind(network, self._reports, REPORTS),
+                pools=behind(network, MemoryPools(), POOLS),
                 announcer=MemoryAnnouncer(),
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),
