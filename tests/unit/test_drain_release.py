@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -79,6 +80,58 @@ def test_a_release_waits_for_a_node_where_its_replacement_would_preempt_a_pod_th
     plan = plan_drain(seen, noon(after))
     assert bool(actions(plan, Release)) is goes
     assert any("would preempt" in words for words in plan.waiting.get("spot", ())) is not goes
+
+
+def short_of(places: int, *pods: Pod, labels: Mapping[str, str] | None = None) -> Observation:
+    """Return an observation in which nodes are on their way that hold so many pods of five cores."""
+    groups = [a_group("base", desired=places, max_size=places)] if places else []
+    return looked(
+        [interrupted("spot", cpu="64", labels=labels)],
+        list(pods),
+        [a_deployment(replicas=3), a_deployment("api", replicas=1), a_stateful_set(replicas=1)],
+        groups=groups,
+    )
+
+
+def test_where_capacity_is_short_no_replacement_asks_for_a_place_that_the_first_of_another_needs():
+    web, db = pods_of("web", 3, node="spot", cpu="5"), sets_of("db", ["spot"], cpu="5")
+
+    plan = plan_drain(short_of(3, *web, *db), noon(1))
+    assert len(actions(plan, Release)) == 2
+    assert any(
+        "all places on the nodes that come are for others" in w for w in plan.waiting["spot"]
+    )
+    left, waiting = [released(web[0]), *web[1:], *db], a_pod("web-8", cpu="5")
+    assert len(actions(plan_drain(short_of(2, *left, waiting), noon(2)), Release)) == 0
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        short_of(4, *pods_of("web", 3, node="spot", cpu="5"), *sets_of("db", ["spot"], cpu="5")),
+        short_of(0, *pods_of("web", 3, node="spot", cpu="5"), *sets_of("db", ["spot"], cpu="5")),
+        short_of(
+            1,
+            *pods_of("web", 3, node="spot", cpu="5"),
+            *sets_of("db", ["spot"], cpu="5"),
+            labels={"karpenter.sh/nodepool": "spot"},
+        ),
+    ],
+    ids=[
+        "there is enough",
+        "no node is known to come",
+        "Karpenter makes nodes for what is Pending",
+    ],
+)
+def test_all_are_released_where_that_takes_nobody_s_place(seen: Observation):
+    assert len(actions(plan_drain(seen, noon(1)), Release)) == 3
+
+
+def test_of_each_workload_one_is_released_even_if_it_has_no_place_on_the_nodes_that_come():
+    web, api = pods_of("web", 3, node="spot", cpu="5"), pods_of("api", 1, node="spot", cpu="5")
+
+    plan = plan_drain(short_of(1, *web, *api), noon(1))
+    assert sorted(a.pod.labels["app"] for a in actions(plan, Release)) == ["api", "web"]
 
 
 def test_a_released_pod_stays_while_its_replacement_is_not_available():

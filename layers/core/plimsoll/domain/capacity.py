@@ -11,7 +11,7 @@ what it asks for is enough by construction, because every pod was placed by the 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -80,6 +80,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     refusals: Mapping[str, Sequence[Refusal]] = MappingProxyType({}),
     pools: Mapping[CapacityPool, float] = MappingProxyType({}),
     doubts: Mapping[str, Expectation] = MappingProxyType({}),
+    first: Collection[str] = frozenset(),
 ) -> GrowthPlan:
     """Fit pods on the nodes that stay, then on nodes asked for, then on as few new ones as can be.
 
@@ -92,6 +93,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         refusals: group -> what our own requests were refused with.
         pools: capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now.
         doubts: group -> what is doubted of it: as last resort that is counted on, and more of it asked.
+        first: uids of pods that come before all others of their priority.
     """
     start = snapshot.copy()
     for pod in unschedulable:
@@ -105,7 +107,10 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         risk={(g.name, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
         expected=doubts,
     )
-    order = _in_order(unschedulable, start, groups)
+    order = sorted(
+        _in_order(unschedulable, start, groups),
+        key=lambda pod: (-pod.priority, pod.uid not in first),
+    )
 
     def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> BinPacking:
         packing = BinPacking(start.copy(), groups, upcoming, doubt)

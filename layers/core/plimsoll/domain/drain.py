@@ -89,7 +89,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     scale_up = plan_scale_up(
         seen, interrupted, disruptions, headroom, refusals=refusals or {}, now=now
     )
-    headroom.unplaceable = scale_up.unplaceable
+    headroom.unplaceable, headroom.scarce = scale_up.unplaceable, scale_up.scarce
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
     for words in (*scale_up.doubts, *scale_up.refused.values(), *scale_up.given_up):

@@ -73,6 +73,9 @@ ZONE_LABELS: Final = (ZONE, "topology.ebs.csi.aws.com/zone")
 HOSTNAME: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 
+NODE_POOL: Final = "karpenter.sh/nodepool"
+"""On nodes that Karpenter launched, or EKS Auto Mode: then it launches more for Pending pods."""
+
 CAPACITY_LABELS: Final = (
     "node.kubernetes.io/capacity",
     "karpenter.sh/capacity-type",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 
 from plimsoll.domain.actions import Grow
@@ -12,6 +13,7 @@ from plimsoll.domain.capacity import plan_growth, replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
 from plimsoll.domain.expectations import DOUBTED, expect
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.names import NODE_POOL
 from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
@@ -33,6 +35,8 @@ class ScaleUp:
     """The uids of these pods."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Group and kind of refusal -> what AWS said lately, and the cure, in words."""
+    scarce: bool = False
+    """Whether nodes are on their way that do not hold them all, and nobody else makes any."""
 
 
 def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part named
@@ -62,7 +66,8 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     groups = [g for g in seen.groups if not _shrinks(g, interrupted)]
     expected = {g.name: expect(g, seen.nodes, now) for g in groups}
     doubts = {name: e for name, e in expected.items() if e.doubt}
-    plan = plan_growth(
+    grown = partial(
+        plan_growth,
         headroom.snapshot,
         unschedulable,
         groups,
@@ -72,6 +77,9 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         pools=seen.pools,
         now=now,
     )
+    plan = grown()
+    if plan.unplaceable:
+        plan = grown(first=frozenset(_first(seen, interrupted, headroom, unschedulable)))
     by_name = {g.name: g for g in groups}
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
     return ScaleUp(
@@ -97,6 +105,8 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             for refusal in reversed((*refusals.get(group.name, ()), *group.refusals))
             if now < refusal.at + DOUBTED
         },
+        scarce=bool(plan.awaited and plan.unplaceable)
+        and not any(NODE_POOL in node.labels for node in seen.nodes),
     )
 
 
@@ -112,6 +122,29 @@ def token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datet
     return sha256("/".join(map(str, what)).encode()).hexdigest()
 
 
+def _first(
+    seen: Observation,
+    interrupted: InterruptedNodes,
+    headroom: Headroom,
+    unschedulable: Sequence[Pod],
+) -> Iterator[str]:
+    """Yield the uid of one pod of each workload that has no place elsewhere yet.
+
+    Where capacity is short, none gets a second place while another has none.
+    """
+    nowhere = {None, *interrupted.names}
+    begun = {
+        seen.workload_of(pod)
+        for pod in seen.pods
+        if pod.deleting is None and headroom.snapshot.where(pod) not in nowhere
+    }
+    for pod in unschedulable:
+        ref = seen.workload_of(pod)
+        if pod.restarts and ref not in begun:
+            begun.add(ref)
+            yield pod.uid
+
+
 def _replacements(
     disruptions: Sequence[WorkloadDisruption], ended: Collection[str]
 ) -> Iterator[Pod]:
@@ -120,11 +153,14 @@ def _replacements(
     A pod that leaves first makes way for its replacement, by its name, zone or spread.
     """
     for disruption in disruptions:
-        interrupted = [
-            p
-            for p in disruption.pods
-            if p.uid in disruption.on_interrupted_nodes and leaves(p) and p.node not in ended
-        ]
+        interrupted = sorted(
+            (
+                p
+                for p in disruption.pods
+                if p.uid in disruption.on_interrupted_nodes and leaves(p) and p.node not in ended
+            ),
+            key=lambda p: p.released or p.deleting is not None,
+        )
         if disruption.ref.kind == "Pod":
             continue
         wanted = (
