@@ -32,8 +32,11 @@ def test_where_capacity_is_short_for_good_a_workload_may_be_worse_off_than_under
     ]
 
 
-def test_a_dead_job_takes_no_place_that_a_dead_server_would_get_under_a_plain_drain():
-    drill = read_drill(KEPT / "job-that-died" / "drill.yaml")
+@pytest.mark.parametrize(
+    "name", ["first-of-each-workload", "job-that-died", "place-on-a-stopped-instance"]
+)
+def test_where_places_are_short_nobody_is_worse_off_than_under_a_plain_drain(name: str):
+    drill = read_drill(KEPT / name / "drill.yaml")
     assert list(worse_than(drill, ["drain"], play_kept(drill).losses)) == []
 
 

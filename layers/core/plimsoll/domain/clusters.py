@@ -85,6 +85,11 @@ class Instance:
         return self.state in GONE
 
     @property
+    def stopped(self) -> bool:
+        """Whether it is stopped or hibernated: it may be started again."""
+        return self.state == "stopped"
+
+    @property
     def interrupted(self) -> bool:
         """Whether its end has begun or is past."""
         return self.off or self.state in LEAVING

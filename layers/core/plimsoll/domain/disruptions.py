@@ -323,7 +323,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
             for p in pods
             if (p.node in interrupted.names and p.uid not in held) or p.released_for_placement
         ),
-        dead=frozenset(p.uid for p in pods if _dead(seen, p)),
+        dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
         replicas=replicas,
         uncounted=ref in seen.uncounted and ref.kind not in _ALONE,
         floor=0 if volume else _floor(ref, workload, budgets, replicas),
@@ -352,7 +352,7 @@ def _not_releasable(
             claimed[pod.namespace] = taken + pod.scheduling.requests
 
 
-def _dead(seen: Observation, pod: Pod) -> bool:
+def is_dead(seen: Observation, pod: Pod) -> bool:
     """Whether a pod ended with its node, whatever the API server still says of it."""
     if pod.node is None:
         return False

@@ -34,6 +34,7 @@ from plimsoll.domain.disruptions import (
     opted_out_on,
 )
 from plimsoll.domain.finalize import finalize_steps, report_of
+from plimsoll.domain.freeing import kept
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.last_calls import evict_now, last_calls
 from plimsoll.domain.observation import Observation
@@ -335,15 +336,19 @@ def _plan_endings(draft: _Draft, headroom: Headroom, now: datetime) -> None:
     back = {
         name for step in draft.steps if isinstance(step.action, Uncordon) for name in step.nodes
     }
-    for name, action in finalize_steps(draft.seen, draft.interrupted, now):
-        if name in back:
-            continue
-        if isinstance(action, Evict | ForceDelete) and headroom.gives_way(action.pod):
-            gone = draft.interrupted.interruption[name].gone or now
-            if now < gone + PATIENCE:
-                draft.wait(f"{action.pod} died; pods that serve have their places first", {name})
-                continue
-        draft.add(action, {name})
+    endings = [
+        (name, action)
+        for name, action in finalize_steps(draft.seen, draft.interrupted, now)
+        if name not in back
+    ]
+    dead = [action.pod for _, action in endings if isinstance(action, Evict | ForceDelete)]
+    why_kept = kept(draft.seen, draft.interrupted, dead, headroom, now)
+    for name, action in endings:
+        match action:
+            case Evict(pod=pod) | ForceDelete(pod=pod) if why := why_kept.get(pod.uid):
+                draft.wait(f"{pod} died; {why}", {name})
+            case _:
+                draft.add(action, {name})
     for step in scale_down_steps(draft.seen, now):
         draft.add(step, {step.node.name})
     if not draft.seen.groups:

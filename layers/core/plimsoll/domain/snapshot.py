@@ -71,6 +71,7 @@ def _owed(seen: Observation, dead: Sequence[Pod]) -> Iterator[Pod]:
             p.deleting is None and not p.released and p.uid not in gone
             for p in seen.of_workload[ref]
         )
+        pods.sort(key=lambda p: p.deleting is not None)
         yield from pods[: max(0, workload.replicas - made)]
 
 
