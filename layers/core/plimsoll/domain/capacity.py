@@ -80,7 +80,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     refusals: Mapping[str, Sequence[Refusal]] = MappingProxyType({}),
     pools: Mapping[CapacityPool, float] = MappingProxyType({}),
     doubts: Mapping[str, Expectation] = MappingProxyType({}),
-    first: Collection[str] = frozenset(),
+    foremost: Collection[str] = frozenset(),
 ) -> GrowthPlan:
     """Fit pods on the nodes that stay, then on nodes asked for, then on as few new ones as can be.
 
@@ -93,7 +93,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         refusals: group -> what our own requests were refused with.
         pools: capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now.
         doubts: group -> what is doubted of it: as last resort that is counted on, and more of it asked.
-        first: uids of pods that come before all others of their priority.
+        foremost: uids of pods that come before all others of their priority.
     """
     start = snapshot.copy()
     for pod in unschedulable:
@@ -109,7 +109,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     )
     order = sorted(
         _in_order(unschedulable, start, groups),
-        key=lambda pod: (-pod.priority, pod.uid not in first),
+        key=lambda pod: (-pod.priority, pod.uid not in foremost),
     )
 
     def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> BinPacking:

@@ -79,7 +79,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     )
     plan = grown()
     if plan.unplaceable:
-        plan = grown(first=frozenset(_first(seen, interrupted, headroom, unschedulable)))
+        plan = grown(foremost=frozenset(_first(seen, interrupted, headroom, unschedulable)))
     by_name = {g.name: g for g in groups}
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
     return ScaleUp(
