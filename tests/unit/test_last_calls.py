@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.actions import Evict
-from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.drain import MOST_NAMED, plan_drain
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, SAMPLE, Throughput
 from tests.support.builders import a_budget
 from tests.support.observations import actions, noon
@@ -100,3 +100,13 @@ def test_each_last_call_is_kept_where_they_come_at_different_times():
     assert Throughput(2.0).overdue(calls, noon(0)) == 30 + 40 - 40
     assert Throughput(2.0).overdue(calls, soon - timedelta(seconds=1)) == 48
     assert Throughput(2.0).overdue(calls, soon) == AT_ONCE + 30
+
+
+def test_each_node_is_told_of_some_pods_without_headroom_and_how_many_there_are():
+    seen = storm(60)
+    small = [replace(node, unschedulable=True) for node in seen.nodes]
+    plan = plan_drain(replace(seen, nodes=small), noon(1))
+
+    waiting = [w for w in plan.waiting["spot-000"] if "headroom" in w]
+    assert len(waiting) == MOST_NAMED + 1
+    assert waiting[-1] == "600 pods have no headroom"

@@ -381,7 +381,8 @@ def test_nobody_takes_the_lease_while_an_observation_or_an_act_lasts_long(rig, m
     monkeypatch.setattr(KubernetesCluster, "release", method(slowly(rig.api.release)))
     rig.drains.reconcile("harbor", "me", seconds=100)
 
-    assert taken == [False] * 3
+    assert len(taken) > 2
+    assert not any(taken)
 
 
 def test_what_is_lost_in_the_middle_of_a_wave_begins_nothing_more(rig, monkeypatch):

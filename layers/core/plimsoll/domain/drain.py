@@ -52,7 +52,7 @@ from plimsoll.domain.snapshot import headroom_for
 from plimsoll.domain.turns import given_back, turns
 
 MOST_NAMED: Final = 20
-"""How many of the objects that could not be read a report names."""
+"""How many of the objects that could not be read, or have no headroom, the report of a node names."""
 
 
 def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each part named
@@ -93,7 +93,11 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     headroom.unplaceable, headroom.scarce = scale_up.unplaceable, scale_up.scarce
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
-    for words in (*scale_up.doubts, *scale_up.refused.values(), *scale_up.given_up):
+    for words in (
+        *scale_up.doubts,
+        *scale_up.refused.values(),
+        *_named(scale_up.given_up, "pods have no headroom"),
+    ):
         draft.wait(words, interrupted.names)
     back = _plan_given_back(draft, scale_up.unplaceable, headroom, now)
     owed = (pod for one in disruptions if not way_of(one)[0].surges for pod in one.owed)
@@ -167,9 +171,14 @@ class _Draft:
     def told(self, node: str) -> Iterator[str]:
         yield from (str(step) for step in self.steps if node in step.nodes)
         yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
-        yield from (f"left out: {words}" for words in self.seen.left_out[:MOST_NAMED])
-        if len(self.seen.left_out) > MOST_NAMED:
-            yield f"left out: {len(self.seen.left_out)} objects in all"
+        for words in _named(self.seen.left_out, "objects in all"):
+            yield f"left out: {words}"
+
+
+def _named(texts: Sequence[str], what: str) -> Sequence[str]:
+    """Return the first of them, and how many there are where these are not all: each node has them."""
+    more = [f"{len(texts)} {what}"] if len(texts) > MOST_NAMED else []
+    return [*texts[:MOST_NAMED], *more]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from plimsoll.domain.clusters import Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.names import HASHES
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.policy import Policy
@@ -115,11 +116,13 @@ class Observation:
         return found
 
     @cached_property
-    def selections_in(self) -> Mapping[str, Sequence[LabelSelection]]:
-        """Services and NetworkPolicies by namespace."""
-        found: dict[str, list[LabelSelection]] = defaultdict(list)
-        for selection in self.label_selections:
-            found[selection.ref.namespace].append(selection)
+    def by_hash_in(self) -> Mapping[str, Sequence[LabelSelection | Budget]]:
+        """By namespace what selects pods by the hash of their template, which a release takes off."""
+        found: dict[str, list[LabelSelection | Budget]] = defaultdict(list)
+        selecting: list[LabelSelection | Budget] = [*self.label_selections, *self.budgets]
+        for one in selecting:
+            if {*one.selector.labels, *(r.key for r in one.selector.requirements)} & {*HASHES}:
+                found[one.ref.namespace].append(one)
         return found
 
     @cached_property

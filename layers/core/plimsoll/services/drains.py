@@ -221,19 +221,17 @@ class DrainService:
         words = words_of(placed, began)
         self._save([*memory.news(), *([report_of(cluster.name, words, began)] if words else [])])
         lease.require()
-        return self._pause(spent, plan, outcomes) if plan.busy else None
+        return self._pause(plan, outcomes) if plan.busy else None
 
-    def _pause(self, spent: float, plan: Plan, outcomes: Sequence[Outcome]) -> float:
+    def _pause(self, plan: Plan, outcomes: Sequence[Outcome]) -> float:
         """Return the seconds until the next observation: less where a pod has to be told before it.
 
-        Never less than the last one took, `spent`, so that large clusters are not listed all the
-        time. What was done after it does not count: replacements become Ready meanwhile.
+        It costs the API server nothing: a reconcile lists once, and then takes in what watches have told.
         """
-        now = self.clock.now()
         pause = max(PAUSE_SECONDS, requested_pause(outcomes))
         if plan.next_call is not None:
-            pause = min(pause, (plan.next_call - now).total_seconds())
-        return max(spent, pause)
+            pause = min(pause, max(0.0, (plan.next_call - self.clock.now()).total_seconds()))
+        return pause
 
     def _plan(
         self,

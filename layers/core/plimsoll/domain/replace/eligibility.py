@@ -96,12 +96,10 @@ def _without_hash(pod: Pod) -> dict[str, str]:
 def _selected_by_hash(seen: Observation, pod: Pod) -> Iterator[str]:
     """Yield what would lose the pod with the label, and what already covers it twice."""
     without = _without_hash(pod)
+    for one in seen.by_hash_in.get(pod.namespace, ()):
+        if matches(one.selector, pod.labels) != matches(one.selector, without):
+            yield f"{one.ref} selects it by its {' or '.join(pod.labels.keys() & {*HASHES})}"
     budgets = seen.budgets_in.get(pod.namespace, ())
-    selections = [(s.ref, s.selector) for s in seen.selections_in.get(pod.namespace, ())]
-    selections += [(b.ref, b.selector) for b in budgets]
-    for ref, selector in selections:
-        if matches(selector, pod.labels) != matches(selector, without):
-            yield f"{ref} selects it by its {' or '.join(pod.labels.keys() & {*HASHES})}"
     covering = [b.ref.name for b in budgets if matches(b.selector, pod.labels)]
     if len(covering) > 1:
         yield f"the eviction API refuses pods that several budgets cover: {', '.join(covering)}"
