@@ -245,6 +245,11 @@ def claimed(meta: core.Metadata) -> Claimed | None:
     return None if controller is None else Claimed(meta.uid, within_bounds(owner_of(controller)))
 
 
+msgspec.json.Decoder(wire.Snapshot)
+"""Made once, for what it leaves behind: what msgspec knows of each type. Two threads that let it find that out
+at once bring the process down, and kinds are listed side by side."""
+
+
 def within_bounds[T: Struct](told: T) -> T:
     """Return what is told as its reader will see it.
 
