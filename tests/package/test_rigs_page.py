@@ -29,7 +29,8 @@ def tables():
     return found
 
 
-RIG_ROWS, HOLES, *_ = tables()
+RIG_ROWS, *OTHERS = tables()
+HOLES = next(rows for rows in OTHERS if rows[0][0] == "where")
 ROWS = {row[0]: dict(zip(RIG_ROWS[0][1:], row[1:], strict=True)) for row in RIG_ROWS[1:]}
 
 
