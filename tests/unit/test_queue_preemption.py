@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plimsoll_batch.domain.queues.forest import (
@@ -327,12 +327,12 @@ _WAITING = st.lists(
 )
 
 
-def three_queues(order, *, policy=ANY, lend=None):
+def three_queues(order, *, policy=ANY, lend=None, borrow=None):
     return a_forest(
         a_cohort("all", 3, order=order),
-        a_queue("a", 4, preemption=policy, lend=lend),
-        a_queue("b", 2, preemption=policy),
-        a_queue("c", 0, weight=2, preemption=policy),
+        a_queue("a", 4, preemption=policy, lend=lend, borrow=borrow),
+        a_queue("b", 2, preemption=policy, borrow=borrow),
+        a_queue("c", 0, weight=2, preemption=policy, borrow=borrow),
     )
 
 
@@ -369,17 +369,30 @@ def test_plans_settle_nobody_is_stopped_back_and_forth(make, order, running, gan
     settled(forest, drawn_gangs(gangs, "w"), drawn_running(forest, running))
 
 
+def beyond_quota(forest, queue, running):
+    """Return by how much a queue is above its nominal quota with what runs in it."""
+    (nominal,) = (
+        q.nominal for each in forest.queues if each.name == queue for q in each.quotas.values()
+    )
+    return sum(sum(r.usage.values()) for r in running if r.gang.queue == queue) - nominal
+
+
 @given(st.sampled_from([*Order]), _RUNNING, _WAITING)
+@example(Order.PRIORITY, [("a", 1, 0), ("a", 1, 0), ("a", 1, 0), ("b", 4, 0)], [("a", 3, 1)])
 def test_no_victim_could_have_been_spared(order, running, gangs):
+    """By priority a queue first tries not to borrow, and stops more of its own for that, as Kueue's."""
     forest = three_queues(order)
     standing_now = drawn_running(forest, running)
     for gang in drawn_gangs(gangs, "w"):
         plan = planned(forest, [gang], standing_now)
         for preempting in plan.preempting:
             names = {v.holder.running.gang.uid for v in preempting.victims}
+            kept = [r for r in standing_now if r.gang.uid not in names]
+            size = sum(role.pods for role in gang.shape.roles)
+            within = order is Order.PRIORITY and beyond_quota(forest, gang.queue, kept) + size <= 0
+            no_preemption = three_queues(order, policy=Preemption(), borrow=0 if within else None)
             for spared in names:
                 rest = [r for r in standing_now if r.gang.uid not in names - {spared}]
-                no_preemption = three_queues(order, policy=Preemption())
                 assert admitted(planned(no_preemption, [gang], rest)) == []
 
 
