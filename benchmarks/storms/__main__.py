@@ -124,6 +124,8 @@ def _cluster(chosen: argparse.Namespace, nodes: int, rates: str) -> Runs:
     chosen_ones = [
         name for name in reacts if not chosen.only or any(part in name for part in chosen.only)
     ]
+    if not chosen_ones:
+        sys.exit(f"--only names nobody; who could react: {', '.join(reacts)}")
     _keep(chosen.rows, *headings(nodes, RATES[rates]))
     of = {}
     for number, name in enumerate(chosen_ones, start=1):

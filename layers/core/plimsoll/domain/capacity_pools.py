@@ -152,7 +152,7 @@ def risk_of(
 def covered(sources: Collection[Source], group: NodeGroup, zone: str) -> bool:
     """Whether a group is among these sources; one that cannot be steered only as a whole."""
     zones = (zone,) if group.launchable else group.zones
-    return (group.name, None) in sources or all((group.name, z) in sources for z in zones)
+    return all((group.name, each) in sources for each in zones)
 
 
 def _quota_of(instance_type: str) -> str:

@@ -116,7 +116,7 @@ class Observation:
         return found
 
     @cached_property
-    def by_hash_in(self) -> Mapping[str, Sequence[LabelSelection | Budget]]:
+    def selecting_by_hash(self) -> Mapping[str, Sequence[LabelSelection | Budget]]:
         """By namespace what selects pods by the hash of their template, which a release takes off."""
         found: dict[str, list[LabelSelection | Budget]] = defaultdict(list)
         selecting: list[LabelSelection | Budget] = [*self.label_selections, *self.budgets]

@@ -96,7 +96,7 @@ def _without_hash(pod: Pod) -> dict[str, str]:
 def _selected_by_hash(seen: Observation, pod: Pod) -> Iterator[str]:
     """Yield what would lose the pod with the label, and what already covers it twice."""
     without = _without_hash(pod)
-    for one in seen.by_hash_in.get(pod.namespace, ()):
+    for one in seen.selecting_by_hash.get(pod.namespace, ()):
         if matches(one.selector, pod.labels) != matches(one.selector, without):
             yield f"{one.ref} selects it by its {' or '.join(pod.labels.keys() & {*HASHES})}"
     budgets = seen.budgets_in.get(pod.namespace, ())
