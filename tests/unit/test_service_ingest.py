@@ -358,6 +358,20 @@ def test_two_workers_that_write_at_once_both_count():
     assert len(rollups(rig.data, SHOP, Span.MINUTE, NOW, NOW + MINUTE)) == 2
 
 
+def test_a_late_minute_counts_although_its_hour_is_closed_at_the_same_time():
+    """Another worker closes the hour after the late one looked, and before it writes."""
+    rig = Rig()
+    for sequence, minutes in ((1, 0), (2, 1), (3, 30)):  # the third is of the next hour
+        rig.clock.time = NOW + minutes * MINUTE
+        rig.push(a_snapshot(sequence, at=rig.clock.time))
+    late, known, closing = rig.queue.sent
+    rig.service.work(known)
+    busy = Interrupted(rig.tenants, lambda: rig.service.work(closing))
+    assert not rig.over(busy).work(late)
+    [hour] = rollups(rig.data, SHOP, Span.HOUR, NOW, NOW)
+    assert hour.samples == 2
+
+
 def test_a_snapshot_that_shows_other_nodes_asks_for_advice_until_there_is_some():
     rig = Rig()
     for sequence, nodes in ((1, 1), (2, 1), (3, 2), (4, 2)):

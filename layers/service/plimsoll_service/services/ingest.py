@@ -142,11 +142,13 @@ class IngestService:
         for span, start in due(snapshot.taken_at, known.taken_at if known else None):
             _make_anew(data, cluster, span, start)
         newest = advanced(known, arrival, snapshot.taken_at)
-        if newest is None:
-            return known is not None and known.is_of(arrival)
+        if newest is None and known is not None and known.is_of(arrival):
+            return True
+        # A late one is written over what was read, too. Else another, which closes the hour at the same
+        # time, would have counted its minutes before this one was there, and nobody would again.
         version = found.version if found else 0
-        data.put(cluster, NEWEST, msgspec.json.encode(newest), version=version)
-        return True
+        data.put(cluster, NEWEST, msgspec.json.encode(newest or known), version=version)
+        return newest is not None
 
 
 def read_whole(data: TenantData, arrival: Arrival) -> wire.Snapshot:
