@@ -27,10 +27,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "drills.md"
 EVERY_FIELD = ROOT / "tests" / "drills" / "every-field.yaml"
 NOT_BUILT = {
-    "spec.clusters[].rivals=karpenter", "spec.clusters[].rivals=managed-node-group",
-    "spec.clusters[].rivals=nth",
     "fault.function=placement",
-}  # fmt: skip
+}
 """Values that are refused by name."""
 
 

@@ -196,7 +196,7 @@ def test_each_notice_says_when_its_instance_goes(tmp_path, notice, goes_after):
         ("          size: 2", "          size: two", "size: two", ["a whole number"]),
         ("          size: 2", "          size:", "size:", ["nothing (null)", "Give it a value"]),
         ("kind: asg\n", "kind: static\n", "max: 20", ["static group cannot grow"]),
-        ("kind: asg\n", "kind: agg\n", "kind: agg", ["asg, eks-nodegroup, static", "Write asg"]),
+        ("kind: asg\n", "kind: agg\n", "kind: agg", ["asg, eks-nodegroup, karpenter, static", "Write asg"]),
         ("capacity: on-demand\n", "capacity: ondemand\n", "ondemand", ["Write on-demand"]),
         ("zones: [us-east-1a, us-east-1b]", "zones: [a, a]", "[a, a]", ["each once"]),
         ("[us-east-1a, us-east-1b]", "us-east-1a", "zones: us-east-1a", ["[us-east-1a]"]),
@@ -392,15 +392,17 @@ def test_faults_of_the_world_are_played_on_every_rig(tmp_path, rig):
     assert unsupported(read(tmp_path, GOOD), rig) == []
 
 
-def test_rivals_that_are_not_built_and_unknown_rigs_are_refused_by_name(tmp_path):
+def test_rivals_and_kinds_that_a_rig_cannot_play_and_unknown_rigs_are_refused_by_name(tmp_path):
     text = changed("rivals: []", "rivals: [karpenter, hpa, nth]").replace(
-        "insufficient-capacity", "x"
+        "kind: asg", "kind: karpenter", 1
     )
-    text = text.replace("    - {at: 70s, fault: x, nodes: {group: base}, for: 60s}\n", "")
     scenario = read(tmp_path, text)
-    assert [p.found.split(",")[0] for p in unsupported(scenario, "simulated")] == [
+    assert unsupported(scenario, "simulated") == []
+    assert [p.found.split(",")[0] for p in unsupported(scenario, "emulated")] == [
         "the rival karpenter",
+        "the rival hpa",
         "the rival nth",
+        "the node group base of kind karpenter",
     ]
     assert "unknown" in str(unsupported(scenario, "moon")[0])
 

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll_testbed.model.launch_refusals import LaunchRefused
 from plimsoll_testbed.model.machines import Hook, Machine, instance_id, startup_share
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.model.nodegroups import KARPENTER, NodeGroupSpec
 
 AGE: Final = timedelta(hours=6)
 """How long the machines of the start have been running."""
@@ -295,6 +295,10 @@ class Fleet:
     def _keep(self, group: Group, when: datetime) -> None:
         missing = group.desired - sum(not machine.waits for machine in group.alive)
         if missing <= 0 or group.spec.kind == "static":
+            return
+        if group.spec.kind == KARPENTER:  # which makes nodes for pods, and not for a count
+            group.desired -= missing
+            group.lowered_by_owner += missing
             return
         try:
             self.launch(group.spec.name, missing, None, when, replacement=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from plimsoll.domain.names import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, ZONE
-from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll.domain.names import CAPACITY_LABELS, HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
+from plimsoll_testbed.model.nodegroups import KARPENTER, NodeGroupSpec
 
 EKS_NODE_GROUP = "eks.amazonaws.com/nodegroup"
 """The label by which EKS says which managed node group a node belongs to."""
@@ -120,7 +120,7 @@ def node_labels(group: NodeGroupSpec, zone: str) -> dict[str, str]:
     a launch template would set.
     Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
     """
-    own, _, managed = CAPACITY_LABELS
+    own, of_karpenter, managed = CAPACITY_LABELS
     labels = {
         "kubernetes.io/os": "linux",
         ZONE: zone,
@@ -131,6 +131,9 @@ def node_labels(group: NodeGroupSpec, zone: str) -> dict[str, str]:
     if group.kind == "eks-nodegroup":
         labels[managed] = "SPOT" if group.capacity == "spot" else "ON_DEMAND"
         labels[EKS_NODE_GROUP] = group.name
+    if group.kind == KARPENTER:
+        labels[of_karpenter] = group.capacity
+        labels[NODE_POOL] = group.name
     return labels | dict(group.labels)
 
 

@@ -89,6 +89,11 @@ class RigCluster(ABC):
         self.fleet.tell(self)
         clock.follow(self.fleet)
 
+    @property
+    def started(self) -> datetime | None:
+        """Time 0, once it has come."""
+        return self._measurement.started
+
     # What the cluster shows.
 
     def get(self, resource: str, namespace: str, name: str) -> Json | None:

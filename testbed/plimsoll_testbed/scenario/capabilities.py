@@ -1,13 +1,16 @@
 """What can be played today, by rig. What cannot is refused by name before anything starts.
 
-To enable a rival, add it here, once the rig plays it; a fault names its rigs in `faults`.
+The simulated rig plays every rival and kind of node group; a fault names its rigs in `faults`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
+from plimsoll_testbed.model.nodegroups import GroupKind
+from plimsoll_testbed.scenario.clusters import RivalName
 from plimsoll_testbed.scenario.faults import faults_of
 from plimsoll_testbed.scenario.problems import BadScenario, Problem, listed
 from plimsoll_testbed.scenario.scenario import Scenario
@@ -22,6 +25,8 @@ class RigCapabilities:
     services: frozenset[str] = frozenset()
     """Those of AWS that `aws-throttled` can throttle."""
     rivals: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset({"asg", "eks-nodegroup", "static"})
+    """Of node groups."""
     stops: bool = False
     """Whether an instance can return after its end."""
 
@@ -30,7 +35,8 @@ RIGS: Mapping[str, RigCapabilities] = {
     "simulated": RigCapabilities(
         faults=faults_of("simulated"),
         services=frozenset({"autoscaling", "dynamodb", "ec2", "eks", "sqs"}),
-        rivals=frozenset({"gitops", "hpa", "operator"}),
+        rivals=frozenset(get_args(RivalName.__value__)),
+        kinds=frozenset(get_args(GroupKind.__value__)),
         stops=True,
     ),
     **{
@@ -73,6 +79,14 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
                     found=f"the rival {rival}, which the rig {rig} cannot play yet",
                     allowed=listed(sorted(can.rivals)) or "no rivals",
                     cure="Take it out of rivals",
+                )
+        for group in cluster.node_groups:
+            if group.kind not in can.kinds:
+                yield Problem(
+                    place=cluster.place,
+                    found=f"the node group {group.name} of kind {group.kind}, which the rig {rig} cannot play yet",
+                    allowed=listed(sorted(can.kinds)),
+                    cure="Choose another kind, or the simulated rig",
                 )
     for entry in scenario.timeline:
         if isinstance(entry, FaultEntry):

@@ -32,6 +32,19 @@ type File = Annotated[
 ]
 
 
+type RivalName = Literal[
+    "karpenter",
+    "managed-node-group",
+    "nth",
+    "nth-imds",
+    "cluster-autoscaler",
+    "kubectl-drain",
+    "hpa",
+    "gitops",
+    "operator",
+]
+
+
 class PodTimes(Declared):
     """How pods behave. A pod template overrides it by the annotations drill.plimsoll.dev/startup, drill.plimsoll.dev/stop and drill.plimsoll.dev/never-ready; drill.plimsoll.dev/run lets the pods of a Job finish."""
 
@@ -75,11 +88,11 @@ class ClusterSpec(Placed):
     """Files of ordinary Kubernetes manifests, relative to the scenario."""
     pods: PodTimes = PodTimes()
     rivals: Annotated[
-        tuple[Literal["karpenter", "managed-node-group", "nth", "hpa", "gitops", "operator"], ...],
+        tuple[RivalName, ...],
         Field(json_schema_extra={"uniqueItems": True}),
         AfterValidator(each_once),
     ] = ()
-    """Other programs that act in the cluster; default none. hpa: autoscalers follow their CPU target, every 15 s, by the share of its request that each pod uses (annotation drill.plimsoll.dev/usage, default 10%); gitops: every minute it sets workloads, budgets and autoscalers back to what is declared, but for a count that an autoscaler holds; operator: every 5 s it sets back what has a custom resource as controlling owner, and makes Pods of such an owner anew under their names."""
+    """Other programs that act in the cluster; default none. karpenter: its interruption queue lets it taint, drain and terminate nodes of the kind karpenter, and it makes nodes of that kind for Pending pods; managed-node-group: EKS drains spot nodes of the kind eks-nodegroup, at a rebalance recommendation once a replacement is Ready; nth, nth-imds: aws-node-termination-handler in either mode cordons and drains at the notice; cluster-autoscaler: it removes nodes that were unneeded for ten minutes; kubectl-drain: from a minute after time 0 an administrator drains one node after the other, and uncordons it half a minute after it is empty. hpa: autoscalers follow their CPU target, every 15 s, by the share of its request that each pod uses (annotation drill.plimsoll.dev/usage, default 10%); gitops: every minute it sets workloads, budgets and autoscalers back to what is declared, but for a count that an autoscaler holds; operator: every 5 s it sets back what has a custom resource as controlling owner, and makes Pods of such an owner anew under their names."""
     autoscaler: Autoscaler | None = None
 
     def group(self, name: str) -> NodeGroupSpec:

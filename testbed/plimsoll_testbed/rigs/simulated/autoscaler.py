@@ -1,4 +1,4 @@
-"""A plain cluster autoscaler: every scan it grows on-demand groups for pods that fit nowhere.
+"""A plain cluster autoscaler: every scan it grows groups, those on-demand, for pods that fit nowhere.
 
 It stands for what runs in most clusters, so every responder has it beside it. It sees what the
 cluster shows, counts nodes on their way, and after a refusal leaves a group alone for a while.
@@ -9,6 +9,7 @@ Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -18,8 +19,10 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.observation import Observation
 from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
@@ -30,6 +33,11 @@ from plimsoll_testbed.rigs.simulated.transport import SimulatedTransport
 NAME: Final = "cluster-autoscaler"
 BACKOFF: Final = timedelta(minutes=5)
 """--initial-node-group-backoff-duration."""
+
+
+def is_on_demand(group: NodeGroup) -> bool:
+    """Whether it is an on-demand group that an autoscaler grows."""
+    return group.capacity == "on-demand" and group.kind != KARPENTER
 
 
 @dataclass(slots=True)
@@ -43,6 +51,10 @@ class ClusterAutoscaler:
     """The cluster as the autoscaler sees it."""
     still: AbstractContextManager[Any] = field(default_factory=nullcontext)
     """Held while the cluster and its fleet are to be kept from changing."""
+    choices: Sequence[Callable[[NodeGroup], bool]] = (is_on_demand,)
+    """Which groups it grows: each choice only for pods that those before can take nowhere."""
+    backoff: timedelta = BACKOFF
+    """How long a group is left alone after a refusal."""
     _backing_off: dict[str, datetime] = field(init=False, default_factory=dict)
 
     def scan(self) -> None:
@@ -59,27 +71,28 @@ class ClusterAutoscaler:
             self._grow(seen)
 
     def _grow(self, seen: Observation) -> None:
-        unschedulable = [pod for pod in seen.pods if pod.pending]
-        if not unschedulable:
-            return
-        now = self.clock.now()
-        fleet = self.rig_cluster.fleet
-        plan = plan_growth(
-            ClusterSnapshot(seen.nodes, seen.pods, seen.claims),
-            unschedulable,
-            [
-                group
-                for group in map(group_of, fleet.groups.values())
-                if group.capacity == "on-demand" and self._backing_off.get(group.name, now) <= now
-            ],
-            upcoming=upcoming_of(fleet),
-            now=now,
-        )
-        for growth in plan.growths:
-            try:
-                fleet.launch(growth.group, growth.add, growth.zone, now)
-            except Refused:
-                self._backing_off[growth.group] = now + BACKOFF
+        waiting = [pod for pod in seen.pods if pod.pending]
+        now, fleet = self.clock.now(), self.rig_cluster.fleet
+        for chosen in self.choices:
+            if not waiting:
+                return
+            plan = plan_growth(
+                ClusterSnapshot(seen.nodes, seen.pods, seen.claims),
+                waiting,
+                [
+                    group
+                    for group in map(group_of, fleet.groups.values())
+                    if chosen(group) and self._backing_off.get(group.name, now) <= now
+                ],
+                upcoming=upcoming_of(fleet),
+                now=now,
+            )
+            for growth in plan.growths:
+                try:
+                    fleet.launch(growth.group, growth.add, growth.zone, now)
+                except Refused:
+                    self._backing_off[growth.group] = now + self.backoff
+            waiting = [pod for pod in waiting if pod.uid in plan.unplaceable]
         self.clock.touch(fleet)
 
 

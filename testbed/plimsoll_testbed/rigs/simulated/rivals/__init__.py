@@ -1,0 +1,39 @@
+"""Other programs that act in a cluster, whoever responds. One file and one line here make another.
+
+Those that set back or scale keep to what the owner has declared: by manifests, and by `apply` and
+`scale` of the timeline. Those that drain follow what their documentation and source say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.simulated.rivals.cluster_autoscaler import ClusterAutoscaler
+from plimsoll_testbed.rigs.simulated.rivals.gitops import GitOps
+from plimsoll_testbed.rigs.simulated.rivals.hpa import Hpa
+from plimsoll_testbed.rigs.simulated.rivals.karpenter import Karpenter
+from plimsoll_testbed.rigs.simulated.rivals.kubectl_drain import KubectlDrain
+from plimsoll_testbed.rigs.simulated.rivals.managed_node_group import ManagedNodeGroup
+from plimsoll_testbed.rigs.simulated.rivals.node_termination_handler import ImdsMode, QueueMode
+from plimsoll_testbed.rigs.simulated.rivals.operator import Operator
+from plimsoll_testbed.rigs.simulated.rivals.rival import Rival
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
+from plimsoll_testbed.scenario.clusters import RivalName
+
+RIVALS: Final[
+    Mapping[RivalName, tuple[timedelta, Callable[[HollowRigCluster, VirtualClock, str], Rival]]]
+] = {
+    "cluster-autoscaler": (timedelta(seconds=10), ClusterAutoscaler),
+    "gitops": (timedelta(minutes=1), GitOps),
+    "hpa": (timedelta(seconds=15), Hpa),
+    "karpenter": (timedelta(seconds=1), Karpenter),
+    "kubectl-drain": (timedelta(seconds=1), KubectlDrain),
+    "managed-node-group": (timedelta(seconds=1), ManagedNodeGroup),
+    "nth": (timedelta(seconds=2), QueueMode),
+    "nth-imds": (timedelta(seconds=2), ImdsMode),
+    "operator": (timedelta(seconds=5), Operator),
+}
+"""How often each looks, and how it is made."""

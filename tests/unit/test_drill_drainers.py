@@ -1,0 +1,206 @@
+"""Programs that drain beside the responder, each by its own rules. Here nobody else responds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.rigs.simulated.rig import Simulation
+from plimsoll_testbed.storms import read_storm
+from plimsoll_testbed.storms.workload import Workload
+from tests.support.storms import WEB, a_batch, a_group, a_storm
+
+HELD = ("maxUnavailable", 0)
+
+
+class Cluster:
+    """A cluster with one on-demand node and one of spot, at some time of its drill."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.rig_cluster = simulation.rig_clusters["harbor"]
+        self.wait(until=0)
+
+    def wait(self, until: float) -> None:
+        """Let the drill go on until so many seconds after time 0."""
+        self.simulation.clock.run_until(self.zero + timedelta(seconds=until))
+
+    @property
+    def zero(self):
+        started = self.simulation.measurement.started
+        assert started is not None
+        return started
+
+    def machine(self, node: str) -> Machine:
+        machines = self.rig_cluster.fleet.machine.values()
+        return next(machine for machine in machines if machine.node == node)
+
+    def gone(self, node: str) -> float | None:
+        """When an instance went, in seconds after time 0."""
+        gone = self.machine(node).gone
+        return None if gone is None else (gone - self.zero).total_seconds()
+
+    def node(self, name: str) -> dict[str, Any]:
+        found = self.rig_cluster.get("nodes", "", name)
+        assert found is not None
+        return found
+
+    def taints(self, name: str) -> list[str]:
+        return [taint["key"] for taint in self.node(name)["spec"].get("taints") or ()]
+
+    def cordoned(self) -> list[str]:
+        nodes = self.rig_cluster.all("nodes")
+        return [n["metadata"]["name"] for n in nodes if n["spec"].get("unschedulable")]
+
+    def on(self, node: str) -> list[str]:
+        """The pods on a node that were not told to go."""
+        pods = self.rig_cluster.on_node(node)
+        return sorted(
+            p["metadata"]["name"].split("-")[0]
+            for p in pods
+            if "deletionTimestamp" not in p["metadata"]
+        )
+
+    @property
+    def nodes(self) -> list[str]:
+        return [m.node for m in self.rig_cluster.fleet.alive()]
+
+
+@contextmanager
+def playing(
+    *workloads: Workload,
+    rival: str,
+    kind: str = "asg",
+    notice: str = "spot-interruption",
+    **changes,
+) -> Iterator[Cluster]:
+    """Play a drill of two full nodes; the one of spot, with half of the pods, gets a notice after ten seconds."""
+    spot = a_group("spot-1", "spot").model_copy(update={"kind": kind})
+    storm = a_storm(
+        groups=(a_group("base", "on-demand"), spot),
+        workloads=tuple(replace(each, cpu=1900) for each in workloads),
+        events=(a_batch("spot-1", 1, notice=notice),),
+        rivals=(rival,),
+    )
+    simulation = Simulation(read_storm(replace(storm, **changes)), responder="none", seed=1)
+    try:
+        simulation.prepare()
+        simulation.begin()
+        yield Cluster(simulation)
+    finally:
+        simulation.close()
+
+
+def test_the_termination_handler_cordons_and_evicts_although_nothing_serves_elsewhere():
+    with playing(WEB, rival="nth") as cluster:
+        cluster.wait(9)
+        assert (cluster.cordoned(), cluster.on("spot-1-1")) == ([], ["web"])
+        cluster.wait(13)
+        assert (cluster.cordoned(), cluster.on("spot-1-1")) == (["spot-1-1"], [])
+        cluster.wait(131)
+        assert cluster.gone("spot-1-1") == 130, "it terminates nothing itself"
+
+
+@pytest.mark.parametrize(
+    ("rival", "notice", "drains"),
+    [
+        ("nth", "rebalance-recommendation", True),
+        ("nth", "capacity-reservation-interruption", False),
+        ("nth-imds", "spot-interruption", True),
+        ("nth-imds", "rebalance-recommendation", False),
+        ("karpenter", "health-scheduled-change", False),  # of no NodePool
+        ("managed-node-group", "spot-interruption", False),  # of no managed group
+        ("managed-node-group", "rebalance-recommendation", False),
+    ],
+)
+def test_each_hears_of_its_own_notices_and_nodes_only(rival, notice, drains):
+    with playing(WEB, rival=rival, notice=notice) as cluster:
+        cluster.wait(60)
+        assert (cluster.on("spot-1-1") == []) == drains
+
+
+@pytest.mark.parametrize(
+    ("rival", "kind"),
+    [("nth", "asg"), ("karpenter", "karpenter"), ("managed-node-group", "eks-nodegroup")],
+)
+def test_a_budget_holds_their_evictions_back_until_it_opens(rival, kind):
+    held = replace(WEB, budget=HELD)
+    with playing(held, rival=rival, kind=kind) as cluster:
+        cluster.wait(60)
+        assert cluster.on("spot-1-1") == ["web"]
+        path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web"
+        now, opened = cluster.simulation.clock.now(), {"spec": {"maxUnavailable": 1}}
+        cluster.rig_cluster.cluster.handle(
+            "PATCH", path, None, opened, "application/merge-patch+json", now=now
+        )
+        cluster.simulation.clock.touch(cluster.rig_cluster.cluster)
+        cluster.wait(75)
+        assert cluster.on("spot-1-1") == []
+
+
+def test_karpenter_taints_drains_terminates_and_makes_a_node_for_what_is_pending():
+    with playing(WEB, rival="karpenter", kind="karpenter") as cluster:
+        cluster.wait(12)
+        assert "karpenter.sh/disrupted" in cluster.taints("spot-1-1")
+        assert cluster.cordoned() == []
+        cluster.wait(20)
+        assert 16 <= (cluster.gone("spot-1-1") or 0) <= 18
+        assert cluster.nodes == ["base-1", "spot-1-2"]
+        cluster.wait(60)
+        assert cluster.on("spot-1-2") == ["web"]
+
+
+def test_karpenter_only_tells_of_a_recommendation():
+    with playing(
+        WEB, rival="karpenter", kind="karpenter", notice="rebalance-recommendation"
+    ) as cluster:
+        cluster.wait(120)
+        assert (cluster.on("spot-1-1"), cluster.taints("spot-1-1")) == (["web"], [])
+
+
+def test_eks_drains_a_recommended_node_once_its_replacement_is_ready_and_ends_it():
+    with playing(
+        WEB, rival="managed-node-group", kind="eks-nodegroup", notice="rebalance-recommendation"
+    ) as cluster:
+        cluster.wait(35)
+        assert (cluster.nodes, cluster.cordoned()) == (["base-1", "spot-1-1", "spot-1-2"], [])
+        cluster.wait(50)
+        assert cluster.on("spot-1-2") == ["web"]
+        assert cluster.nodes == ["base-1", "spot-1-2"]
+
+
+def test_eks_drains_an_interrupted_node_at_once():
+    with playing(WEB, rival="managed-node-group", kind="eks-nodegroup") as cluster:
+        cluster.wait(12)
+        assert (cluster.cordoned(), cluster.on("spot-1-1")) == (["spot-1-1"], [])
+
+
+def test_an_administrator_drains_node_after_node_and_uncordons_each():
+    with playing(WEB, rival="kubectl-drain", events=()) as cluster:
+        cluster.wait(59)
+        assert cluster.cordoned() == []
+        cluster.wait(62)
+        assert (cluster.cordoned(), cluster.on("base-1")) == (["base-1"], [])
+        cluster.wait(98)
+        assert (cluster.cordoned(), cluster.on("base-1")) == (["spot-1-1"], ["web"])
+        cluster.wait(200)
+        assert cluster.cordoned() == []
+
+
+@pytest.mark.parametrize("budget", [None, HELD])
+def test_the_cluster_autoscaler_removes_an_underused_node_unless_a_budget_keeps_it(budget):
+    small = replace(WEB, budget=budget, replicas=4)
+    groups = (a_group("base", "on-demand"), a_group("spot-1", "spot", 2))
+    with playing(
+        rival="cluster-autoscaler", events=(), groups=groups, workloads=(replace(small, cpu=200),)
+    ) as cluster:
+        cluster.wait(500)
+        assert len(cluster.nodes) == 3
+        cluster.wait(700)
+        assert len(cluster.nodes) == (3 if budget else 2), "the last of a group stays"
