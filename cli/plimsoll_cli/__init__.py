@@ -32,6 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "queues": "plimsoll_cli.queues:queues",
     "recommendations": "plimsoll_cli.advice:recommendations",
     "pools": "plimsoll_cli.pools:pools",
+    "rehearse": "plimsoll_cli.rehearse:rehearse",
     "reports": "plimsoll_cli.reports:reports",
     "savings": "plimsoll_cli.advice:savings",
     "snippet": "plimsoll_cli.snippet:snippet",

@@ -15,6 +15,7 @@ from typing import Protocol
 import click
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.metrics import Metric
 from plimsoll.services.ports import (
@@ -44,6 +45,8 @@ class Deployed:
     pools: Pools
     instances: Instances
     clusters: Clusters
+    requests: Callable[[Cluster], Requests]
+    """What makes calls to a cluster that no service makes."""
     groups: Callable[[Cluster], NodeGroups]
     facts: StackFacts
     """As CloudFormation describes it."""

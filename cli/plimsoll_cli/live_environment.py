@@ -55,6 +55,7 @@ class LiveEnvironment:
             pools=DynamoPools(aws, found.output("PoolsTable")),
             instances=Ec2Instances(aws, self.clock),
             clusters=clusters,
+            requests=lambda cluster: clusters.open(cluster).requests,
             groups=lambda cluster: AwsNodeGroups(
                 aws.in_region(cluster.region),
                 cluster.name,

@@ -150,6 +150,7 @@ class MemoryEnvironment:
             pools=self.pools,
             instances=self.instances,
             clusters=self,
+            requests=lambda cluster: self._api(cluster.name).requests,
             groups=self._groups,
             facts=StackFacts(
                 name=stack,

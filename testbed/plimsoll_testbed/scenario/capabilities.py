@@ -29,6 +29,8 @@ class RigCapabilities:
     """Of node groups."""
     stops: bool = False
     """Whether an instance can return after its end."""
+    binds: bool = False
+    """Whether it can be said on which nodes pods stand at time 0."""
 
 
 RIGS: Mapping[str, RigCapabilities] = {
@@ -38,6 +40,7 @@ RIGS: Mapping[str, RigCapabilities] = {
         rivals=frozenset(get_args(RivalName.__value__)),
         kinds=frozenset(get_args(GroupKind.__value__)),
         stops=True,
+        binds=True,
     ),
     **{
         rig: RigCapabilities(faults=faults_of(rig)) for rig in ("emulated", "cluster", "localstack")
@@ -88,6 +91,13 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
                     allowed=listed(sorted(can.kinds)),
                     cure="Choose another kind, or the simulated rig",
                 )
+        if cluster.bindings and not can.binds:
+            yield Problem(
+                place=cluster.place,
+                found=f"bindings, which the rig {rig} cannot play: its scheduler chooses the nodes",
+                allowed="no bindings",
+                cure="Take bindings out of the cluster, or choose the rig simulated",
+            )
     for entry in scenario.timeline:
         if isinstance(entry, FaultEntry):
             yield from _unsupported_fault(entry, rig, can)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, override
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
-from plimsoll_testbed.model.declared import Contradiction, Declared, Label, repeated
+from plimsoll_testbed.model.declared import Contradiction, Declared, Label, Word, repeated
 from plimsoll_testbed.model.durations import Duration, words
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec, each_once
 from plimsoll_testbed.scenario.problems import Place
@@ -42,6 +42,15 @@ type RivalName = Literal[
     "hpa",
     "gitops",
     "operator",
+]
+
+
+type Owner = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z]{1,63}/[a-z0-9-]{1,63}/[a-z0-9.-]{1,253}$",
+        title="Kind/namespace/name of what makes pods, such as Deployment/shop/web",
+    ),
 ]
 
 
@@ -94,6 +103,8 @@ class ClusterSpec(Placed):
     ] = ()
     """Other programs that act in the cluster; default none. karpenter: its interruption queue lets it taint, drain and terminate nodes of the kind karpenter, and it makes nodes of that kind for Pending pods; managed-node-group: EKS drains spot nodes of the kind eks-nodegroup, at a rebalance recommendation once a replacement is Ready; nth, nth-imds: aws-node-termination-handler in either mode cordons and drains at the notice; cluster-autoscaler: it removes nodes that were unneeded for ten minutes; kubectl-drain: from a minute after time 0 an administrator drains one node after the other, and uncordons it half a minute after it is empty. hpa: autoscalers follow their CPU target, every 15 s, by the share of its request that each pod uses (annotation drill.plimsoll.dev/usage, default 10%); gitops: every minute it sets workloads, budgets and autoscalers back to what is declared, but for a count that an autoscaler holds; operator: every 5 s it sets back what has a custom resource as controlling owner, and makes Pods of such an owner anew under their names."""
     autoscaler: Autoscaler | None = None
+    bindings: dict[Owner, list[Word]] = Field(default_factory=dict)
+    """The nodes on which pods stand at time 0, one for each pod, by Kind/namespace/name: of a Deployment, a ReplicaSet or a Job, else of the pod itself. The scheduler places those that are not named."""
 
     def group(self, name: str) -> NodeGroupSpec:
         """Return one of its groups by name."""
@@ -102,3 +113,12 @@ class ClusterSpec(Placed):
     @override
     def contradictions(self) -> Iterator[Contradiction]:
         yield from repeated("nodeGroups", [group.name for group in self.node_groups], "node group")
+        there = {f"{each.name}-{n + 1}" for each in self.node_groups for n in range(each.size)}
+        for owner, nodes in self.bindings.items():
+            for unknown in [node for node in nodes if node not in there][:1]:
+                yield Contradiction(
+                    path=("bindings", owner),
+                    found=f"the unknown node {unknown}",
+                    allowed="nodes of the start: the name of their group, - and a number from 1 on",
+                    cure="Name a node of a group, up to its size",
+                )

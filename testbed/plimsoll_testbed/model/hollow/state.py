@@ -42,6 +42,9 @@ class ClusterState:
     started: datetime
     vanished: set[str] = field(default_factory=set)
     """Names of nodes whose instance is gone: no kubelet acts there, whatever the Node says."""
+    bindings: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
+    """By kind, namespace and name of what makes pods, or of a pod: where its next pods are put, whatever
+    the scheduler would choose. Each is used once."""
     stop_listeners: list[Callable[[PodStopped], None]] = field(default_factory=list)
 
     def stopped(self, pod: Json, how: How, at: datetime) -> None:

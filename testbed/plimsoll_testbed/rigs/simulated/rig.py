@@ -144,6 +144,8 @@ class Simulation(Run):
 
     @override
     def _begin(self, zero: datetime) -> None:
+        for rig_cluster in self.rig_clusters.values():
+            rig_cluster.begin()
         self.clock.on_call = self._called
         self.clock.on_end = self.fault_injector.ended
         schedule = partial(self.clock.every, RESYNC_EVERY, self.responder.schedule, "schedule")

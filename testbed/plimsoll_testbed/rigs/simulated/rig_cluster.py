@@ -38,6 +38,9 @@ class HollowRigCluster(RigCluster):
             seed=random.Random(f"{seed}/{spec.name}").getrandbits(32) + scheduler_seed,  # noqa: S311 - no secret
             settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
         )
+        self.cluster.state.bindings = {
+            _maker(of): list(nodes) for of, nodes in spec.bindings.items()
+        }
         super().__init__(
             spec,
             seed=seed,
@@ -60,6 +63,10 @@ class HollowRigCluster(RigCluster):
         self.cluster.apply([namespace], now=now)
         self.label_nodes(objects)
         self.apply(objects)
+
+    def begin(self) -> None:
+        """Leave every pod to the scheduler from now on."""
+        self.cluster.state.bindings.clear()
 
     @override
     def take_api_away(self, until: datetime) -> None:
@@ -111,3 +118,8 @@ class HollowRigCluster(RigCluster):
         answer = self.cluster.handle(method, path, None, body, content_type, now=now, user=OWNER)
         self._clock.touch(self.cluster)
         return answer
+
+
+def _maker(of: str) -> tuple[str, str, str]:
+    kind, namespace, name = of.split("/")
+    return kind, namespace, name

@@ -26,6 +26,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from plimsoll_testbed.model.hollow.conditions import (
     condition,
+    controller_of,
     is_active,
     is_deleting,
     is_finished,
@@ -36,7 +37,7 @@ from plimsoll_testbed.model.hollow.controllers.preemption import cheapest, start
 from plimsoll_testbed.model.hollow.controllers.volumes import bind_claims
 from plimsoll_testbed.model.hollow.edits import Json, look
 from plimsoll_testbed.model.hollow.state import ClusterState
-from plimsoll_testbed.model.hollow.store import Change, Key
+from plimsoll_testbed.model.hollow.store import Change, Key, Store
 from plimsoll_testbed.model.hollow.subresources import bind
 
 _PREEMPTED = "default-scheduler: preempting to accommodate a higher priority pod"
@@ -106,6 +107,9 @@ class Scheduler(Controller[tuple[str, Key]]):
         refused: set[int] = set()
         hopeless: set[tuple[int, int]] = set()
         for key, pod in tried:
+            if (bound := self._binding(key)) is not None:
+                self._bind(key, bound, now)
+                continue
             same = id(pod.scheduling)
             if same not in refused:  # else a pod of the same template did not fit a moment ago
                 nodes = self._candidates(key, pod)
@@ -121,6 +125,18 @@ class Scheduler(Controller[tuple[str, Key]]):
             alike = (same, pod.priority)
             if pod.priority > lowest and alike not in hopeless and not self._preempt(key, pod, now):
                 hopeless.add(alike)
+
+    def _binding(self, key: Key) -> str | None:
+        """Return the node that a pod was promised, if it is there."""
+        bindings = self.state.bindings
+        if not bindings:
+            return None
+        maker = made_by(self.store, self.store.must_get("pods", *key))
+        nodes = bindings.get(maker) or bindings.get(("Pod", *key)) or []
+        found = next((node for node in nodes if node in self._snapshot.nodes), None)
+        if found is not None:
+            nodes.remove(found)
+        return found
 
     def _turn(self) -> float:
         """Draw a place among equals that tried before: theirs hangs on when each last backed off."""
@@ -284,6 +300,17 @@ class Scheduler(Controller[tuple[str, Key]]):
             obj, "PodScheduled", "False", now=now, reason="Unschedulable", message=why
         )
         self.store.replace("pods", told, now=now)
+
+
+def made_by(store: Store, pod: Json) -> tuple[str, str, str]:
+    """Return kind, namespace and name of what makes pods like this: the Deployment above its ReplicaSet."""
+    namespace = pod["metadata"]["namespace"]
+    owner = controller_of(pod)
+    if owner is not None and owner["kind"] == "ReplicaSet":
+        owner = controller_of(store.get("replicasets", namespace, owner["name"]) or {}) or owner
+    if owner is None:
+        return "Pod", namespace, pod["metadata"]["name"]
+    return owner["kind"], namespace, owner["name"]
 
 
 def _relates(pod: Pod) -> bool:

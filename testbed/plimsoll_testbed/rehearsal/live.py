@@ -1,0 +1,90 @@
+"""One reading of a live cluster: the objects as they are, and the observation that plans are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Unpack
+
+from plimsoll.adapters.kubernetes import KubernetesCluster, calls
+from plimsoll.adapters.kubernetes.reading import UNFINISHED
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.adapters.kubernetes.transport import RequestParts, Response
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.errors import MissingRights, NotFound
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.observation import Observation
+from plimsoll.services.ports import Clock
+
+type Json = Mapping[str, Any]
+
+_READ: Final = (*calls.FOLLOWED, calls.LIST_NAMESPACES)
+_NOT_FOUND: Final = 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveCluster:
+    """What a cluster showed at one moment."""
+
+    name: str
+    at: datetime
+    seen: Observation
+    objects: Mapping[str, Sequence[Json]]
+    """By resource, as in a path: `pods`."""
+    groups: Sequence[NodeGroup] | None = None
+    """None where AWS was not asked: then nothing is known to grow."""
+    launched: Mapping[str, datetime] = field(default_factory=dict)
+    """Instance -> when EC2 launched it."""
+
+    def by_name(self, resource: str) -> Mapping[tuple[str, str], Json]:
+        """Return the objects of a kind by namespace and name."""
+        return {
+            (obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
+            for obj in self.objects.get(resource, ())
+        }
+
+
+def read_cluster(requests: Requests, clock: Clock) -> LiveCluster:
+    """Read a cluster by the lists that a reconcile reads, each once.
+
+    Raises:
+        PlimsollError: it cannot be read.
+    """
+    lists: dict[str, Sequence[Json]] = {}
+    for call in _READ:
+        try:
+            found = requests.list(call, fields=UNFINISHED if call == calls.LIST_PODS else None)
+        except (NotFound, MissingRights):
+            if call != calls.LIST_ROLLOUTS:
+                raise
+            continue  # Argo Rollouts are not installed
+        lists[call.path()] = found
+    answers = KubernetesCluster(_Read(lists), requests.cluster, clock, workers=SerialWorkers())
+    return LiveCluster(
+        name=requests.cluster,
+        at=clock.now(),
+        seen=answers.observe(),
+        objects={call.resource: lists.get(call.path(), ()) for call in _READ},
+    )
+
+
+class _Read:
+    """The transport to a cluster that shows for ever what was read of it."""
+
+    def __init__(self, lists: Mapping[str, Sequence[Json]]) -> None:
+        self._lists = lists
+
+    def call(self, method: str, path: str, **_: Unpack[RequestParts]) -> Response:
+        """Answer a list that was read; there is nothing else."""
+        if method != "GET" or path not in self._lists:
+            return Response(status=_NOT_FOUND, body={"kind": "Status", "reason": "NotFound"})
+        return Response(status=200, body={"items": list(self._lists[path]), "metadata": {}})
+
+
+def time_of(text: object) -> datetime | None:
+    """Return a time as the API server writes it; None where it is none."""
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None

@@ -1,0 +1,180 @@
+"""What keeps workloads from being moved without a gap, and what their owners can change.
+
+Pure: an observation, the nodes that go, the time. How a workload would be moved is asked of the
+functions that the drain asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of, ignored, leaves
+from plimsoll.domain.floors import budget_keeps, resolve
+from plimsoll.domain.interruptions import actionable, marked, merge
+from plimsoll.domain.names import IGNORE, ZONE_LABELS
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices.spot import SpotInterruption
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import OwnerKind
+from plimsoll.domain.replace import WorkloadDisruption, way_of
+from plimsoll.domain.replace.eligibility import one_node_claims
+from plimsoll.domain.workloads import Claim, Workload
+
+_OF_OTHERS: Final = {
+    "Pod": "let a Deployment own it",
+    OwnerKind.JOB: "let it write checkpoints, or keep it on on-demand nodes",
+}
+"""Kind of what is no workload of replicas -> what its owner can change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One thing that is in the way of one workload."""
+
+    workload: str
+    kind: str
+    """single replica, not surged, budget, volume or opted out."""
+    why: str
+    change: str
+    """What its owner can change; empty where it is as it must be."""
+
+
+def obstacles(seen: Observation, lost: Collection[Node], now: datetime) -> Sequence[Obstacle]:
+    """Return what is in the way of the workloads on these nodes, by workload."""
+    records = {}
+    for node in lost:
+        notice = SpotInterruption(
+            instance=node.instance or node.uid,
+            time=now,
+            account="",
+            region=None,
+            id="rehearsal",
+            action="terminate",
+        )
+        decision = actionable(notice)
+        merged = merge(None, notice, node=node.name, launched=None, decision=decision)
+        records[node.name] = marked(merged, cordoned=now)
+    then = seen.with_interruptions(records)
+    staying = [node for node in then.nodes if node.staying]
+    found = [
+        obstacle
+        for disruption in disruptions_of(then, InterruptedNodes.of(then), now)
+        for obstacle in _of(then, disruption, staying)
+    ]
+    return [*found, *_opted_out(then, records)]
+
+
+def _of(
+    seen: Observation, disruption: WorkloadDisruption, staying: Sequence[Node]
+) -> Iterator[Obstacle]:
+    ref = str(disruption.ref)
+    way, why = way_of(disruption)
+    if disruption.ref.kind == OwnerKind.DEPLOYMENT:
+        why = next(iter(disruption.not_releasable.values()), why)
+    if not way.surges:
+        if disruption.replicas == 1 or disruption.ref.kind == "Pod":
+            yield Obstacle(workload=ref, kind="single replica", why=why, change=_change(disruption))
+        elif disruption.ref.kind != OwnerKind.STATEFUL_SET:
+            yield Obstacle(workload=ref, kind="not surged", why=why, change=_change(disruption))
+    yield from _budgets(disruption, surges=way.surges)
+    yield from _volumes(seen, disruption, staying)
+
+
+def _change(disruption: WorkloadDisruption) -> str:
+    """Return what would let a workload keep serving while its pods move."""
+    workload = disruption.workload
+    if workload is None:
+        return _OF_OTHERS.get(
+            disruption.ref.kind, "have its operator run more than one, with a PodDisruptionBudget"
+        )
+    if workload.ref.kind == OwnerKind.DEPLOYMENT and workload.strategy != "RollingUpdate":
+        return "strategy RollingUpdate, where two generations may run at once"
+    if workload.ref.kind == OwnerKind.DEPLOYMENT and _never_surges(workload):
+        return "set maxSurge to 1 or more"
+    return "run two replicas or more" if disruption.replicas == 1 else ""
+
+
+def _never_surges(workload: Workload) -> bool:
+    return resolve(workload.max_surge, workload.replicas, round_up=True) < 1
+
+
+def _budgets(disruption: WorkloadDisruption, *, surges: bool) -> Iterator[Obstacle]:
+    ref, names = str(disruption.ref), [budget.ref.name for budget in disruption.budgets]
+    if len(names) > 1:
+        yield Obstacle(
+            workload=ref,
+            kind="budget",
+            why=f"{', '.join(names)} cover the same pods, and the eviction API refuses such",
+            change="leave one of them",
+        )
+        return
+    for budget in disruption.budgets:
+        keeps = budget_keeps(
+            disruption.replicas,
+            min_available=budget.min_available,
+            max_unavailable=budget.max_unavailable,
+        )
+        if keeps >= disruption.replicas and not surges:
+            yield Obstacle(
+                workload=ref,
+                kind="budget",
+                why=f"{budget.ref.name} never lets a pod go, so it is overruled at the last call",
+                change="allow one to be unavailable, or let its rollouts surge",
+            )
+
+
+def _volumes(
+    seen: Observation, disruption: WorkloadDisruption, staying: Sequence[Node]
+) -> Iterator[Obstacle]:
+    zones = {node.zone for node in staying}
+    zones |= {zone for group in seen.groups if group.headroom for zone in group.zones}
+    held = sorted(
+        {
+            (one.pod.namespace, name)
+            for one in disruption.evictable
+            for name in one_node_claims(seen, one.pod)
+        }
+    )
+    for key in held:
+        allowed = _zones(seen.claims[key]) if key in seen.claims else None
+        if allowed is not None and not allowed & zones:
+            yield Obstacle(
+                workload=str(disruption.ref),
+                kind="volume",
+                why=f"{key[1]} is in {', '.join(sorted(allowed))}, where no node stays or can be added",
+                change="keep a node in that zone, or a node group that may grow there",
+            )
+    if held:
+        yield Obstacle(
+            workload=str(disruption.ref),
+            kind="volume",
+            why=f"one node at a time has {', '.join(name for _, name in held)}: a pod stops before the next starts",
+            change="",
+        )
+
+
+def _zones(claim: Claim) -> frozenset[str] | None:
+    """Return the zones that a volume can be used in; None: any."""
+    for key, values in claim.node_requirements:
+        if key in ZONE_LABELS:
+            return frozenset(values)
+    return None
+
+
+def _opted_out(seen: Observation, lost: Collection[str]) -> Iterator[Obstacle]:
+    counts: dict[str, int] = {}
+    for name in lost:
+        for pod in seen.on_node.get(name, ()):
+            if leaves(pod) and ignored(seen, pod):
+                ref = str(seen.workload_of(pod))
+                counts[ref] = counts.get(ref, 0) + 1
+    for ref, count in sorted(counts.items()):
+        yield Obstacle(
+            workload=ref,
+            kind="opted out",
+            why=f"{count} of its pods stay until their instances go",
+            change=f"take {IGNORE} off",
+        )
