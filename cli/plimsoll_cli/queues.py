@@ -1,37 +1,48 @@
-"""`plimsoll queues`: check a configuration of queues, and plan on a file of a snapshot."""
+"""`plimsoll queues`: check a configuration of queues, give it to a cluster, and plan on a file of a snapshot."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, override
+from uuid import uuid4
 
 import click
 import yaml
 
-from plimsoll.domain.errors import BadInput
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.errors import BadInput, Conflict, Refused
 from plimsoll.domain.fields import parse_time
+from plimsoll.domain.names import NAMESPACE
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.adapters.snapshot_file import state_of
 from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.decisions import QueuePlan
+from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.why import in_words, why
-from plimsoll_cli.environment import environment_of
+from plimsoll_batch.services.queues import QueueService
+from plimsoll_cli.environment import Said, environment_of, warn
 
 EXAMPLES: Final = """\b
 Examples:
   plimsoll queues check -f queues.yaml
+  plimsoll queues apply -f queues.yaml --context harbor
   plimsoll queues plan -f queues.yaml --snapshot snapshot.yaml
   plimsoll queues why lab/train -f queues.yaml --snapshot snapshot.yaml
 
 \b
 Exit status:
-  0  the configuration is right; the plan, or the explanation, was printed
+  0  the configuration is right, or was applied; the plan, or the explanation, was printed
   1  no such gang waits
-  2  a file is wrong: every problem is named with its place
+  2  a file is wrong: every problem is named with its place; or the cluster refuses
 """
+
+RUN_SECONDS: Final = 60.0
+PAUSE_SECONDS: Final = 1.0
 
 _FILE = click.option(
     "-f",
@@ -51,11 +62,11 @@ _AT = click.option(
 )
 
 
-@click.group(epilog=EXAMPLES, short_help="Check queues, and plan who starts, on files.")
+@click.group(epilog=EXAMPLES, short_help="Check queues, plan who starts, and start them.")
 def queues() -> None:
     """Check a configuration of batch queues, and say what becomes of gangs under it.
 
-    Nothing is read from a cluster, and nothing is written.
+    `apply` and `run` write to a cluster, the others nowhere.
     """
 
 
@@ -68,6 +79,34 @@ def check(file: Path) -> None:
         f"{file} is right: queues {len(forest.queues)}, cohorts {len(forest.cohorts)},"
         f" flavors {len(forest.flavors)}"
     )
+
+
+@queues.command()
+@_FILE
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: current]")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE")
+@click.pass_context
+def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path | None) -> None:
+    """Check a configuration, and make it that of a cluster: as a ConfigMap, which is replaced whole."""
+    _forest(file)
+    _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
+    text = json.dumps(_read(file), indent=1, default=str)
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONFIGURATION, "namespace": NAMESPACE},
+        "data": {CONFIGURATION_KEY: text},
+    }
+    verbs = {"create": "created", "update": "replaced"}
+    for verb, done in verbs.items():
+        call = Call(verb=verb, resource="configmaps", only_in=NAMESPACE)
+        try:
+            api.requests.send(call, namespace=NAMESPACE, name=CONFIGURATION, body=manifest)
+        except Conflict:
+            continue  # it is there already
+        click.echo(f"ConfigMap {NAMESPACE}/{CONFIGURATION} {done}")
+        return
+    raise Refused(f"ConfigMap {NAMESPACE}/{CONFIGURATION}: somebody else writes it; try again")
 
 
 @queues.command()
@@ -87,6 +126,47 @@ def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, as_json
         click.echo(f"{row['decision']:<9} {', '.join(row['gangs'])}: {row['reason']}")
         for line in row.get("victims", ()):
             click.echo(f"          stops {line['gang']}: {line['reason']}")
+
+
+@queues.command(name="run")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: current]")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--seconds", type=click.FloatRange(min=1), help="Stop then. [default: never]")
+@click.pass_context
+def run_command(
+    ctx: click.Context, context: str | None, kubeconfig: Path | None, seconds: float | None
+) -> None:
+    """Plan the queues of a cluster and carry the plans out, until Ctrl-C.
+
+    For clusters without a stack, and for trials: it takes the same Lease as a stack's planner.
+    """
+    environment = environment_of(ctx)
+    name, api = environment.by_kubeconfig(kubeconfig, context)
+    workers = ThreadWorkers()
+    clock = environment.clock
+    cluster = KubernetesQueues(api.requests, clock, workers=workers, warn=warn)
+    service = QueueService(
+        name=name, cluster=cluster, clock=clock, workers=workers, telemetry=_Steps()
+    )
+    end = None if seconds is None else clock.now() + timedelta(seconds=seconds)
+    holder = f"plimsoll-queues-{uuid4()}"
+    try:
+        while end is None or clock.now() < end:
+            left = RUN_SECONDS if end is None else (end - clock.now()).total_seconds()
+            service.run(holder=holder, seconds=min(RUN_SECONDS, left))
+            clock.sleep(PAUSE_SECONDS)
+    finally:
+        workers.close()
+
+
+class _Steps(Said):
+    """Says each step on standard output."""
+
+    @override
+    def log(self, message: str, **facts: object) -> None:
+        click.echo(
+            f"{message}: {facts['gang']}: {facts['because']}" if "gang" in facts else message
+        )
 
 
 @queues.command(name="why")

@@ -15,6 +15,7 @@ from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.adapters.snapshot_file import state_of
 from plimsoll_batch.domain.queues.forest import Order, Quota, Reclaim
 from tests.support.cli_environment import MemoryEnvironment, run
+from tests.support.queue_scenes import Scene, a_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "queues"
 PAGE = Path(__file__).parents[2] / "docs" / "batch.md"
@@ -210,3 +211,37 @@ def test_of_a_gang_that_does_not_wait_the_answer_is_no():
 
 def test_a_plan_is_json_on_request():
     assert '"decision": "preempt"' in shown("plan", *FILES, *AT, "--json")
+
+
+# --- On a cluster --------------------------------------------------------------------------------
+
+
+def test_apply_keeps_a_checked_configuration_in_the_cluster_and_replaces_it():
+    scene = Scene(nodes=1)
+    environment = MemoryEnvironment(transports={"harbor": scene.wire})
+    apply = ("queues", "apply", "-f", str(EXAMPLES / "queues.yaml"))
+    assert run(environment, *apply).exit_code == 0
+    result = run(environment, *apply)
+    assert result.output == "ConfigMap plimsoll/plimsoll-queues replaced\n"
+    assert scene.service().cluster.configuration() == forest_of(QUEUES)
+
+
+def test_apply_writes_nothing_of_a_wrong_configuration(tmp_path):
+    scene = Scene(nodes=1)
+    before = scene.service().cluster.configuration()
+    wrong = tmp_path / "queues.yaml"
+    wrong.write_text("flavors: []\nqueues: [{name: lab, cohort: nowhere, resourceGroups: []}]\n")
+    environment = MemoryEnvironment(transports={"harbor": scene.wire})
+    assert run(environment, "queues", "apply", "-f", str(wrong)).exit_code == 2
+    assert scene.service().cluster.configuration() == before
+
+
+def test_run_starts_what_has_a_place_and_says_so():
+    scene = Scene(nodes=1)
+    scene.submit(a_job("one"))
+    environment = MemoryEnvironment(transports={"harbor": scene.wire})
+    environment.clock = scene.clock  # type: ignore[assignment] # it stands still no more
+    result = run(environment, "queues", "run", "--seconds", "10")
+    assert result.exit_code == 0, result.output
+    assert "gang started: lab/one: within the quota of its queue" in result.output
+    assert scene.running("one") == 1

@@ -7,7 +7,7 @@ https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -16,7 +16,14 @@ from plimsoll.domain.node_rules import selected, untolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import NodeTerm, Scheduling
 from plimsoll_batch.domain.gangs import Role, Shape, amounts_of
-from plimsoll_batch.domain.queues.forest import Flavor, Order, Queue, Reclaim, WithinQueue
+from plimsoll_batch.domain.queues.forest import (
+    Flavor,
+    Order,
+    Queue,
+    Reclaim,
+    ResourceGroup,
+    WithinQueue,
+)
 from plimsoll_batch.domain.queues.quota import Amounts, QuotaNode
 
 type RoleFlavors = tuple[str, ...]
@@ -76,10 +83,7 @@ def options_of(
                 reasons=(f"queue {queue.name} has no quota for {', '.join(unknown)}",)
             )
         groups: list[list[FlavorOption]] = []
-        for group in queue.groups:
-            named = [resource for resource in group.resources if wanted.get(resource)]
-            if not named:
-                continue
+        for group, named in _wanted(role, queue):
             keys = {key for name in group.flavors for key in flavors[name].node_labels}
             options: list[FlavorOption] = []
             reasons: list[str] = []
@@ -95,6 +99,22 @@ def options_of(
             groups.append(options)
         found.append(groups)
     return found
+
+
+def grouped(role: Role, queue: Queue) -> Sequence[Sequence[str]]:
+    """Return what a role requests of each group of resources; of groups that it needs nothing of, none.
+
+    A role's flavors are in the same order.
+    """
+    return [named for _, named in _wanted(role, queue)]
+
+
+def _wanted(role: Role, queue: Queue) -> Iterator[tuple[ResourceGroup, Sequence[str]]]:
+    wanted = amounts_of(role.scheduling.requests, role.pods)
+    for group in queue.groups:
+        named = [resource for resource in group.resources if wanted.get(resource)]
+        if named:
+            yield group, named
 
 
 def why_not(role: Role, flavor: Flavor, keys: Collection[str]) -> str | None:

@@ -20,7 +20,14 @@ from plimsoll.domain.pods import Pod
 from plimsoll.domain.workloads import ReplicaSet
 
 
-class ClusterWriter(Protocol):
+class EventWriter(Protocol):
+    """Tells about objects of one Kubernetes cluster."""
+
+    def create_event(self, event: ClusterEvent) -> None:
+        """Create an Event of Kubernetes; `Conflict` where it was created before."""
+
+
+class ClusterWriter(EventWriter, Protocol):
     """Writes to one Kubernetes cluster."""
 
     def cordon(self, node: Node, interruption: Interruption) -> None:
@@ -68,9 +75,6 @@ class ClusterWriter(Protocol):
 
     def delete(self, pod: Pod, grace_seconds: int | None = None) -> None:
         """Delete a pod past its budget, under its UID."""
-
-    def create_event(self, event: ClusterEvent) -> None:
-        """Create an Event of Kubernetes; `Conflict` where it was created before."""
 
 
 class CapacityWriter(Protocol):

@@ -9,7 +9,7 @@ from typing import Final
 
 from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import Conflict
-from plimsoll.domain.writers import ClusterWriter
+from plimsoll.domain.writers import EventWriter
 from plimsoll.services.ports import Telemetry, Workers
 
 MOST: Final = 96
@@ -19,7 +19,7 @@ AT_ONCE: Final = 16
 
 
 def create_events(
-    cluster: ClusterWriter, events: Sequence[ClusterEvent], workers: Workers, telemetry: Telemetry
+    cluster: EventWriter, events: Sequence[ClusterEvent], workers: Workers, telemetry: Telemetry
 ) -> None:
     """Create Events, and raise nothing. The first failure ends it: no API server is pressed further.
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.services.ports import ClusterApi, RepeatingClock
+from plimsoll.services.ports import LeaseKeeper, RepeatingClock
 
 LEASE_SECONDS: Final = 10.0
 """How long a killed holder keeps the next one out."""
@@ -32,7 +32,7 @@ class LeaseLost(Temporary):
 class Lease:
     """The Lease of one cluster, in the name of one holder."""
 
-    api: ClusterApi
+    api: LeaseKeeper
     clock: RepeatingClock
     cluster: str
     holder: str

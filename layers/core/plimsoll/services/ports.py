@@ -51,7 +51,17 @@ class Workers(Protocol):
         """Run all and return, in order, what each returned or raised."""
 
 
-class ClusterApi(ClusterWriter, Protocol):
+class LeaseKeeper(Protocol):
+    """Where a Lease is kept."""
+
+    def acquire(self, holder: str, seconds: float) -> bool:
+        """Take or renew it; False while somebody else's is live."""
+
+    def release_lease(self, holder: str) -> None:
+        """Give it back, if it is ours."""
+
+
+class ClusterApi(ClusterWriter, LeaseKeeper, Protocol):
     """One Kubernetes cluster."""
 
     def node(self, name: str) -> Node | None:
@@ -81,12 +91,6 @@ class ClusterApi(ClusterWriter, Protocol):
 
     def try_pod(self, owner: Ref | None) -> Scheduling:
         """Create a pod of an owner in a dry run, and return what became of its scheduling."""
-
-    def acquire(self, holder: str, seconds: float) -> bool:
-        """Take or renew the cluster's Lease; False while somebody else's is live."""
-
-    def release_lease(self, holder: str) -> None:
-        """Give the Lease back, if it is ours."""
 
 
 class Clusters(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -45,6 +46,7 @@ _API_VERSIONS: Final[Mapping[str, str]] = {
     OwnerKind.STATEFUL_SET: "apps/v1",
     OwnerKind.REPLICA_SET: "apps/v1",
     OwnerKind.ROLLOUT: "argoproj.io/v1alpha1",
+    OwnerKind.JOB: "batch/v1",
 }
 _OWNERS_KEPT: Final = "cannot set an ownerRef on a resource you can't delete"
 
@@ -276,29 +278,7 @@ class KubernetesCluster:
 
     def create_event(self, event: ClusterEvent) -> None:
         """Create an Event of Kubernetes; `Conflict` where it was created before."""
-        about, now = event.about, f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
-        namespace = about.namespace or "default"
-        involved = {"kind": about.kind, "name": about.name, "uid": event.uid}
-        if about.namespace:
-            involved["namespace"] = about.namespace
-        self._requests.send(
-            calls.CREATE_EVENT,
-            namespace=namespace,
-            name=event.name,
-            body={
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"name": event.name, "namespace": namespace},
-                "involvedObject": {"apiVersion": _API_VERSIONS.get(about.kind, "v1"), **involved},
-                "type": "Warning" if event.warning else "Normal",
-                "reason": event.reason,
-                "message": event.message,
-                "source": {"component": "plimsoll"},
-                "firstTimestamp": now,
-                "lastTimestamp": now,
-                "count": 1,
-            },
-        )
+        create_event(self._requests, event, self._clock.now())
 
     def _patch_node(
         self,
@@ -316,6 +296,33 @@ class KubernetesCluster:
         if spec is not None:
             body["spec"] = spec
         self._reader.wrote_node(self._requests.send(calls.PATCH_NODE, name=node.name, body=body))
+
+
+def create_event(requests: Requests, event: ClusterEvent, now: datetime) -> None:
+    """Create an Event of Kubernetes; `Conflict` where it was created before."""
+    about, time = event.about, f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    namespace = about.namespace or "default"
+    involved = {"kind": about.kind, "name": about.name, "uid": event.uid}
+    if about.namespace:
+        involved["namespace"] = about.namespace
+    requests.send(
+        calls.CREATE_EVENT,
+        namespace=namespace,
+        name=event.name,
+        body={
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": event.name, "namespace": namespace},
+            "involvedObject": {"apiVersion": _API_VERSIONS.get(about.kind, "v1"), **involved},
+            "type": "Warning" if event.warning else "Normal",
+            "reason": event.reason,
+            "message": event.message,
+            "source": {"component": "plimsoll"},
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+            "count": 1,
+        },
+    )
 
 
 def _canary(owner: Ref | None) -> Json:

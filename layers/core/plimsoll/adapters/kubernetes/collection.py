@@ -27,10 +27,15 @@ OVERDUE: Final = timedelta(seconds=5)
 
 
 class Collection[T]:
-    """All objects of one kind that pass a field selector."""
+    """All objects of one kind that pass a field selector and a label selector."""
 
     def __init__(
-        self, call: Call, parse: Callable[[Json | Raw], T], *, fields: str | None = None
+        self,
+        call: Call,
+        parse: Callable[[Json | Raw], T],
+        *,
+        fields: str | None = None,
+        labels: str | None = None,
     ) -> None:
         """Begin with none.
 
@@ -38,9 +43,11 @@ class Collection[T]:
             call: Lists them.
             parse: Reads one; raises BadInput, and nothing else, where that cannot be done.
             fields: The field selector of the list.
+            labels: Its label selector.
         """
         self._call = call
         self._fields = fields
+        self._labels = labels
         self._parse = parse
         self._known: dict[Hashable, tuple[str, T | BadInput]] = {}
         """By UID: the version of an object, and what was made of it."""
@@ -82,7 +89,7 @@ class Collection[T]:
 
         def read() -> tuple[str, dict[Hashable, tuple[str, T | BadInput]]]:
             revision, now = "", dict[Hashable, tuple[str, T | BadInput]]()
-            for page in requests.pages(self._call, fields=self._fields):
+            for page in requests.pages(self._call, fields=self._fields, labels=self._labels):
                 revision = revision or page.metadata.resource_version
                 for obj in page.items or ():
                     uid, version = version_of(obj)
@@ -113,7 +120,11 @@ class Collection[T]:
         """
         try:
             self._events = requests.watch(
-                self._call, fields=self._fields, revision=self._revision, seconds=seconds
+                self._call,
+                fields=self._fields,
+                labels=self._labels,
+                revision=self._revision,
+                seconds=seconds,
             )
             self._silent = now + timedelta(seconds=seconds) + OVERDUE
         except ExpiredError:

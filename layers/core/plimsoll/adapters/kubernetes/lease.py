@@ -1,4 +1,4 @@
-"""The cluster's Lease: one drain at a time plans for a cluster.
+"""A Lease of the cluster: one drain at a time plans for a cluster, and one planner of its queues.
 
 It keeps two reconciles from asking for capacity twice, and is not what makes a write safe: the API
 server honours no fencing token, so every write has a precondition of its own.
@@ -19,16 +19,18 @@ from plimsoll.domain.fields import parse_time
 from plimsoll.domain.names import LEASE, NAMESPACE
 
 
-def acquire(requests: Requests, holder: str, seconds: float, now: datetime) -> bool:
-    """Take the Lease or renew it; False while somebody else's is live, or was quicker.
+def acquire(
+    requests: Requests, holder: str, seconds: float, now: datetime, name: str = LEASE
+) -> bool:
+    """Take a Lease or renew it; False while somebody else's is live, or was quicker.
 
     Raises:
         Refused: the namespace for it is missing, or the right.
     """
     try:
-        lease = requests.send(GET_LEASE, namespace=NAMESPACE, name=LEASE)
+        lease = requests.send(GET_LEASE, namespace=NAMESPACE, name=name)
     except NotFound:
-        return _create(requests, holder, seconds, now)
+        return _create(requests, holder, seconds, now, name)
     spec = lease.get("spec") or {}
     other = (spec.get("holderIdentity") or "") not in {"", holder}
     if other and now < _expires(spec):
@@ -42,10 +44,10 @@ def acquire(requests: Requests, holder: str, seconds: float, now: datetime) -> b
     return _update(requests, lease, mine)
 
 
-def release(requests: Requests, holder: str) -> None:
+def release(requests: Requests, holder: str, name: str = LEASE) -> None:
     """Give the Lease back, if it is ours. Somebody who was quicker keeps it."""
     try:
-        lease = requests.send(GET_LEASE, namespace=NAMESPACE, name=LEASE)
+        lease = requests.send(GET_LEASE, namespace=NAMESPACE, name=name)
     except NotFound:
         return
     spec = lease.get("spec") or {}
@@ -58,15 +60,15 @@ def micro_time(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _create(requests: Requests, holder: str, seconds: float, now: datetime) -> bool:
+def _create(requests: Requests, holder: str, seconds: float, now: datetime, name: str) -> bool:
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": LEASE, "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": _spec(holder, seconds, now),
     }
     try:
-        requests.send(CREATE_LEASE, namespace=NAMESPACE, name=LEASE, body=lease)
+        requests.send(CREATE_LEASE, namespace=NAMESPACE, name=name, body=lease)
     except Conflict:
         return False
     except NotFound as error:
@@ -79,8 +81,9 @@ def _create(requests: Requests, holder: str, seconds: float, now: datetime) -> b
 
 def _update(requests: Requests, lease: Json, spec: Json) -> bool:
     try:
+        name = lease["metadata"]["name"]
         requests.send(
-            UPDATE_LEASE, namespace=NAMESPACE, name=LEASE, body={**lease, "spec": dict(spec)}
+            UPDATE_LEASE, namespace=NAMESPACE, name=name, body={**lease, "spec": dict(spec)}
         )
     except (Conflict, NotFound):
         return False

@@ -65,14 +65,16 @@ class Requests:
             raise Temporary(f"cluster {self.cluster}: {call}: the answer is not JSON")
         return answer.body
 
-    def pages(self, call: Call, *, fields: str | None = None) -> Iterator[Page]:
+    def pages(
+        self, call: Call, *, fields: str | None = None, labels: str | None = None
+    ) -> Iterator[Page]:
         """Yield all objects, of all namespaces, page by page: the JSON of a whole list never exists.
 
         Raises:
             ExpiredError: the later pages have expired; read again from the start.
             PlimsollError: see `plimsoll.adapters.kubernetes.errors`.
         """
-        query = {"limit": str(PAGE)} | ({"fieldSelector": fields} if fields else {})
+        query = {"limit": str(PAGE)} | _selectors(fields, labels)
         while True:
             answer = self.transport.call(call.method, call.path(), query=query)
             if answer.status == _EXPIRED:
@@ -88,7 +90,15 @@ class Requests:
                 return
             query["continue"] = page.metadata.more
 
-    def watch(self, call: Call, *, fields: str | None, revision: str, seconds: int) -> Events:
+    def watch(
+        self,
+        call: Call,
+        *,
+        fields: str | None,
+        revision: str,
+        seconds: int,
+        labels: str | None = None,
+    ) -> Events:
         """Follow what a call lists, from a resourceVersion on.
 
         Raises:
@@ -103,7 +113,7 @@ class Requests:
             "timeoutSeconds": str(seconds),
         }
         answer = self.transport.call(
-            call.method, call.path(), query=query | ({"fieldSelector": fields} if fields else {})
+            call.method, call.path(), query=query | _selectors(fields, labels)
         )
         call = replace(call, verb="watch")
         if answer.status == _EXPIRED:
@@ -127,6 +137,11 @@ class Requests:
                 for item in page.items or ()
             ]
         )
+
+
+def _selectors(fields: str | None, labels: str | None) -> dict[str, str]:
+    said = {"fieldSelector": fields, "labelSelector": labels}
+    return {name: text for name, text in said.items() if text}
 
 
 class ExpiredError(Temporary):

@@ -1,0 +1,1 @@
+"""One cluster, as the planner of its queues reads and writes it."""

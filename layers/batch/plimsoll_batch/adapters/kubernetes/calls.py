@@ -1,0 +1,42 @@
+"""Every call that the planner of the queues makes to a cluster.
+
+`infra/cluster/batch` grants these and no more, to a group of their own, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from plimsoll.adapters.kubernetes.calls import (
+    CREATE_EVENT,
+    CREATE_LEASE,
+    GET_LEASE,
+    LIST_NODES,
+    LIST_PODS,
+    UPDATE_LEASE,
+    Call,
+)
+from plimsoll.domain.names import NAMESPACE
+from plimsoll_batch.domain.names import CONFIGURATION, LEASE
+
+LIST_JOBS: Final = Call(verb="list", group="batch", resource="jobs")
+GET_JOB: Final = Call(verb="get", group="batch", resource="jobs")
+PATCH_JOB: Final = Call(verb="patch", group="batch", resource="jobs")
+GET_CONFIGURATION: Final = Call(
+    verb="get", resource="configmaps", only_in=NAMESPACE, only=CONFIGURATION
+)
+FOLLOWED: Final = (LIST_NODES, LIST_PODS, LIST_JOBS)
+"""Listed once and then watched, where that is allowed."""
+
+CALLS: Final = (
+    *FOLLOWED,
+    *(replace(call, verb="watch") for call in FOLLOWED),
+    GET_JOB,
+    PATCH_JOB,
+    GET_CONFIGURATION,
+    CREATE_EVENT,
+    replace(GET_LEASE, only=LEASE),
+    CREATE_LEASE,
+    replace(UPDATE_LEASE, only=LEASE),
+)

@@ -1,0 +1,229 @@
+"""One cluster over plain JSON: what the planner of the queues reads of it, and every write to it.
+
+All writes are merge patches of one Job under its uid and resourceVersion. The one that starts a Job
+also steers its pods: a Job that is started first and steered after may have made pods in between.
+https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from plimsoll.adapters.kubernetes import lease
+from plimsoll.adapters.kubernetes.api import create_event
+from plimsoll.adapters.kubernetes.calls import LIST_NODES, LIST_PODS
+from plimsoll.adapters.kubernetes.collection import Collection
+from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
+from plimsoll.adapters.kubernetes.reading import UNFINISHED
+from plimsoll.adapters.kubernetes.requests import Json, Requests
+from plimsoll.adapters.kubernetes.transport import Transport
+from plimsoll.adapters.kubernetes.watches import Watches
+from plimsoll.domain.cluster_events import ClusterEvent
+from plimsoll.domain.errors import BadInput, NotFound
+from plimsoll.domain.names import NAMESPACE
+from plimsoll.domain.pods import Toleration
+from plimsoll.services.ports import Clock, Workers
+from plimsoll_batch.adapters.kubernetes import calls
+from plimsoll_batch.adapters.kubernetes.jobs import parse_job
+from plimsoll_batch.adapters.queues_file import forest_of
+from plimsoll_batch.domain import names
+from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.queues.forest import Forest
+from plimsoll_batch.domain.records import Admission, Steering, Stop
+from plimsoll_batch.services.ports import ClusterObjects
+
+
+class KubernetesQueues:
+    """Implements `plimsoll_batch.services.ports.QueueCluster`.
+
+    Args:
+        requests: Makes the calls.
+        clock: The time.
+        workers: Reads lists side by side.
+        warn: Told of every object that cannot be read and is left out.
+        follow: Reads after the first come from watches, until `close`.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        clock: Clock,
+        *,
+        workers: Workers,
+        warn: Callable[[str], None] = lambda _: None,
+        follow: bool = False,
+    ) -> None:
+        self._requests = requests
+        self._clock = clock
+        self._workers = workers
+        self._warn = warn
+        self._watches = Watches(requests, workers, clock, warn) if follow else None
+        self._anew = partial(type(self), requests, clock, workers=workers, warn=warn)
+        self._nodes = Collection(LIST_NODES, parse_node)
+        self._pods = Collection(LIST_PODS, parse_pod, fields=UNFINISHED)
+        self._jobs = Collection(calls.LIST_JOBS, parse_job, labels=names.QUEUE)
+        self._configuration: tuple[str, Forest] | None = None
+        """The text that was read last, and what it says."""
+
+    @classmethod
+    def of(
+        cls, transport: Transport, name: str, clock: Clock, workers: Workers, **more: Any
+    ) -> KubernetesQueues:
+        """Return the cluster behind a transport, by its name for messages."""
+        return cls(Requests(transport=transport, cluster=name), clock, workers=workers, **more)
+
+    def configuration(self) -> Forest | None:
+        """Return the configuration of the queues; None where there is none.
+
+        Raises:
+            BadInput: it is wrong; every problem is named with its place.
+        """
+        try:
+            found = self._requests.send(
+                calls.GET_CONFIGURATION, namespace=NAMESPACE, name=names.CONFIGURATION
+            )
+        except NotFound:
+            return None
+        text = (found.get("data") or {}).get(names.CONFIGURATION_KEY)
+        if not isinstance(text, str):
+            raise BadInput(f"ConfigMap {names.CONFIGURATION} has no {names.CONFIGURATION_KEY}")
+        if self._configuration is None or self._configuration[0] != text:
+            try:
+                document = msgspec.json.decode(text)
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise BadInput(f"ConfigMap {names.CONFIGURATION}: is no JSON: {error}") from None
+            self._configuration = text, forest_of(document)
+        return self._configuration[1]
+
+    def read(self) -> ClusterObjects:
+        """Read jobs, pods and nodes."""
+        kinds: list[Collection[Any]] = [self._jobs, self._pods, self._nodes]
+        if self._watches is not None:
+            self._watches.follow(kinds)
+        lists = [
+            partial(kind.list, self._requests, self._warn) for kind in kinds if not kind.watched
+        ]
+        for result in self._workers.run(lists):
+            if isinstance(result, Exception):
+                raise result
+        return ClusterObjects(
+            jobs=self._jobs.objects,
+            pods=self._pods.objects,
+            nodes=self._nodes.objects,
+            left_out=[words for kind in kinds for words in kind.left_out],
+        )
+
+    @contextmanager
+    def following(self) -> Iterator[KubernetesQueues]:
+        """Give the same cluster, which after the first read is followed by watches."""
+        followed = self._anew(follow=True)
+        try:
+            yield followed
+        finally:
+            followed.close()
+
+    def close(self) -> None:
+        """End all watches."""
+        for kind in (self._jobs, self._pods, self._nodes):
+            kind.close()
+
+    def acquire(self, holder: str, seconds: float) -> bool:
+        """Take or renew the Lease of the queues; False while somebody else's is live."""
+        return lease.acquire(self._requests, holder, seconds, self._clock.now(), names.LEASE)
+
+    def release_lease(self, holder: str) -> None:
+        """Give it back, if it is ours."""
+        lease.release(self._requests, holder, names.LEASE)
+
+    def job(self, job: Job) -> Job:
+        """Read a Job again.
+
+        Raises:
+            NotFound: it is gone, or another has its name.
+        """
+        found = parse_job(
+            self._requests.send(calls.GET_JOB, namespace=job.ref.namespace, name=job.ref.name)
+        )
+        if found.uid != job.uid:
+            raise NotFound(f"{job}: another Job has its name by now")
+        return found
+
+    def write_plan(self, job: Job, admission: Admission) -> Job:
+        """Write a plan on a Job under its uid and resourceVersion, and return what it became."""
+        return self._patch(job, {names.ADMISSION: admission.to_record()})
+
+    def start(self, job: Job, admission: Admission) -> None:
+        """Start a Job and steer its pods in one patch, under its uid and resourceVersion."""
+        self._patch(
+            job,
+            {names.ADMISSION: admission.as_started().to_record()},
+            {"suspend": False, **_template(job, admission)},
+        )
+
+    def suspend(self, job: Job, stop: Stop) -> None:
+        """Suspend a Job and write why in one patch, under its uid and resourceVersion."""
+        self._patch(job, {names.STOP: stop.to_record()}, {"suspend": True})
+
+    def create_event(self, event: ClusterEvent) -> None:
+        """Create an Event of Kubernetes; `Conflict` where it was created before."""
+        create_event(self._requests, event, self._clock.now())
+
+    def _patch(self, job: Job, annotations: Mapping[str, str], spec: Json | None = None) -> Job:
+        metadata = {
+            "uid": job.uid,
+            "resourceVersion": job.resource_version,
+            "annotations": annotations,
+        }
+        answer = self._requests.send(
+            calls.PATCH_JOB,
+            namespace=job.ref.namespace,
+            name=job.ref.name,
+            body={"metadata": metadata} | ({"spec": spec} if spec is not None else {}),
+        )
+        self._jobs.wrote(answer)
+        return parse_job(answer)
+
+
+def _template(job: Job, admission: Admission) -> Json:
+    """Return what has to change of a Job's template; nothing where it says all of it already.
+
+    Of a Job that ran before, the template may be changed since Kubernetes 1.36 only, so what is right
+    is left alone.
+    """
+    wanted = admission.steering
+    before = Steering() if job.admission is None else job.admission.in_template
+    selector: dict[str, str | None] = {
+        key: None
+        for key, value in before.labels.items()
+        if key not in wanted.labels and job.selector.get(key) == value
+    }
+    selector |= {k: v for k, v in wanted.labels.items() if job.selector.get(k) != v}
+    there = [_known(each) for each in job.tolerations]
+    not_ours = {*there} - ({*before.tolerations} - {*wanted.tolerations})
+    kept = [each for each, known in zip(job.tolerations, there, strict=True) if known in not_ours]
+    more = [_json(each) for each in wanted.tolerations if each not in not_ours]
+    spec: dict[str, Any] = {}
+    if selector:
+        spec["nodeSelector"] = selector
+    if more or len(kept) < len(there):
+        spec["tolerations"] = [*kept, *more]
+    return {"template": {"spec": spec}} if spec else {}
+
+
+def _known(each: Mapping[str, Any]) -> Toleration:
+    return Toleration(
+        key=str(each.get("key") or ""),
+        operator=str(each.get("operator") or "Equal"),
+        value=str(each.get("value") or ""),
+        effect=str(each.get("effect") or ""),
+    )
+
+
+def _json(each: Toleration) -> dict[str, str]:
+    said = {"key": each.key, "operator": each.operator, "value": each.value, "effect": each.effect}
+    return {name: text for name, text in said.items() if text}

@@ -1,0 +1,274 @@
+"""Gangs, put together from the Jobs that name them.
+
+What a gang is doing follows from its Jobs alone. It counts as admitted from the first role that was
+started by a plan, and until the last pod of it is gone. A plan that was only written on it means nothing:
+who wrote it died, or a role changed meanwhile, and the next plan is made anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, override
+
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.quantities import Resources, total
+from plimsoll_batch.domain.gangs import (
+    FlavorResource,
+    Gang,
+    Role,
+    RunningGang,
+    Shape,
+    amounts_of,
+)
+from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.records import MOST_ROLES
+
+ONLY_ROLE: Final = "job"
+"""The role of a Job that is a gang of its own: so all that are alike have one shape."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangJobs:
+    """A gang with its Jobs and their pods."""
+
+    gang: Gang
+    roles: Sequence[Job]
+    """Those that are not finished, by name."""
+    pods: Sequence[Pod] = ()
+    """Those of its roles that are there; finished ones are not."""
+    problems: Sequence[str] = ()
+    """What is wrong with it, in words."""
+
+    @property
+    def started(self) -> Sequence[Job]:
+        """Roles that are not suspended."""
+        return [role for role in self.roles if not role.suspended]
+
+    @property
+    def plan(self) -> str | None:
+        """The plan by which it runs; None where no role was started by one."""
+        return min((role.plan for role in self.roles if role.plan is not None), default=None)
+
+    @property
+    def starting(self) -> bool:
+        """Whether a plan has started it, and not all of it runs yet, or any more."""
+        runs = sum(pod.phase == "Running" for pod in self.pods)
+        return self.plan is not None and runs < sum(role.pods for role in self.roles)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether all of it is suspended, and something of it is still there."""
+        there = bool(self.pods) or any(role.active for role in self.roles)
+        return not self.started and there
+
+    @property
+    def admitted(self) -> bool:
+        """Whether it counts in its queue."""
+        if self.stopping:
+            return any(role.admission is not None for role in self.roles)
+        return self.plan is not None
+
+    @property
+    def by_hand(self) -> str | None:
+        """The role that somebody suspended after a plan had started it; None where nobody did."""
+        for role in self.roles:
+            was = role.admission
+            ended = role.stop is not None and was is not None and role.stop.plan == was.plan
+            if role.suspended and was is not None and was.started and not ended:
+                return role.ref.name
+        return None
+
+    @override
+    def __str__(self) -> str:
+        return str(self.gang)
+
+
+class Shapes:
+    """One shape for all gangs that are alike; to be kept from one cycle to the next."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Shape] = {}
+
+    def of(self, roles: Sequence[Job], *, alone: bool) -> Shape:
+        """Return the shape of a gang's roles."""
+        topology = next((role.topology for role in roles if role.topology is not None), None)
+        parts = [(ONLY_ROLE if alone else role.role, role) for role in roles]
+        key = (
+            topology,
+            tuple(
+                (name, job.pods, id(job.scheduling), tuple(sorted(_labels(job).items())))
+                for name, job in parts
+            ),
+        )
+        if key not in self._known:
+            self._known[key] = Shape(
+                roles=tuple(
+                    Role(name=name, pods=job.pods, scheduling=job.scheduling, labels=_labels(job))
+                    for name, job in parts
+                ),
+                topology=topology,
+            )
+        return self._known[key]
+
+
+def assemble(
+    jobs: Iterable[Job], pods: Iterable[Pod], now: datetime, shapes: Shapes
+) -> Sequence[GangJobs]:
+    """Return all gangs of which a role is not finished.
+
+    Args:
+        jobs: those that name a queue.
+        pods: those of Jobs, not finished ones.
+        now: the present.
+        shapes: kept from one cycle to the next.
+    """
+    named: dict[tuple[str, str, bool], list[Job]] = defaultdict(list)
+    for job in jobs:
+        named[job.ref.namespace, job.gang or job.ref.name, job.gang is None].append(job)
+    of_job: dict[Ref, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if pod.owner is not None:
+            of_job[pod.owner].append(pod)
+    found = []
+    for (namespace, name, alone), all_roles in named.items():
+        roles = sorted((r for r in all_roles if not r.finished), key=lambda r: r.ref.name)
+        if not roles:
+            continue
+        mine = [pod for role in roles for pod in of_job.get(role.ref, ())]
+        uid = roles[0].uid if alone else f"{namespace}/{name}"
+        problems = [] if alone else _problems(roles, all_roles)
+        problems += [f"{role}: {words}" for role in roles for words in role.wrong]
+        one = GangJobs(
+            gang=_gang(uid, name, roles, shapes, alone=alone),
+            roles=roles,
+            pods=mine,
+            problems=problems,
+        )
+        found.append(_with_gates(one, now))
+    return _nominated(found)
+
+
+def running_of(jobs: GangJobs) -> RunningGang:
+    """Return an admitted gang as it counts in its queue and on nodes.
+
+    Pods that have no node yet are expected where the plan saw them.
+    """
+    usage: Counter[FlavorResource] = Counter()
+    on_nodes: dict[str, list[Resources]] = defaultdict(list)
+    of_role: dict[Ref, list[Pod]] = defaultdict(list)
+    for pod in jobs.pods:
+        if pod.owner is not None:
+            of_role[pod.owner].append(pod)
+    admitted: list[datetime] = []
+    for role in jobs.roles:
+        there = of_role[role.ref]
+        for pod in there:
+            if pod.node is not None:
+                on_nodes[pod.node].append(pod.scheduling.requests)
+        if role.admission is None:
+            continue
+        admitted.append(role.admission.at)
+        count = len(there) if jobs.stopping else max(role.pods, len(there))
+        for name, amount in amounts_of(role.scheduling.requests, count).items():
+            if name in role.admission.flavors:
+                usage[role.admission.flavors[name], name] += amount
+        bound = Counter(pod.node for pod in there if pod.node is not None)
+        left = 0 if jobs.stopping else count - bound.total()
+        for node, planned in role.admission.nodes.items():
+            more = min(left, max(0, planned - bound[node]))
+            on_nodes[node] += [role.scheduling.requests] * more
+            left -= more
+    return RunningGang(
+        gang=jobs.gang,
+        admitted=max(admitted, default=jobs.gang.since),
+        usage=usage,
+        on_nodes={node: total(each) for node, each in on_nodes.items()},
+        stopping=jobs.stopping,
+    )
+
+
+def _gang(uid: str, name: str, roles: Sequence[Job], shapes: Shapes, *, alone: bool) -> Gang:
+    stops = [role.stop for role in roles if role.stop is not None]
+    last = max(stops, key=lambda stop: stop.at, default=None)
+    created = min(role.created for role in roles)
+    limits = [role.limit for role in roles if role.limit is not None]
+    return Gang(
+        uid=uid,
+        namespace=roles[0].ref.namespace,
+        name=name,
+        queue=roles[0].queue,
+        shape=shapes.of(roles, alone=alone),
+        priority=max(role.priority for role in roles),
+        since=created if last is None else max(created, last.at),
+        limit=max(limits) if len(limits) == len(roles) else None,
+        made_way_for=() if last is None else last.made_way_for,
+    )
+
+
+def _problems(roles: Sequence[Job], all_roles: Sequence[Job]) -> list[str]:
+    """Say what Jobs of one gang contradict each other in."""
+    found = []
+    queues = sorted({role.queue for role in roles})
+    if len(queues) > 1:
+        found.append(f"its Jobs name different queues: {', '.join(queues)}")
+    if len(roles) > MOST_ROLES:
+        found.append(f"it has {len(roles)} Jobs, more than {MOST_ROLES}")
+    names = Counter(role.role for role in roles)
+    found += [f"two of its Jobs are the role {name}" for name in sorted(names) if names[name] > 1]
+    sizes = sorted({role.declared for role in roles if role.declared is not None})
+    if not sizes:
+        found.append("none of its Jobs declares plimsoll.dev/gang-size")
+    elif len(sizes) > 1:
+        found.append(f"its Jobs declare different sizes: {', '.join(map(str, sizes))}")
+    elif len(roles) == len(all_roles):  # a role that has finished counts no more
+        there = sum(role.parallelism for role in roles)
+        if there != sizes[0]:
+            found.append(
+                f"it declares {sizes[0]} pods and its {len(roles)} Jobs have {there}: "
+                + ("a Job is missing" if there < sizes[0] else "correct plimsoll.dev/gang-size")
+            )
+    return found
+
+
+def _with_gates(jobs: GangJobs, now: datetime) -> GangJobs:
+    """Add what keeps a gang from being considered."""
+    gates = list(jobs.problems)
+    gates += [f"{role} is held" for role in jobs.roles if role.held]
+    if (name := jobs.by_hand) is not None:
+        gates.append(f"Job {name} was suspended by hand: `plimsoll resume` lets it start again")
+    if jobs.stopping:
+        gates.append("pods of its last run are still stopping")
+    gates += [f"{role} runs, and no plan started it" for role in jobs.started if role.plan is None]
+    waits = [s.not_before for r in jobs.roles if (s := r.stop) is not None and s.not_before]
+    if waits and now < max(waits):
+        gates.append(f"it did not start in time, and is not tried before {max(waits):%H:%M:%S} UTC")
+    return _replaced(jobs, gates=tuple(gates))
+
+
+def _nominated(found: Sequence[GangJobs]) -> Sequence[GangJobs]:
+    """Mark the gangs for which others were suspended since they themselves last waited anew."""
+    promised: dict[str, datetime] = {}
+    for jobs in found:
+        for role in jobs.roles:
+            if role.stop is not None and role.stop.made_way:
+                at = promised.get(role.stop.made_way)
+                promised[role.stop.made_way] = role.stop.at if at is None else max(at, role.stop.at)
+    return [
+        _replaced(jobs, nominated=True)
+        if jobs.gang.uid in promised and promised[jobs.gang.uid] >= jobs.gang.since
+        else jobs
+        for jobs in found
+    ]
+
+
+def _replaced(jobs: GangJobs, **fields: Any) -> GangJobs:
+    return replace(jobs, gang=replace(jobs.gang, **fields))
+
+
+def _labels(job: Job) -> Mapping[str, str]:
+    """Return the labels of a role's pods where anything counts by them; each Job's own differ."""
+    asks = job.scheduling
+    return job.labels if asks.affinity or asks.anti_affinity or asks.spread else {}

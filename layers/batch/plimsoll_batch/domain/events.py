@@ -1,0 +1,44 @@
+"""What the Events on the Jobs of a gang say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from plimsoll.domain.cluster_events import LONGEST, ClusterEvent
+from plimsoll.domain.names import NAMESPACE
+from plimsoll.domain.pods import Ref
+from plimsoll_batch.domain.assembly import GangJobs
+from plimsoll_batch.domain.names import CONFIGURATION
+
+
+def about_gang(
+    jobs: GangJobs, reason: str, message: str, *, cause: str, warning: bool = False
+) -> Iterator[ClusterEvent]:
+    """Yield the Event of each role of a gang; a new cause is a new Event."""
+    for role in jobs.roles:
+        yield ClusterEvent(
+            about=role.ref,
+            uid=role.uid,
+            reason=reason,
+            message=message[:LONGEST],
+            warning=warning,
+            cause=cause[:LONGEST],
+        )
+
+
+def of_problems(jobs: GangJobs) -> Iterator[ClusterEvent]:
+    """Yield the Events that warn of what is wrong with a gang."""
+    for words in jobs.problems:
+        yield from about_gang(jobs, "QueueProblem", words, cause=words, warning=True)
+
+
+def of_configuration(words: str) -> ClusterEvent:
+    """Return the Event that warns of a wrong configuration."""
+    return ClusterEvent(
+        about=Ref("ConfigMap", NAMESPACE, CONFIGURATION),
+        uid=CONFIGURATION,
+        reason="QueueProblem",
+        message=words[:LONGEST],
+        warning=True,
+        cause=words[:LONGEST],
+    )

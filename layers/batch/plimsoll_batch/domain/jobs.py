@@ -1,0 +1,71 @@
+"""Jobs as the queues see them: each is a role of a gang."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, override
+
+from plimsoll.domain.pods import Ref, Scheduling
+from plimsoll_batch.domain.gangs import Topology
+from plimsoll_batch.domain.records import Admission, Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One Job that names a queue."""
+
+    ref: Ref
+    uid: str
+    resource_version: str
+    created: datetime
+    queue: str
+    gang: str | None = None
+    """None: it is a gang of its own."""
+    role: str
+    declared: int | None = None
+    """Pods of its whole gang, as it declares them."""
+    priority: int = 0
+    topology: Topology | None = None
+    limit: timedelta | None = None
+    """Its own `activeDeadlineSeconds`."""
+    start_seconds: int | None = None
+    held: bool = False
+    suspended: bool
+    parallelism: int = 1
+    completions: int | None = None
+    active: int = 0
+    """Pods that its controller counts as pending or running."""
+    succeeded: int = 0
+    failed: int = 0
+    finished: bool = False
+    """Complete or Failed, or about to be: no pods of it come any more."""
+    scheduling: Scheduling
+    """Of its template, without what an admission added."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Of its template."""
+    selector: Mapping[str, str] = field(default_factory=dict)
+    """The node selector of its template as it stands there."""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    """The tolerations of its template as they stand there, every field of them."""
+    admission: Admission | None = None
+    stop: Stop | None = None
+    wrong: tuple[str, ...] = ()
+    """What it says of itself that cannot be read, in words; its gang waits until that is mended."""
+
+    @property
+    def pods(self) -> int:
+        """How many pods it runs at once, as far as it has not finished them."""
+        if self.completions is None:
+            return self.active if self.succeeded else self.parallelism
+        return min(self.parallelism, max(0, self.completions - self.succeeded))
+
+    @property
+    def plan(self) -> str | None:
+        """The plan by which it runs; None where it does not, or nobody admitted it."""
+        return None if self.suspended or self.admission is None else self.admission.plan
+
+    @override
+    def __str__(self) -> str:
+        return str(self.ref)

@@ -1,0 +1,35 @@
+"""The names that the queues read and write on objects: each stands here once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+QUEUE: Final = "plimsoll.dev/queue"
+"""On a Job, label: the queue that it waits in. A Job without it is none of ours."""
+GANG: Final = "plimsoll.dev/gang"
+"""On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one."""
+ROLE: Final = "plimsoll.dev/role"
+"""On a Job, label: the role. By default the Job's name, without that of its gang before a dash."""
+GANG_SIZE: Final = "plimsoll.dev/gang-size"
+"""On a Job of a gang, annotation: pods of all roles together. The gang waits until its Jobs have as many."""
+PRIORITY: Final = "plimsoll.dev/priority"
+"""On a Job, annotation: a whole number; the highest of a gang's roles counts. 0 by default."""
+TOPOLOGY: Final = "plimsoll.dev/topology"
+"""On a Job, annotation: `required=LABEL` or `preferred=LABEL`: all pods in one domain of a node label."""
+START_SECONDS: Final = "plimsoll.dev/start-seconds"
+"""On a Job, annotation: how long its pods may take until they run. Then the gang is suspended and waits."""
+HOLD: Final = "plimsoll.dev/hold"
+"""On a Job, annotation: its gang is not started, and is suspended where it runs, when "true"."""
+
+ADMISSION: Final = "plimsoll.dev/admission"
+"""On a Job, annotation of ours: the plan by which it starts. It counts once a role of its gang has started."""
+STOP: Final = "plimsoll.dev/stop"
+"""On a Job, annotation of ours: why it was suspended last, and what it has to remember of that."""
+
+CONFIGURATION: Final = "plimsoll-queues"
+"""The ConfigMap in the namespace `plimsoll` that holds the configuration of the queues."""
+CONFIGURATION_KEY: Final = "queues.json"
+LEASE: Final = "queues"
+"""One planner at a time carries out plans in a cluster."""
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
+"""On a pod of a Job, label."""

@@ -1,0 +1,177 @@
+"""What is done to the Jobs of gangs, as data with reasons. Each step is one gang's, and may come twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll_batch.domain.assembly import GangJobs
+from plimsoll_batch.domain.decisions import Admitted
+from plimsoll_batch.domain.flavors import RoleFlavors, grouped
+from plimsoll_batch.domain.gangs import Gang, Role
+from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.placement import Domain
+from plimsoll_batch.domain.queues.forest import Flavor, Queue
+from plimsoll_batch.domain.records import Admission, Steering, Stop
+
+START_SECONDS: Final = 300
+"""How long the pods of a gang may take until they run, where its Jobs do not say it."""
+BACKOFF: Final = timedelta(seconds=10)
+"""How long a gang waits that did not start in time; twice as long after each more in a row."""
+LONGEST_BACKOFF: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """Write the plan on every role, and then start them."""
+
+    jobs: GangJobs
+    admissions: Sequence[Admission]
+    """In the order of the roles."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Start the roles that a planner left suspended when it died: the others run already."""
+
+    jobs: GangJobs
+    roles: Sequence[Job]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspend:
+    """Suspend every role that runs."""
+
+    jobs: GangJobs
+    stop: Stop
+    reason: str
+
+
+type Step = Begin | Finish | Suspend
+
+
+def upkeep(gangs: Sequence[GangJobs], now: datetime) -> Sequence[Finish | Suspend]:
+    """Return what has to be carried on, or taken back, of what was begun before."""
+    found = (_upkeep(jobs, now) for jobs in gangs)
+    return [step for step in found if step is not None]
+
+
+def begin(
+    jobs: GangJobs, admitted: Admitted, queue: Queue, flavors: Mapping[str, Flavor], now: datetime
+) -> Begin:
+    """Return the start of a gang as a plan admitted it."""
+    place = admitted.place
+    plan = f"{now:%Y%m%dt%H%M%S.%f}"
+    admissions = []
+    for job, role in zip(jobs.roles, jobs.gang.shape.roles, strict=True):
+        names = admitted.flavors[role.name]
+        domain = None if place is None else place.domain
+        admissions.append(
+            Admission(
+                plan=plan,
+                at=now,
+                flavors=_by_resource(role, queue, names),
+                steering=_steering(role, [flavors[name] for name in names], domain),
+                standing=Steering() if job.admission is None else job.admission.in_template,
+                roles={each.ref.name: each.uid for each in jobs.roles},
+                nodes={} if place is None else place.nodes[role.name],
+            )
+        )
+    return Begin(jobs=jobs, admissions=admissions, reason=admitted.reason)
+
+
+def make_way(jobs: GangJobs, plan: str, other: Gang, why: str, now: datetime) -> Suspend:
+    """Return the end of a gang that makes way for another."""
+    memory = jobs.gang.stopped_for(other).made_way_for
+    reason = f"makes way for {other}: {why}"
+    return Suspend(
+        jobs=jobs,
+        stop=Stop(plan=plan, at=now, why=reason, made_way=other.uid, made_way_for=memory),
+        reason=reason,
+    )
+
+
+def taken_back(jobs: GangJobs, plan: str, why: str, now: datetime) -> Suspend:
+    """Return the end of a gang of which not every role could be started in time."""
+    attempts = 1 + max((r.stop.attempts for r in jobs.roles if r.stop is not None), default=0)
+    pause = min(LONGEST_BACKOFF, BACKOFF * 2 ** min(attempts - 1, 10))
+    return Suspend(
+        jobs=jobs,
+        stop=Stop(
+            plan=plan,
+            at=now,
+            why=why,
+            made_way_for=jobs.gang.made_way_for,
+            attempts=attempts,
+            not_before=now + pause,
+        ),
+        reason=f"{why}; it is tried again in {pause.total_seconds():.0f} s",
+    )
+
+
+def _upkeep(jobs: GangJobs, now: datetime) -> Finish | Suspend | None:
+    plan = jobs.plan
+    if plan is None:
+        return None
+    mine = [
+        role for role in jobs.roles if role.admission is not None and role.admission.plan == plan
+    ]
+    ended = next((r.stop for r in mine if r.stop is not None and r.stop.plan == plan), None)
+    if ended is not None:  # who suspended it died before the last role
+        return Suspend(jobs=jobs, stop=ended, reason=f"goes on with: {ended.why}")
+    held = next((role for role in jobs.roles if role.held), None)
+    if held is not None or jobs.by_hand is not None:
+        why = f"{held} is held" if held is not None else f"Job {jobs.by_hand} was suspended by hand"
+        return Suspend(jobs=jobs, stop=_kept(jobs, plan, why, now), reason=why)
+    left = [role for role in mine if role.suspended]
+    if left:
+        return Finish(jobs=jobs, roles=left, reason="its other roles were started already")
+    late = _late(jobs, mine, now)
+    return None if late is None else taken_back(jobs, plan, late, now)
+
+
+def _kept(jobs: GangJobs, plan: str, why: str, now: datetime) -> Stop:
+    return Stop(plan=plan, at=now, why=why, made_way_for=jobs.gang.made_way_for)
+
+
+def _late(jobs: GangJobs, mine: Sequence[Job], now: datetime) -> str | None:
+    """Say what of a gang does not run though it had time to; None where all does, or still may.
+
+    A pod that waits since before counts, and a Job that never made one. A pod that is missing for any
+    other reason does not: it may have ended a moment ago.
+    """
+    said = [role.start_seconds for role in mine if role.start_seconds is not None]
+    patience = timedelta(seconds=max(said, default=START_SECONDS))
+    waiting = [p for p in jobs.pods if p.phase == "Pending" and p.created + patience < now]
+    if waiting:
+        return (
+            f"{len(waiting)} of its pods do not run after {patience.total_seconds():.0f} s,"
+            f" for example {waiting[0].name}"
+        )
+    for role in mine:
+        never = not (role.active or role.succeeded or role.failed) and role.pods
+        if never and role.admission is not None and role.admission.at + patience < now:
+            return f"{role} has made no pods after {patience.total_seconds():.0f} s"
+    return None
+
+
+def _steering(role: Role, flavors: Sequence[Flavor], domain: Domain) -> Steering:
+    """Return what a role's template lacks."""
+    labels = {key: value for flavor in flavors for key, value in flavor.node_labels.items()}
+    if domain is not None:
+        labels[domain[0]] = domain[1]
+    there = role.scheduling
+    more = dict.fromkeys(t for flavor in flavors for t in flavor.tolerations)
+    return Steering(
+        labels={k: v for k, v in labels.items() if there.node_selector.get(k) != v},
+        tolerations=tuple(each for each in more if each not in there.tolerations),
+    )
+
+
+def _by_resource(role: Role, queue: Queue, names: RoleFlavors) -> dict[str, str]:
+    groups = grouped(role, queue)
+    return {resource: name for named, name in zip(groups, names, strict=True) for resource in named}

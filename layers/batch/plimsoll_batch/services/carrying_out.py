@@ -1,0 +1,210 @@
+"""The one place where plans of the queues become writes to a cluster.
+
+A gang starts in two phases. First the plan is written on every role; as long as any of that fails, nothing
+has happened. Then the roles are started one by one. Whoever dies in between leaves roles that say by which
+plan they are to start, and the next cycle finishes it. A role that cannot be started any more takes the
+whole gang back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Final, assert_never
+
+from plimsoll.domain.cluster_events import ClusterEvent
+from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError
+from plimsoll.services.cluster_events import MOST
+from plimsoll.services.ports import Telemetry, Workers
+from plimsoll_batch.domain.events import about_gang
+from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.records import Admission, Stop
+from plimsoll_batch.domain.steps import Begin, Finish, Step, Suspend, taken_back
+from plimsoll_batch.services.ports import QueueCluster
+
+ATTEMPTS: Final = 4
+"""How often a Job is read again that changed meanwhile: its controller writes its status beside us."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of one step."""
+
+    step: Step
+    done: bool
+    error: PlimsollError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarryingOut:
+    """Carries out steps on one cluster, gangs side by side."""
+
+    cluster: QueueCluster
+    workers: Workers
+    telemetry: Telemetry
+    held: Callable[[], bool]
+    """Whether the Lease is still ours."""
+    events: dict[str, ClusterEvent] = field(default_factory=dict)
+    """To create at the end, by name."""
+
+    def run(self, steps: Sequence[Step], now: datetime) -> Sequence[Outcome]:
+        """Carry out steps, each about another gang, and say what came of each."""
+        answers = self.workers.run([partial(self._attempt, step, now) for step in steps])
+        outcomes = []
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+            outcomes.append(answer)
+            self._tell(answer)
+        return outcomes
+
+    def note(self, event: ClusterEvent) -> None:
+        """Keep an Event for the end, unless there are too many."""
+        if len(self.events) < MOST:
+            self.events.setdefault(event.name, event)
+
+    def _tell(self, outcome: Outcome) -> None:
+        step = outcome.step
+        facts: dict[str, object] = {"gang": str(step.jobs), "because": step.reason}
+        if outcome.error is not None:
+            facts["error"] = str(outcome.error)
+        message = f"gang {_VERBS[type(step)]}" if outcome.done else f"gang not {_VERBS[type(step)]}"
+        (self.telemetry.log if outcome.done else self.telemetry.warn)(message, **facts)
+        if outcome.done:
+            for event in about_gang(
+                step.jobs, _REASONS[type(step)], step.reason, cause=_cause(step)
+            ):
+                self.note(event)
+
+    def _attempt(self, step: Step, now: datetime) -> Outcome:
+        if not self.held():
+            return Outcome(step=step, done=False)
+        try:
+            match step:
+                case Begin():
+                    return self._begin(step, now)
+                case Finish():
+                    return self._start(step, [(role, _planned(role)) for role in step.roles], now)
+                case Suspend():
+                    self._suspend(step.jobs.started, step.stop)
+                    return Outcome(step=step, done=True)
+                case _:
+                    assert_never(step)
+        except PlimsollError as error:
+            return Outcome(step=step, done=False, error=error)
+
+    def _begin(self, step: Begin, now: datetime) -> Outcome:
+        planned = []
+        for role, admission in zip(step.jobs.roles, step.admissions, strict=True):
+            if not self.held():
+                return Outcome(step=step, done=False)
+            planned.append((self._write_plan(role, admission), admission))
+        return self._start(step, planned, now)
+
+    def _write_plan(self, role: Job, admission: Admission) -> Job:
+        """Write a plan on a role, unless it is another than the plan was made for.
+
+        Raises:
+            Conflict: its owner changed it meanwhile.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                return self.cluster.write_plan(role, admission)
+            except Conflict:
+                fresh = self.cluster.job(role)
+                if not _same(role, fresh):
+                    raise
+                role = fresh
+        raise Conflict(f"{role} changes all the time")
+
+    def _start(
+        self, step: Begin | Finish, planned: Sequence[tuple[Job, Admission]], now: datetime
+    ) -> Outcome:
+        """Start roles; where one can never start, suspend those of the gang that did."""
+        started: list[Job] = list(step.jobs.started)
+        for role, admission in planned:
+            try:
+                self._start_one(role, admission)
+            except Permanent as error:
+                why = f"{role} could not be started: {error}"
+                back = taken_back(step.jobs, admission.plan, why, now)
+                self._suspend([self.cluster.job(each) for each in started], back.stop)
+                return Outcome(step=step, done=False, error=error)
+            started.append(role)
+        return Outcome(step=step, done=True)
+
+    def _start_one(self, role: Job, admission: Admission) -> None:
+        for _ in range(ATTEMPTS):
+            try:
+                self.cluster.start(role, admission)
+            except Conflict:
+                fresh = self.cluster.job(role)
+                if not fresh.suspended:
+                    return
+                if fresh.admission != role.admission or fresh.held:
+                    raise
+                role = fresh
+            else:
+                return
+        raise Conflict(f"{role} changes all the time")
+
+    def _suspend(self, roles: Sequence[Job], stop: Stop) -> None:
+        for role in roles:
+            current = role
+            for _ in range(ATTEMPTS):
+                try:
+                    self.cluster.suspend(current, stop)
+                except Conflict:
+                    current = self.cluster.job(current)
+                    if current.finished or current.suspended:
+                        break
+                except NotFound:
+                    break
+                else:
+                    break
+            else:
+                raise Conflict(f"{role} changes all the time")
+
+
+def _same(planned: Job, fresh: Job) -> bool:
+    """Whether a Job is still what a plan was made for, whatever its controller wrote meanwhile."""
+    return (
+        replace(
+            fresh,
+            resource_version=planned.resource_version,
+            active=planned.active,
+            failed=planned.failed,
+        )
+        == planned
+    )
+
+
+def _planned(role: Job) -> Admission:
+    assert role.admission is not None  # noqa: S101 - only roles with a plan are finished
+    return role.admission
+
+
+def _cause(step: Step) -> str:
+    match step:
+        case Begin():
+            return step.admissions[0].plan
+        case Finish():
+            return _planned(step.roles[0]).plan
+        case Suspend():
+            return f"{step.stop.plan} {step.stop.at.isoformat()}"
+        case _:
+            assert_never(step)
+
+
+_VERBS: Final[dict[type[Step], str]] = {
+    Begin: "started",
+    Finish: "started to the end",
+    Suspend: "suspended",
+}
+_REASONS: Final[dict[type[Step], str]] = {
+    Begin: "QueueAdmitted",
+    Finish: "QueueAdmitted",
+    Suspend: "QueueSuspended",
+}

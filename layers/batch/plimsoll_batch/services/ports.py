@@ -1,0 +1,70 @@
+"""What the planner of the queues needs of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from plimsoll.domain.clusters import Cluster
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.writers import EventWriter
+from plimsoll.services.ports import LeaseKeeper
+from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.queues.forest import Forest
+from plimsoll_batch.domain.records import Admission, Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterObjects:
+    """What a plan is made from, as it stands in the cluster."""
+
+    jobs: Sequence[Job]
+    """Those that name a queue."""
+    pods: Sequence[Pod]
+    """All that are not finished."""
+    nodes: Sequence[Node]
+    left_out: Sequence[str] = ()
+    """Why objects could not be read."""
+
+
+class QueueCluster(EventWriter, LeaseKeeper, Protocol):
+    """One Kubernetes cluster with queues. Every call may raise the errors of `plimsoll.domain.errors`."""
+
+    def configuration(self) -> Forest | None:
+        """Return the configuration of the queues; None where there is none.
+
+        Raises:
+            BadInput: it is wrong; every problem is named with its place.
+        """
+
+    def read(self) -> ClusterObjects:
+        """Read jobs, pods and nodes."""
+
+    def following(self) -> AbstractContextManager[QueueCluster]:
+        """Give the same cluster for many reads: after the first they need not read everything again."""
+
+    def job(self, job: Job) -> Job:
+        """Read a Job again.
+
+        Raises:
+            NotFound: it is gone, or another has its name.
+        """
+
+    def write_plan(self, job: Job, admission: Admission) -> Job:
+        """Write a plan on a Job under its uid and resourceVersion, and return what it became."""
+
+    def start(self, job: Job, admission: Admission) -> None:
+        """Start a Job and steer its pods in one patch, under its uid and resourceVersion."""
+
+    def suspend(self, job: Job, stop: Stop) -> None:
+        """Suspend a Job and write why in one patch, under its uid and resourceVersion."""
+
+
+class QueueClusters(Protocol):
+    """Opens registered clusters."""
+
+    def open(self, cluster: Cluster) -> QueueCluster:
+        """Return the API of a cluster; connects on first use."""

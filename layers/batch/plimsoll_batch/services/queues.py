@@ -1,0 +1,160 @@
+"""Plans the queues of a cluster and carries the plans out, as long as there is something to do.
+
+One cycle reads the cluster, carries on what was begun before, and plans on what is left. A cycle that only
+suspended somebody ends there: what that frees is not free before the pods are gone, and another sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from plimsoll.domain.errors import BadInput
+from plimsoll.services.cluster_events import create_events
+from plimsoll.services.lease import Lease
+from plimsoll.services.ports import RepeatingClock, Telemetry, Workers
+from plimsoll_batch.domain.admission import plan_queues
+from plimsoll_batch.domain.assembly import Shapes
+from plimsoll_batch.domain.decisions import QueuePlan
+from plimsoll_batch.domain.events import of_configuration, of_problems
+from plimsoll_batch.domain.queues.forest import Forest
+from plimsoll_batch.domain.steps import Step, begin, make_way, upkeep
+from plimsoll_batch.services.carrying_out import CarryingOut, Outcome
+from plimsoll_batch.services.ports import QueueCluster
+from plimsoll_batch.services.state import Seen, seen_in
+
+CYCLE_SECONDS: Final = 1.0
+"""From one cycle to the next while gangs start or stop."""
+IDLE_SECONDS: Final = 5.0
+"""The same while gangs only wait."""
+PODS_PER_SECOND: Final = 50
+"""What is started without being told how much a control plane takes: the rate of a scheduler's client by
+default. https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/"""
+
+_RECENT: Final = timedelta(seconds=IDLE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """What one cycle came to."""
+
+    plan: QueuePlan | None
+    """None: there are no queues, or what was begun before had to be carried on first."""
+    outcomes: Sequence[Outcome] = ()
+    moving: bool = False
+    """Whether gangs start or stop at this moment."""
+    waiting: int = 0
+    """Gangs that wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueService:
+    """Plans the queues of one cluster."""
+
+    name: str
+    cluster: QueueCluster
+    clock: RepeatingClock
+    workers: Workers
+    telemetry: Telemetry
+    pods_per_second: int = PODS_PER_SECOND
+    shapes: Shapes = field(default_factory=Shapes)
+
+    def run(self, *, holder: str, seconds: float, cycle_seconds: float = CYCLE_SECONDS) -> int:
+        """Run cycles as long as gangs wait, start or stop, but no longer than so many seconds.
+
+        Args:
+            holder: in whose name the Lease is taken; different for every run.
+            seconds: how long.
+            cycle_seconds: from one cycle to the next while something moves.
+
+        Returns:
+            how many cycles it made; 0 where another planner holds the Lease.
+
+        Raises:
+            PlimsollError: the cluster does not answer, or refuses what is needed.
+        """
+        lease = Lease(api=self.cluster, clock=self.clock, cluster=self.name, holder=holder)
+        if not lease.take():
+            self.telemetry.log("another planner is at work", cluster=self.name)
+            return 0
+        end = self.clock.now() + timedelta(seconds=seconds)
+        cycles = 0
+        with lease.kept(), self.cluster.following() as followed:
+            while lease.held:
+                cycles += 1
+                cycle = self.cycle(followed, lease)
+                moving = cycle.moving or bool(cycle.outcomes)
+                pause = cycle_seconds if moving else max(cycle_seconds, IDLE_SECONDS)
+                if not (moving or cycle.waiting):
+                    break
+                if self.clock.now() + timedelta(seconds=pause) >= end:
+                    break
+                self.clock.sleep(pause)
+        return cycles
+
+    def cycle(self, cluster: QueueCluster, lease: Lease) -> Cycle:
+        """Read, carry on, plan, carry out; once."""
+        carrying = CarryingOut(
+            cluster=cluster, workers=self.workers, telemetry=self.telemetry, held=lambda: lease.held
+        )
+        try:
+            forest = cluster.configuration()
+        except BadInput as error:
+            self.telemetry.warn("queues not planned", cluster=self.name, because=str(error))
+            carrying.note(of_configuration(str(error)))
+            forest = None
+        if forest is None:
+            self._events(cluster, carrying)
+            return Cycle(plan=None)
+        now = self.clock.now()
+        seen = seen_in(cluster.read(), forest, now, self.shapes)
+        for jobs in seen.gangs.values():
+            for event in of_problems(jobs):
+                carrying.note(event)
+        outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now), now))
+        plan = None
+        if not outcomes:
+            plan = plan_queues(seen.state, now, most_pods=self._most_pods(seen, now))
+            outcomes += carrying.run(_steps(plan, seen, forest, now), now)
+        self._events(cluster, carrying)
+        return Cycle(
+            plan=plan,
+            outcomes=outcomes,
+            moving=any(jobs.stopping or jobs.starting for jobs in seen.gangs.values()),
+            waiting=len(seen.state.gangs),
+        )
+
+    def _most_pods(self, seen: Seen, now: datetime) -> int:
+        """Return how many pods may be started now; one gang always, however large."""
+        recent = sum(
+            role.pods
+            for jobs in seen.gangs.values()
+            for role in jobs.started
+            if role.admission is not None and role.admission.at > now - _RECENT
+        )
+        left = int(self.pods_per_second * _RECENT.total_seconds()) - recent
+        if recent:
+            return max(0, left)
+        sizes = (sum(role.pods for role in gang.shape.roles) for gang in seen.state.gangs)
+        return max(left, max(sizes, default=0))
+
+    def _events(self, cluster: QueueCluster, carrying: CarryingOut) -> None:
+        create_events(cluster, [*carrying.events.values()], self.workers, self.telemetry)
+
+
+def _steps(plan: QueuePlan, seen: Seen, forest: Forest, now: datetime) -> list[Step]:
+    """Return what a plan asks to be done; who stops already is not asked again."""
+    steps: list[Step] = []
+    for each in plan.preempting:
+        for victim in each.victims:
+            jobs = seen.gangs[victim.holder.running.gang.uid]
+            if jobs.plan is not None:
+                steps.append(make_way(jobs, jobs.plan, each.gang, victim.reason, now))
+    queues = {queue.name: queue for queue in forest.queues}
+    flavors = {flavor.name: flavor for flavor in forest.flavors}
+    for start in plan.admitted:
+        jobs = seen.gangs[start.gang.uid]
+        steps.append(begin(jobs, start, queues[start.gang.queue], flavors, now))
+    return steps

@@ -1,0 +1,76 @@
+"""The state of the queues, out of what stands in a cluster."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.quantities import Resources, total
+from plimsoll_batch.domain.assembly import GangJobs, Shapes, assemble, running_of
+from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.queue_state import QueueState
+from plimsoll_batch.domain.queues.forest import Forest
+from plimsoll_batch.services.ports import ClusterObjects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A moment of the queues of a cluster."""
+
+    state: QueueState
+    gangs: Mapping[str, GangJobs]
+    """By uid."""
+
+
+def seen_in(objects: ClusterObjects, forest: Forest, now: datetime, shapes: Shapes) -> Seen:
+    """Put together what a plan is made from."""
+    of_jobs = {job.ref for job in objects.jobs}
+    mine: list[Pod] = []
+    others: list[Pod] = []
+    for pod in objects.pods:
+        (mine if pod.owner in of_jobs else others).append(pod)
+    gangs = assemble(objects.jobs, mine, now, shapes)
+    admitted = [jobs for jobs in gangs if jobs.admitted]
+    counted = {role.ref for jobs in admitted for role in jobs.roles}
+    unmanaged = [pod for pod in mine if pod.owner not in counted]
+    sums, pods = _on_nodes(
+        [*others, *unmanaged], [p for p in mine if p.owner in counted], objects.jobs
+    )
+    state = QueueState(
+        forest=forest,
+        gangs=[jobs.gang for jobs in gangs if not jobs.admitted],
+        running=[running_of(jobs) for jobs in admitted],
+        nodes=[node for node in objects.nodes if node.staying],
+        sums=sums,
+        pods=pods,
+    )
+    return Seen(state=state, gangs={jobs.gang.uid: jobs for jobs in gangs})
+
+
+def _on_nodes(
+    others: Iterable[Pod], counted: Iterable[Pod], jobs: Sequence[Job]
+) -> tuple[Mapping[str, Resources], Sequence[Pod]]:
+    """Return what stands on nodes beside gangs, as sums, and the pods that are known one by one.
+
+    Pods that keep others away are, and all pods where a role wants to be near some or spreads among them.
+    Those of gangs are counted with their gangs, so here they request nothing.
+    """
+    asks = [job.scheduling for job in jobs if not job.finished]
+    everybody = any(each.affinity or each.anti_affinity or each.spread for each in asks)
+    sums: dict[str, list[Resources]] = defaultdict(list)
+    known: list[Pod] = []
+    for pod in others:
+        if pod.node is None:
+            continue
+        if everybody or pod.scheduling.anti_affinity or pod.scheduling.host_ports:
+            known.append(pod)
+        else:
+            sums[pod.node].append(pod.scheduling.requests)
+    for pod in counted:
+        keeps = pod.scheduling.anti_affinity or pod.scheduling.host_ports
+        if pod.node is not None and (everybody or keeps):
+            known.append(replace(pod, scheduling=replace(pod.scheduling, requests=Resources())))
+    return {name: total(each) for name, each in sums.items()}, known
