@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,6 +10,7 @@ import pytest
 
 from plimsoll.domain.actions import Evict, Release, UndoRelease
 from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.names import POD_TEMPLATE_HASH
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, PodTerm, Ref, Selector, SpreadConstraint
@@ -82,27 +83,45 @@ def test_a_release_waits_for_a_node_where_its_replacement_would_preempt_a_pod_th
     assert any("would preempt" in words for words in plan.waiting.get("spot", ())) is not goes
 
 
-def short_of(places: int, *pods: Pod, labels: Mapping[str, str] | None = None) -> Observation:
-    """Return an observation in which nodes are on their way that hold so many pods of five cores."""
-    groups = [a_group("base", desired=places, max_size=places)] if places else []
+SUCCESSOR = "the node that its group launches when the interrupted one is gone"
+
+
+def short_of(
+    places: int,
+    *pods: Pod,
+    labels: Mapping[str, str] | None = None,
+    of_others: Sequence[NodeGroup] = (),
+    on: str = "nodes on their way",
+) -> Observation:
+    """Return an observation in which so many pods of five cores have a place on nodes that come."""
+    spot = interrupted("spot", cpu="64", labels=labels)
+    base = a_group("base", desired=places, max_size=places)
+    if on == SUCCESSOR:
+        cpu, instances = str(5 * places + 3), [spot.instance or ""]
+        base = a_group("base", desired=1, max_size=1, cpu=cpu, instances=instances)
+    groups = [base] if places else []
     return looked(
-        [interrupted("spot", cpu="64", labels=labels)],
+        [spot],
         list(pods),
         [a_deployment(replicas=3), a_deployment("api", replicas=1), a_stateful_set(replicas=1)],
-        groups=groups,
+        groups=[*groups, *of_others],
     )
 
 
-def test_where_capacity_is_short_no_replacement_asks_for_a_place_that_the_first_of_another_needs():
+@pytest.mark.parametrize("on", ["nodes on their way", SUCCESSOR])
+def test_where_capacity_is_short_no_replacement_asks_for_a_place_that_the_first_of_another_needs(
+    on: str,
+):
     web, db = pods_of("web", 3, node="spot", cpu="5"), sets_of("db", ["spot"], cpu="5")
 
-    plan = plan_drain(short_of(3, *web, *db), noon(1))
+    plan = plan_drain(short_of(3, *web, *db, on=on), noon(1))
     assert len(actions(plan, Release)) == 2
     assert any(
         "all places on the nodes that come are for others" in w for w in plan.waiting["spot"]
     )
     left, waiting = [released(web[0]), *web[1:], *db], a_pod("web-8", cpu="5")
-    assert len(actions(plan_drain(short_of(2, *left, waiting), noon(2)), Release)) == 0
+    seen = short_of(2, *left, waiting, on=on)
+    assert len(actions(plan_drain(seen, noon(2)), Release)) == 0
 
 
 @pytest.mark.parametrize(
@@ -116,11 +135,18 @@ def test_where_capacity_is_short_no_replacement_asks_for_a_place_that_the_first_
             *sets_of("db", ["spot"], cpu="5"),
             labels={"karpenter.sh/nodepool": "spot"},
         ),
+        short_of(
+            1,
+            *pods_of("web", 3, node="spot", cpu="5"),
+            *sets_of("db", ["spot"], cpu="5"),
+            of_others=[replace(a_group("theirs", desired=1, max_size=9), may_grow=False)],
+        ),
     ],
     ids=[
         "there is enough",
         "no node is known to come",
         "Karpenter makes nodes for what is Pending",
+        "a cluster autoscaler may",
     ],
 )
 def test_all_are_released_where_that_takes_nobody_s_place(seen: Observation):

@@ -90,7 +90,8 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     scale_up = plan_scale_up(
         seen, interrupted, disruptions, headroom, refusals=refusals or {}, now=now
     )
-    headroom.unplaceable, headroom.scarce = scale_up.unplaceable, scale_up.scarce
+    headroom.unplaceable = scale_up.unplaceable
+    headroom.crowded_out = scale_up.crowded_out
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
     for words in (

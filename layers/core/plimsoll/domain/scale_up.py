@@ -35,8 +35,8 @@ class ScaleUp:
     """The uids of these pods."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Group and kind of refusal -> what AWS said lately, and the cure, in words."""
-    scarce: bool = False
-    """Whether nodes are on their way that do not hold them all, and nobody else makes any."""
+    crowded_out: Collection[str] = frozenset()
+    """The uids of those of them that find no place on the nodes that come, and for whom nobody else makes any."""
 
 
 def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part named
@@ -78,8 +78,15 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         now=now,
     )
     plan = grown()
+    crowded_out: Collection[str] = ()
     if plan.unplaceable:
-        plan = grown(foremost=frozenset(_first(seen, interrupted, headroom, unschedulable)))
+        first = frozenset(_first(seen, interrupted, headroom, unschedulable))
+        plan = grown(foremost=first)
+        coming = (
+            plan if plan.awaited else grown(foremost=first, upcoming=_renewed(seen, groups, now))
+        )
+        if coming.awaited and not _others_grow(seen):
+            crowded_out = coming.unplaceable.keys()
     by_name = {g.name: g for g in groups}
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
     return ScaleUp(
@@ -105,8 +112,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             for refusal in reversed((*refusals.get(group.name, ()), *group.refusals))
             if now < refusal.at + DOUBTED
         },
-        scarce=bool(plan.awaited and plan.unplaceable)
-        and not any(NODE_POOL in node.labels for node in seen.nodes),
+        crowded_out=crowded_out,
     )
 
 
@@ -173,6 +179,24 @@ def _replacements(
                 disruption.ref.kind == "StatefulSet" or pod.uid in disruption.not_releasable
             )
             yield pod if leaves_first else replacement_of(pod)
+
+
+def _renewed(
+    seen: Observation, groups: Sequence[NodeGroup], now: datetime
+) -> Mapping[tuple[str, str | None], int]:
+    """Return the nodes that groups launch to keep their size, for instances that go: these are gone by then."""
+    stay = [n for n in seen.nodes if n.interruption is None or n.interruption.deadline is None]
+    return {(g.name, None): more for g in groups if (more := expect(g, stay, now).upcoming)}
+
+
+def _others_grow(seen: Observation) -> bool:
+    """Whether somebody else may make nodes for pods, who sees only what is Pending.
+
+    That is Karpenter, or Cluster Autoscaler for groups that are not ours to grow.
+    """
+    return any(NODE_POOL in node.labels for node in seen.nodes) or any(
+        not group.may_grow and group.desired < group.max_size for group in seen.groups
+    )
 
 
 def _shrinks(group: NodeGroup, interrupted: InterruptedNodes) -> bool:

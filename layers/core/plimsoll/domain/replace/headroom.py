@@ -24,9 +24,9 @@ class Headroom:
     """Interrupted nodes: even a pod that tolerates their cordon has no place there."""
     unplaceable: Collection[str] = frozenset()
     """Uids of pods that no node and no node group can take."""
-    scarce: bool = False
-    """Whether nodes are on their way that hold nothing unplaceable: who asks for a place on them
-    beyond those that it has there takes somebody else's."""
+    crowded_out: Collection[str] = frozenset()
+    """Uids of pods for which there is no place on the nodes that come either: if they ask for one, they take
+    somebody else's."""
     short: Sequence[Pod] = ()
     """Pods that wait for a node, or will once their controller makes them, and have no place now."""
     reserved: bool = False

@@ -199,9 +199,8 @@ def _releases(
     elif fits < len(wave) and _better_waits(wave[fits:], disruption, headroom):
         wave = wave[:fits]
         waiting = "waits for the nodes asked for: its replacements would preempt pods that stay"
-    if headroom.scarce:
-        wanted = [*disruption.staying, *(replacement_of(one.pod) for one in able)]
-        lost = sum(pod.uid in headroom.unplaceable for pod in wanted)
+    wanted = [*disruption.staying, *(replacement_of(one.pod) for one in able)]
+    if lost := sum(pod.uid in headroom.crowded_out for pod in wanted):
         share = max(len(able) - lost, 0 if disruption.staying else 1)
         if share < len(wave):
             wave, waiting = wave[:share], "waits: all places on the nodes that come are for others"
