@@ -165,21 +165,31 @@ def mixed(launch: dict[str, str], *types: str, **distribution: Any) -> dict[str,
 
 
 @pytest.mark.parametrize(
-    ("distribution", "capacity"),
+    ("distribution", "capacity", "launchable"),
     [
-        ({"OnDemandPercentageAboveBaseCapacity": 0}, "spot"),
-        ({"OnDemandPercentageAboveBaseCapacity": 50}, "spot"),
-        ({"OnDemandPercentageAboveBaseCapacity": 100}, "on-demand"),
-        ({}, "on-demand"),
+        ({"OnDemandPercentageAboveBaseCapacity": 0}, "spot", True),
+        (
+            {"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0},
+            "spot",
+            False,
+        ),
+        ({"OnDemandPercentageAboveBaseCapacity": 50}, "spot", False),
+        ({"OnDemandPercentageAboveBaseCapacity": 100}, "on-demand", True),
+        ({}, "on-demand", True),
     ],
 )
-def test_a_mix_is_on_demand_only_when_all_of_it_is(
-    moto_aws: Aws, groups: AwsNodeGroups, distribution: dict[str, int], capacity: str
+def test_a_mix_is_on_demand_only_when_all_of_it_is_and_launched_at_once_unless_it_is_both(
+    moto_aws: Aws,
+    groups: AwsNodeGroups,
+    distribution: dict[str, int],
+    capacity: str,
+    *,
+    launchable: bool,
 ) -> None:
     policy = mixed(template(moto_aws), "m5.large", "c5.large", **distribution)
     asg(moto_aws, MixedInstancesPolicy=policy)
     group = the_group(groups)
-    assert (group.capacity, group.launchable) == (capacity, False)
+    assert (group.capacity, group.launchable) == (capacity, launchable)
     assert group.instance_types == ("m5.large", "c5.large")
 
 
@@ -227,12 +237,34 @@ def test_each_version_of_a_launch_template_is_read_for_itself(
 
 
 @pytest.mark.parametrize(("suspended", "headroom"), [("Launch", 0), ("AZRebalance", 8)])
-def test_a_group_that_may_not_launch_is_full(
+def test_a_group_that_may_not_launch_has_no_headroom(
     moto_aws: Aws, groups: AwsNodeGroups, suspended: str, headroom: int
 ) -> None:
     asg(moto_aws, DesiredCapacity=2)
     moto_aws.autoscaling.suspend_processes(AutoScalingGroupName="web", ScalingProcesses=[suspended])
-    assert the_group(groups).headroom == headroom
+    group = the_group(groups)
+    assert (group.headroom, group.launches) == (headroom, headroom > 0)
+
+
+def test_instances_of_a_warm_pool_are_counted_and_come_by_a_larger_size_only(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws)
+    (found,) = moto_aws.autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"]
+    warm = {"WarmPoolConfiguration": {"PoolState": "Stopped"}, "WarmPoolSize": 3}
+    Answers(
+        moto_aws, "autoscaling", "DescribeAutoScalingGroups", {"AutoScalingGroups": [found | warm]}
+    )
+    group = the_group(groups)
+    assert (group.warm, group.launchable) == (3, False)
+
+
+def test_a_group_says_whether_it_replaces_instances_by_itself(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    asg(moto_aws, "calm")
+    asg(moto_aws, "rebalancing", CapacityRebalance=True)
+    assert [group.rebalances for group in groups.list([])] == [False, True]
 
 
 # What a new node will be like
@@ -438,7 +470,8 @@ def test_a_missing_right_to_launch_costs_no_capacity_and_is_told(
 
 def raised(moto_aws: Aws, groups: AwsNodeGroups, **more: Any) -> NodeGroup:
     """A group that can only be grown by its desired capacity."""
-    asg(moto_aws, MixedInstancesPolicy=mixed(template(moto_aws), "m5.large"), **more)
+    shares = {"OnDemandPercentageAboveBaseCapacity": 50}
+    asg(moto_aws, MixedInstancesPolicy=mixed(template(moto_aws), "m5.large", **shares), **more)
     return the_group(groups)
 
 
@@ -551,6 +584,18 @@ def test_the_auto_scaling_group_behind_a_managed_one_is_believed(
     assert size(moto_aws) == 4
 
 
+def test_a_size_that_eks_is_setting_counts_before_its_auto_scaling_group_has_it(
+    moto_aws: Aws, groups: AwsNodeGroups
+) -> None:
+    managed(moto_aws, scalingConfig={"minSize": 1, "maxSize": 4, "desiredSize": 3})
+    told = moto_aws.eks.describe_nodegroup(clusterName="shop", nodegroupName="pool")["nodegroup"]
+    (behind,) = told["resources"]["autoScalingGroups"]
+    asg(moto_aws, behind["name"], {"eks:nodegroup-name": "pool"}, DesiredCapacity=1)
+    assert the_group(groups).desired == 1
+    Answers(moto_aws, "eks", "DescribeNodegroup", {"nodegroup": {**told, "status": "UPDATING"}})
+    assert the_group(groups).desired == 3
+
+
 def test_a_managed_group_grows_through_eks_under_its_token(
     moto_aws: Aws, groups: AwsNodeGroups
 ) -> None:
@@ -621,7 +666,8 @@ def test_launches_and_their_failures_are_read_while_nodes_are_on_the_way(
         {
             "ActivityId": str(number),
             "AutoScalingGroupName": "web",
-            "Cause": "a test",
+            "Cause": "At 2026-03-01T11:59:58Z an instance was started in response to a difference "
+            "between desired and actual capacity, increasing the capacity from 1 to 2.",
             "Description": description,
             "StartTime": T0 + timedelta(seconds=number),
             "StatusCode": code,
@@ -629,7 +675,8 @@ def test_launches_and_their_failures_are_read_while_nodes_are_on_the_way(
             f"Availability Zone you requested ({REGION}a)." * (code == "Failed"),
         }
         for number, description, code, instance_type in (
-            (5, "Launching a new EC2 instance: i-2", "InProgress", ""),
+            (5, "Launching a new EC2 instance from warm pool: i-2", "InProgress", ""),
+            (5, "Launching a new EC2 instance into warm pool: i-3", "InProgress", ""),
             (4, "Terminating EC2 instance: i-0", "Failed", "m5.large"),
             (3, "Launching a new EC2 instance.  Status Reason: none", "Failed", "m5.large"),
             (2, "Launching a new EC2 instance.  Status Reason: none", "Failed", "c5.large"),
@@ -651,7 +698,9 @@ def test_launches_and_their_failures_are_read_while_nodes_are_on_the_way(
         ("insufficient-capacity", timedelta(seconds=3), f"{REGION}a", "m5.large"),
         ("insufficient-capacity", timedelta(seconds=2), f"{REGION}a", "c5.large"),
     ]
-    nothing: Launches = {"launched": {}, "refusals": ()}
+    assert known["asked"] == T0 + timedelta(seconds=5)
+    assert read(3)["asked"] is None  # of the third nothing tells
+    nothing: Launches = {"asked": None, "launched": {}, "refusals": ()}
     assert read(1) == nothing
 
     Answers(moto_aws, "autoscaling", "DescribeScalingActivities", refused("AccessDenied"))

@@ -11,6 +11,7 @@ from plimsoll.domain.capacity import plan_growth
 from plimsoll.domain.expectations import Expectation, expect
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.refusals import OtherRefusal
 from tests.support.builders import NOON, ZONE_A, a_group, a_node, a_pod
@@ -86,6 +87,58 @@ def test_a_node_that_stopped_being_ready_is_not_on_its_way():
     assert expect(group, [node], NOON).overdue == 1
 
 
+def asked(group: NodeGroup, before: timedelta) -> NodeGroup:
+    """Return a group that was asked so long before noon."""
+    return replace(group, asked=NOON - before)
+
+
+def test_a_launch_that_does_not_begin_is_not_counted_on_after_half_a_minute():
+    assert expect(asked(a_growing_group(2), seconds(29)), [], NOON) == Expectation(upcoming=2)
+    found = expect(asked(a_growing_group(2), seconds(30)), [], NOON)
+    assert (found.upcoming, found.overdue) == (2, 2)
+    assert found.doubt is not None
+    assert "their launch has not begun" in found.doubt
+
+
+def test_a_group_that_launches_one_instance_after_another_is_given_its_time():
+    group = asked(a_growing_group(4, i_1=120, i_2=20), seconds(120))
+    assert expect(group, [], NOON).overdue == 0
+    assert expect(group, [], NOON + seconds(10)).overdue == 2
+
+
+def test_nothing_is_expected_of_a_group_that_may_not_launch_but_what_starts():
+    group = replace(a_growing_group(5, i_1=20), launches=False)
+    assert expect(group, [], NOON) == Expectation(upcoming=1)
+    assert expect(replace(group, instances=frozenset()), [], NOON) == Expectation()
+
+
+def recommended(node: Node, before: timedelta) -> Node:
+    """Return a Node that AWS advised to replace so long before noon."""
+    told = NoticeRecord(kind="rebalance-recommendation", time=NOON - before, id="1")
+    instance = node.instance or ""
+    found = Interruption(instance=instance, launched=None, node=node.name, notices=(told,))
+    return replace(node, interruption=found)
+
+
+@pytest.mark.parametrize(
+    ("rebalances", "before", "started", "upcoming"),
+    [
+        pytest.param(False, 5, (), 0, id="the group waits until the instance is gone"),
+        pytest.param(True, 5, (), 1, id="the group is about to replace it"),
+        pytest.param(True, 5, ("i-2",), 1, id="and has begun to"),
+        pytest.param(True, 50, ("i-2",), 1, id="which takes its time"),
+        pytest.param(True, 50, (), 0, id="it did not"),
+    ],
+)
+def test_what_a_group_launches_on_a_recommendation_is_not_asked_for_again(
+    before: int, started: tuple[str, ...], upcoming: int, *, rebalances: bool
+):
+    group = a_group(desired=1, instances=["i-1", *started], launchable=False)
+    group = replace(group, rebalances=rebalances)
+    node = recommended(a_ready_node("i-1", joined=timedelta(hours=1)), seconds(before))
+    assert expect(group, [node], NOON) == Expectation(upcoming=upcoming)
+
+
 def grown(*groups: NodeGroup) -> dict[str, int]:
     """Return what is asked for one pod that fits nowhere."""
     expected = {g.name: expect(g, [], NOON) for g in groups}
@@ -108,6 +161,17 @@ def test_another_group_is_asked_for_what_does_not_come():
 
 def test_a_group_that_already_tries_is_not_asked_twice_where_no_other_will_do():
     assert grown(failed(a_growing_group(1), seconds(5))) == {}
+
+
+def test_another_group_is_asked_where_no_launch_begins():
+    idle = asked(a_growing_group(1), seconds(40))
+    assert grown(idle, a_group("spare", zones=[ZONE_A])) == {"spare": 1}
+
+
+def test_what_only_has_to_be_started_is_asked_first():
+    cold, warm = a_group("base", zones=[ZONE_A]), a_group("pool", zones=[ZONE_A])
+    assert grown(cold, replace(warm, warm=1)) == {"pool": 1}
+    assert grown(cold, warm) == {"base": 1}
 
 
 def test_a_group_that_failed_is_asked_for_more_as_the_last_resort():

@@ -83,7 +83,7 @@ def _hindrances(group: NodeGroup, settings: Mapping[str, GroupSettings]) -> Iter
             f"it lacks the tag {GROW}: true, without which our role may not grow it",
             "if Plimsoll shall grow it: aws autoscaling create-or-update-tags, or aws eks tag-resource",
         )
-    elif group.headroom == 0:
+    elif group.desired >= group.max_size:
         said = f"it is at its maximum of {group.max_size} nodes"
         yield said, "raise its maximum, to let it take the place of others"
     if group.template is None:

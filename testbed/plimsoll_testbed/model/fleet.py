@@ -28,6 +28,10 @@ RETRY: Final = timedelta(seconds=30)
 """How soon a group asks again for an instance that it did not get."""
 
 
+STALLED: Final = "launches-stalled"
+"""The fault in which a group begins no launch, whatever it is to have, and says nothing of it."""
+
+
 class Side(Protocol):
     """Who hears what becomes of the machines: usually the cluster."""
 
@@ -141,6 +145,11 @@ class Fleet:
                     f"ValidationError: New SetDesiredCapacity value {group.desired + count} is "
                     f"above max value {spec.max} for the AutoScalingGroup."
                 )
+        stalled = group.refused_until.get(STALLED, now)
+        if now < stalled:
+            group.desired += 0 if replacement else count
+            self._push(stalled, group)
+            return []
         for fault, until in group.refused_until.items():
             if now < until:
                 raise LaunchRefused(fault, spec, zone or group.next_zone())
@@ -174,7 +183,7 @@ class Fleet:
             return []
 
     def refuse(self, name: str, until: datetime, fault: str = "insufficient-capacity") -> None:
-        """Let EC2 refuse the launches of a group until then, or until later if that was said."""
+        """Let no launch of a group get by until then, or until later if that was said."""
         told = self.group(name).refused_until
         told[fault] = max(until, told.get(fault, until))
 

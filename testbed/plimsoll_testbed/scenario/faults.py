@@ -55,6 +55,10 @@ FAULTS: Final[Mapping[str, Fault]] = {
         breaks="launches in the groups are refused since EC2 limits the rate of requests",
         takes=frozenset({"nodes"}),
     ),
+    "launches-stalled": Fault(
+        breaks="the groups accept a larger size, and begin no launch",
+        takes=frozenset({"nodes"}),
+    ),
     "notices-lost": Fault(
         breaks="a fraction of the notices never arrives", takes=frozenset({"fraction"})
     ),

@@ -166,6 +166,7 @@ class BinPacking:
                         self._is_last_resort(group, zone, len(zones)),
                         fresh > 0,
                         group.capacity != "on-demand",
+                        fresh > group.warm,
                         self._doubts.risk.get((group.name, zone), 0.0),
                         len(zones),
                         left,

@@ -2,19 +2,21 @@
 
 A group keeps its desired capacity whatever EC2 says, so nodes that never come would be counted as on
 their way for ever, and nothing would be asked elsewhere. A launch that failed is not expected any
-more, nor one that takes much longer than those of its group did before. As the last resort both
-count again: the group still tries, and to ask it for more would be to ask twice.
+more, nor one that takes much longer than those of its group did before, nor what was asked for and is
+not begun. As the last resort all of them count again: the group still tries, and to ask it for more would
+be to ask twice. Only what a group may not launch at all never counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.refusals import LaunchesThrottled
 
 DOUBTED: Final = timedelta(minutes=3)
@@ -24,6 +26,9 @@ RETRY: Final = timedelta(seconds=15)
 USUAL: Final = timedelta(minutes=3)
 """From launch to Ready, where no launch of the group tells."""
 LEAST: Final = timedelta(minutes=1)
+BEGUN: Final = timedelta(seconds=30)
+"""From a request to the first sign of it: a larger size, then an instance or a failed launch. Auto Scaling
+takes seconds for each, and EKS some more before it."""
 PATIENCE: Final = 2
 """A launch may take so many times as long as the slowest known one of its group."""
 
@@ -44,7 +49,8 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
     """Return what is to be expected of a group.
 
     What a group launches for an instance when that is gone comes too late for the pods on it. One
-    whose interruption is finished with counts as gone.
+    whose interruption is finished with counts as gone. More instances than are desired come where a group
+    replaces one before it goes, on a recommendation or to balance its zones: those count too.
 
     Args:
         group: as it was read last.
@@ -54,19 +60,37 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
     here = {n.instance: n for n in nodes if n.instance and n.instance in group.instances}
     gone = {i for i, n in here.items() if _finished(n)}
     ready = {i for i, n in here.items() if n.ready} - gone
-    upcoming = group.desired - len(ready)
+    starting = group.instances - ready - {i for i, n in here.items() if n.interruption}
+    missing = max(0, group.desired - len(ready)) if group.launches else 0
+    surplus = max(0, len(group.instances - gone) - group.desired)
+    rebalanced = max(0, _rebalanced(group, here.values(), now) - surplus)
+    upcoming = max(missing + rebalanced, len(starting))
     if upcoming <= 0:
         return Expectation()
     limit = _limit([here[i].created - at for i, at in group.launched.items() if i in ready])
     begun = {i: n.created for i, n in here.items() if n.interruption is None} | dict(group.launched)
-    starting = group.instances - ready - {i for i, n in here.items() if n.interruption}
     late = [i for i in starting if i in begun and begun[i] + limit < now]
     owed, doubt = 0, f"{len(late)} of its nodes are not Ready after {limit}" if late else None
+    unlaunched = max(0, group.desired - len(group.instances - gone)) if group.launches else 0
     told = [r for r in group.refusals if not isinstance(r, LaunchesThrottled)]
     if told and now < told[0].at + DOUBTED:
-        owed = max(0, group.desired - len(group.instances - gone))
-        doubt = f"its last launch failed: {told[0].why}"
+        owed, doubt = unlaunched, f"its last launch failed: {told[0].why}"
+    elif unlaunched and group.asked and max([group.asked, *group.launched.values()]) + BEGUN <= now:
+        owed = unlaunched
+        doubt = f"{owed} of its nodes were asked for, and their launch has not begun within {BEGUN}"
     return Expectation(upcoming=upcoming, overdue=min(upcoming, owed + len(late)), doubt=doubt)
+
+
+def _rebalanced(group: NodeGroup, here: Iterable[Node], now: datetime) -> int:
+    """Return how many instances a group is about to launch in place of such as are to be replaced."""
+    told = (n.interruption for n in here if n.interruption and group.rebalances)
+    return sum(
+        any(
+            notice.kind == RebalanceRecommendation.kind and now < notice.time + BEGUN
+            for notice in found.standing
+        )
+        for found in told
+    )
 
 
 def _limit(launches: Sequence[timedelta]) -> timedelta:

@@ -41,6 +41,14 @@ class NodeGroup:
     """None when nothing tells what a new node would be: such a group is never chosen."""
     launchable: bool = False
     """Whether LaunchInstances may be tried (launch template, no mixed-instances policy)."""
+    launches: bool = True
+    """Whether it launches what it is short of: not while its process `Launch` is suspended."""
+    warm: int = 0
+    """How many instances of its warm pool have only to be started."""
+    rebalances: bool = False
+    """Whether it launches by itself in place of an instance that AWS advises to replace."""
+    asked: datetime | None = None
+    """When the newest of the nodes that it is to have was asked for, as far as that is known."""
     launched: Mapping[str, datetime] = field(default_factory=dict)
     """Instance -> when its launch began; read, of the latest, only while nodes are on the way."""
     refusals: tuple[Refusal, ...] = ()
@@ -57,4 +65,4 @@ class NodeGroup:
     @property
     def headroom(self) -> int:
         """How many nodes more it may hold."""
-        return max(0, self.max_size - self.desired) if self.may_grow else 0
+        return max(0, self.max_size - self.desired) if self.may_grow and self.launches else 0

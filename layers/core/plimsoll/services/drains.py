@@ -249,8 +249,7 @@ class DrainService:
         fresh = memory.wants_groups(seen.nodes, self.clock.now())
         while True:
             if fresh:
-                memory.groups = self._read_groups(groups, seen.nodes)
-                memory.groups_read = self.clock.now()
+                memory.note_groups(self._read_groups(groups, seen.nodes), self.clock.now())
                 memory.befell(seen.nodes)
                 if memory.pools is None:
                     memory.pools = self._remembered(cluster)
@@ -350,7 +349,7 @@ class DrainService:
                     if outcome.error is not None:
                         memory.not_grown(group, outcome.error, now)
                     elif outcome.done:
-                        memory.busy.pop(group.name, None)
+                        memory.grown(group, outcome.promised, now)
                         memory.add(added(group, outcome.promised, now, token))
                 case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
                     memory.groups = None

@@ -11,7 +11,7 @@ from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.cluster_events import LONGEST
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import PlimsollError, Temporary
-from plimsoll.domain.expectations import expect
+from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
@@ -31,14 +31,26 @@ MADE_ANEW: Final = timedelta(seconds=10)
 """How long a controller that we do not know is given to make a pod anew that an earlier reconcile evicted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSize:
+    """How many nodes a group is to have, and since when."""
+
+    desired: int
+    asked: datetime
+    promised: bool = False
+    """Whether it was us who asked: then it counts before the group tells it."""
+
+
 @dataclass(slots=True)
 class ReconcileMemory:
     """Node groups, who refused what, how fast replacements are made, and the reports so far."""
 
     groups: Sequence[NodeGroup] | None = None
-    """Read once, again before anything is asked for and after a change of ours, and while nodes are on
+    """As `note_groups` left them. Read once, again before anything is asked for and after a change of ours, and while nodes are on
     the way every five seconds: they may have been refused."""
     groups_read: datetime | None = None
+    sizes: dict[str, GroupSize] = field(default_factory=dict)
+    """Node group -> what it is to have."""
     refusals: dict[str, tuple[Refusal, ...]] = field(default_factory=dict)
     """As in `plan_drain`, the newest first."""
     busy: dict[str, datetime] = field(default_factory=dict)
@@ -69,6 +81,31 @@ class ReconcileMemory:
             return True
         on_the_way = any(expect(group, nodes, now).upcoming for group in self.groups)
         return on_the_way and now - self.groups_read >= REREAD
+
+    def note_groups(self, groups: Sequence[NodeGroup] | None, now: datetime) -> None:
+        """Take in the node groups as they were just read, with what they promised beside it.
+
+        A size that was promised a moment ago may not be told yet. Since when a size stands that others
+        asked for, nothing says: it counts from when it was first seen, unless the group tells more.
+        """
+        self.groups_read = now
+        self.groups = None if groups is None else [self._sized(group, now) for group in groups]
+
+    def _sized(self, group: NodeGroup, now: datetime) -> NodeGroup:
+        known = self.sizes.get(group.name)
+        if known is None or group.desired > known.desired:
+            known = GroupSize(desired=group.desired, asked=group.asked or now)
+        elif group.desired < known.desired and not (known.promised and now < known.asked + BEGUN):
+            known = replace(known, desired=group.desired, promised=False)
+        self.sizes[group.name] = known
+        return replace(group, desired=known.desired, asked=known.asked)
+
+    def grown(self, group: NodeGroup, promised: int, now: datetime) -> None:
+        """Note what a group promised."""
+        self.busy.pop(group.name, None)
+        known = self.sizes.get(group.name)
+        desired = max(group.desired, known.desired if known else 0) + promised
+        self.sizes[group.name] = GroupSize(desired=desired, asked=now, promised=True)
 
     def count(self, seen: Observation, now: datetime) -> None:
         """Count the pods of controllers that we do not know."""

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from plimsoll_testbed.measure.measure import Measurement
+from plimsoll_testbed.model.fleet import STALLED
 from plimsoll_testbed.model.launch_refusals import LAUNCH_FAULTS
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
@@ -119,7 +120,7 @@ class Timeline:
             case "api-server-slow":
                 for rig_cluster in hit:
                     rig_cluster.slow_down(entry.latency.total_seconds(), now + entry.lasts)
-            case fault if fault in LAUNCH_FAULTS:
+            case fault if fault in {*LAUNCH_FAULTS, STALLED}:
                 for rig_cluster in self.rig_clusters.values():
                     rig_cluster.refuse_launches(entry.nodes, now + entry.lasts, fault)
             case "notices-lost" | "notices-delayed" | "notices-duplicated":

@@ -181,14 +181,13 @@ class AutoScalingGroups:
 
     def _read(self, group: Mapping[str, Any], nodes: Sequence[Node]) -> NodeGroup:
         waiting, hooks = hooks_of(self._account, [group], nodes, self._warn)
-        template = self._launch_template(group)
+        template = _launch_template(group)
         data = self._account.launch_template(template) if template else {}
         tags = tags_of(group)
         capacity = capacity_of(group, data, tags)
         types = instance_types_of(group, data)
         instances = instances_of(group)
         weighted = any(o.get("WeightedCapacity") for o in _overrides(group))
-        stuck = any(p.get("ProcessName") == "Launch" for p in group.get("SuspendedProcesses", ()))
         node_template = templates.from_nodes([n for n in nodes if n.instance in instances])
         if node_template is None:
             infos = [i for i in map(self._account.instance_type, types) if i is not None]
@@ -201,27 +200,22 @@ class AutoScalingGroups:
             zones=tuple(sorted(group["AvailabilityZones"])),
             desired=group["DesiredCapacity"],
             min_size=group["MinSize"],
-            # A group that may not launch is as good as full.
-            max_size=group["DesiredCapacity"] if stuck else group["MaxSize"],
+            max_size=group["MaxSize"],
             instances=instances,
             instance_types=types,
             # A weighted group counts units, not nodes: what a unit is, nobody can say beforehand.
             template=None if weighted else node_template,
-            launchable=bool(group.get("LaunchTemplate")),
+            launchable=_is_launchable(group),
+            launches=may_launch(group),
+            # Of these a launch takes none: only a larger desired capacity does.
+            warm=group.get("WarmPoolSize", 0),
+            rebalances=bool(group.get("CapacityRebalance")),
             **launches_of(self._account, [group], group["DesiredCapacity"], nodes, self._warn),
             waiting=waiting,
             hooks=hooks,
             may_grow=tags.get(GROW) == "true",
             renew=tags.get(RENEW) == "true",
         )
-
-    def _launch_template(self, group: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        if group.get("LaunchTemplate"):
-            found: Mapping[str, Any] = group["LaunchTemplate"]
-            return found
-        mixed = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
-        specification: Mapping[str, Any] | None = mixed.get("LaunchTemplateSpecification")
-        return specification
 
 
 def tags_of(group: Mapping[str, Any]) -> Mapping[str, str]:
@@ -303,6 +297,36 @@ def _hook(hook: Mapping[str, Any]) -> LifecycleHook:
         longest=timedelta(seconds=hook.get("GlobalTimeout") or min(_LONGEST, 100 * timeout)),
         ours=name.startswith("plimsoll") or HOOK_MARK in hook.get("NotificationMetadata", ""),
     )
+
+
+def may_launch(group: Mapping[str, Any]) -> bool:
+    """Whether an Auto Scaling group may launch instances at all."""
+    return all(p.get("ProcessName") != "Launch" for p in group.get("SuspendedProcesses", ()))
+
+
+def _is_launchable(group: Mapping[str, Any]) -> bool:
+    """Whether LaunchInstances may be tried: not with a mix of on-demand and spot instances.
+
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/launch-instances-synchronously.html
+    """
+    if group.get("WarmPoolConfiguration"):
+        return False
+    if group.get("LaunchTemplate"):
+        return True
+    shares = group.get("MixedInstancesPolicy", {}).get("InstancesDistribution", {})
+    if not _launch_template(group):
+        return False
+    share = shares.get("OnDemandPercentageAboveBaseCapacity", 100)
+    return share == 100 or (share == 0 and not shares.get("OnDemandBaseCapacity"))  # noqa: PLR2004 - per cent
+
+
+def _launch_template(group: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    if group.get("LaunchTemplate"):
+        found: Mapping[str, Any] = group["LaunchTemplate"]
+        return found
+    mixed = group.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
+    specification: Mapping[str, Any] | None = mixed.get("LaunchTemplateSpecification")
+    return specification
 
 
 def _overrides(group: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.nodegroups import templates
-from plimsoll.adapters.nodegroups.asg import hooks_of, instances_of, tags_of
+from plimsoll.adapters.nodegroups.asg import hooks_of, instances_of, may_launch, tags_of
 from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.launches import launches_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
@@ -119,6 +119,8 @@ class ManagedNodeGroups:
             instances=instances,
             instance_types=tuple(group.get("instanceTypes") or ()),
             template=templates.from_nodes(mine) or self._template(group, owned),
+            launches=all(map(may_launch, owned)),
+            rebalances=any(asg.get("CapacityRebalance") for asg in owned),
             **launches_of(
                 self._account,
                 owned,
@@ -157,6 +159,9 @@ def _asgs(group: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _desired(group: Mapping[str, Any], owned: Sequence[Mapping[str, Any]]) -> int:
-    if owned:
-        return sum(int(asg["DesiredCapacity"]) for asg in owned)
-    return int(group["scalingConfig"].get("desiredSize", 0))
+    said = int(group["scalingConfig"].get("desiredSize", 0))
+    if not owned:
+        return said
+    size = sum(int(asg["DesiredCapacity"]) for asg in owned)
+    # While EKS carries an update out, the Auto Scaling group may not have it yet.
+    return max(size, said) if group.get("status") == "UPDATING" else size

@@ -21,12 +21,18 @@ if TYPE_CHECKING:
 
     from plimsoll.adapters.nodegroups.account import Account
 
-_LAUNCH: Final = re.compile(r"Launching a new EC2 instance(?:: (i-[0-9a-f]+))?")
+_LAUNCH: Final = re.compile(
+    r"Launching a new EC2 instance(?! into warm pool)(?: from warm pool)?(?:: (i-[0-9a-f]+))?"
+)
+"""An instance that only joins the warm pool is none of the group yet."""
+_SIZE: Final = re.compile(r"increasing the capacity from \d+ to (\d+)")
+"""In the cause of a launch: how many instances the group was to have."""
 
 
 class Launches(TypedDict):
     """The fields of a `NodeGroup` that activities tell."""
 
+    asked: datetime | None
     launched: Mapping[str, datetime]
     refusals: tuple[Refusal, ...]
 
@@ -55,6 +61,7 @@ def launches_of(  # noqa: PLR0913 - what is known of a group, each part named
     ready = {n.instance for n in nodes if n.ready}
     here = sum(i["InstanceId"] in ready for group in groups for i in group.get("Instances", ()))
     launched: dict[str, datetime] = {}
+    asked = None
     refusals = list(of_health(health, account.now())) if here < desired else []
     for group in groups if here < desired else ():
         try:
@@ -62,13 +69,24 @@ def launches_of(  # noqa: PLR0913 - what is known of a group, each part named
         except PlimsollError as error:
             warn(str(error))
             continue
+        if len(groups) == 1:
+            asked = _tried(found, desired)
         for activity in found:
             launch = _LAUNCH.match(activity.get("Description", ""))
             if launch and launch[1]:
                 launched[launch[1]] = activity["StartTime"]
             if launch and activity.get("StatusCode") == "Failed":
                 refusals.append(of_activity(activity))
-    return Launches(launched=launched, refusals=_newest(refusals))
+    return Launches(asked=asked, launched=launched, refusals=_newest(refusals))
+
+
+def _tried(activities: Sequence[Mapping[str, Any]], desired: int) -> datetime | None:
+    """Return when a group last tried to have what it is to have, if its newest activity says that it did.
+
+    This may be long ago: after failures Auto Scaling pauses for longer and longer.
+    """
+    size = _SIZE.search(activities[0].get("Cause", "")) if activities else None
+    return activities[0]["StartTime"] if size and int(size[1]) >= desired else None
 
 
 def _newest(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:

@@ -1,0 +1,57 @@
+"""What groups were asked for counts from the answer on, and not for ever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from plimsoll.domain.expectations import BEGUN, expect
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.services.reconcile_memory import ReconcileMemory
+from tests.support.builders import NOON, a_group
+
+SECOND = timedelta(seconds=1)
+
+
+def noted(memory: ReconcileMemory, group: NodeGroup, seconds: float) -> NodeGroup:
+    """Return a group as it is known after it was read so many seconds after noon."""
+    memory.note_groups([group], NOON + seconds * SECOND)
+    (known,) = memory.groups or ()
+    return known
+
+
+def test_what_was_promised_counts_before_the_group_tells_it():
+    memory, group = ReconcileMemory(), a_group(desired=1)
+    memory.grown(noted(memory, group, 0), 2, NOON + SECOND)
+    assert noted(memory, group, 5).desired == 3
+    assert noted(memory, replace(group, desired=3), 10).desired == 3
+
+
+def test_two_promises_of_one_plan_count_both():
+    memory, group = ReconcileMemory(), a_group(desired=1)
+    known = noted(memory, group, 0)
+    for promised in (2, 1):
+        memory.grown(known, promised, NOON)
+    assert noted(memory, group, 1).desired == 4
+
+
+def test_what_was_promised_and_is_never_told_is_forgotten():
+    memory, group = ReconcileMemory(), a_group(desired=1)
+    memory.grown(noted(memory, group, 0), 2, NOON)
+    assert noted(memory, group, BEGUN.total_seconds()).desired == 1
+
+
+def test_a_size_that_others_lower_is_believed_at_once():
+    memory, group = ReconcileMemory(), a_group(desired=4)
+    noted(memory, group, 0)
+    assert noted(memory, replace(group, desired=2), 5).desired == 2
+
+
+def test_a_size_counts_from_when_it_was_seen_first_unless_the_group_tells_more():
+    memory, group = ReconcileMemory(), replace(a_group(desired=2), instances=frozenset())
+    assert noted(memory, group, 0).asked == NOON
+    idle = noted(memory, group, BEGUN.total_seconds())
+    assert expect(idle, [], NOON + BEGUN).overdue == 2
+    before = NOON - timedelta(minutes=10)
+    told = noted(ReconcileMemory(), replace(group, asked=before), 0)
+    assert expect(told, [], NOON).overdue == 2
