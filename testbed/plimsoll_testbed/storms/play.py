@@ -73,7 +73,7 @@ def play_storm(
 
     Args:
         storm: the storm.
-        twice: play it again with every message doubled and the lease granted to all, and compare.
+        twice: play it again with every message doubled and a Lease for each of two executors, and compare.
         responder: who reacts. The rules are Plimsoll's; tests play others to see rules broken.
         against: other responders under which no workload may be better off.
     """
@@ -125,7 +125,7 @@ class _Play(Quiet):
         )
         faults = [e for e in drill.scenario.timeline if isinstance(e, FaultEntry)]
         self._delivery = NoticeDelivery(faults, self._scenario.latency.api)
-        self._watch = Watch(self._simulation, responder, self._delivery, lease_for_all=doubled)
+        self._watch = Watch(self._simulation, responder, self._delivery, two_leases=doubled)
         self._storm = storm if storm is not None and knows(storm) else None
         """None where the oracle is not asked."""
         self._before: Before | None = None

@@ -14,6 +14,7 @@ from typing import Final, override
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.names import LEASE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
@@ -52,7 +53,7 @@ class Watch:
         responder: str,
         delivery: NoticeDelivery,
         *,
-        lease_for_all: bool = False,
+        two_leases: bool = False,
     ) -> None:
         self.simulation = simulation
         self.delivery = delivery
@@ -63,8 +64,8 @@ class Watch:
         self._desired: dict[str, int] = {}
         self._written: list[tuple[datetime, Invocation | None, str, str]] = []
         """What the responder wrote to: when, by which invocation, the plural of its kind, and its uid."""
-        self._lease_for_all = lease_for_all
-        self.rig_cluster.cluster.api = _WatchedApi(self, responder, lease_for_all=lease_for_all)
+        self._two_leases = two_leases
+        self.rig_cluster.cluster.api = _WatchedApi(self, responder, two_leases=two_leases)
 
     def note(self, rule: str, what: str) -> None:
         """Note a violation of now, each once."""
@@ -100,16 +101,13 @@ class Watch:
     def _own(self, since: datetime) -> frozenset[str]:
         """Return the uids of what the running executor wrote to.
 
-        The Lease lets it know of all pods that were told to go. Where all may hold it, each knows its own.
+        The Lease lets it know of all pods that were told to go. Where two may hold one, each knows its own.
         """
         return frozenset(
             uid
             for at, by, plural, uid in self._written
             if at >= since
-            and (
-                by is self.simulation.clock.running
-                or (plural == "pods" and not self._lease_for_all)
-            )
+            and (by is self.simulation.clock.running or (plural == "pods" and not self._two_leases))
         )
 
     def called(self, invocation: Invocation) -> None:
@@ -161,21 +159,25 @@ class Watch:
 
 
 class _WatchedApi(HollowApi):
-    """An API server that has the responder's writes judged before they happen."""
+    """An API server that has the responder's writes judged before they happen.
 
-    def __init__(self, watch: Watch, user: str, *, lease_for_all: bool) -> None:
+    With two Leases, each stands for the one of the cluster to every other invocation that asks: so two
+    executors at once believe that they alone hold it, each until it gives it back or lets it run out.
+    """
+
+    def __init__(self, watch: Watch, user: str, *, two_leases: bool) -> None:
         super().__init__(watch.rig_cluster.cluster.store)
         self._watch = watch
         self._user = user
-        self._lease_for_all = lease_for_all
+        self._leases = 2 if two_leases else 1
+        self._lease_of: dict[Invocation | None, int] = {}
 
     @override
     def answer(self, request: Request) -> Response:
         ours, target = request.user == self._user, request.target
-        about_lease = target.resource.plural == "leases"
-        if ours and about_lease and self._lease_for_all:
-            return _lease(request)
-        if not ours or about_lease or not target.name or request.method == "GET":
+        if ours and target.resource.plural == "leases":
+            return super().answer(self._about_its_lease(request))
+        if not ours or not target.name or request.method == "GET":
             return super().answer(request)
         wrong = self._watch.judge(request)
         uid = request.found(self.store)["metadata"]["uid"]
@@ -184,6 +186,18 @@ class _WatchedApi(HollowApi):
             self._watch.note(*violation)
         self._watch.wrote(request, uid)
         return answer
+
+    def _about_its_lease(self, request: Request) -> Request:
+        """Return a request about the Lease that stands for the cluster's to the invocation that asks."""
+        running = self._watch.simulation.clock.running
+        which = self._lease_of.setdefault(running, len(self._lease_of) % self._leases)
+        if which == 0:
+            return request
+        name = f"{LEASE}-{which + 1}"
+        if request.method == "POST":
+            metadata = {**request.body["metadata"], "name": name}
+            return replace(request, body={**request.body, "metadata": metadata})
+        return replace(request, target=replace(request.target, name=name))
 
 
 def _with_own[T: (Node, Pod)](
@@ -220,12 +234,3 @@ class _Storage:
 
 def _reader(transport: Transport, clock: Clock) -> KubernetesCluster:
     return KubernetesCluster(transport, CLUSTER, clock, workers=SerialWorkers())
-
-
-def _lease(request: Request) -> Response:
-    """Let everybody who asks hold the lease: several executors at once."""
-    if request.method == "GET":
-        target = request.target
-        metadata = {"name": target.name, "namespace": target.namespace, "resourceVersion": "1"}
-        return Response(status=200, body={"metadata": metadata, "spec": {}})
-    return Response(status=201 if request.method == "POST" else 200, body=request.body)
