@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from plimsoll.domain.capacity_pools import Source, covered
+from plimsoll.domain.capacity_pools import Asked, Source, covered
 from plimsoll.domain.expectations import Expectation
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.future_nodes import Daemons, future_node
@@ -60,19 +60,19 @@ class BinPacking:
         self,
         snapshot: ClusterSnapshot,
         groups: Sequence[NodeGroup],
-        upcoming: Mapping[Source, int],
+        upcoming: Mapping[Asked, int],
         doubts: Doubts,
     ) -> None:
         self._snapshot = snapshot
         self._groups = groups
-        self._upcoming = Counter(upcoming)
+        self._upcoming = Counter[Asked](upcoming)
         self._doubts = doubts
         self._headroom = {group.name: group.headroom for group in groups}
         self._in_zone = _zones_in_use(snapshot, groups)
         self._daemons = Daemons(snapshot)
         self._serial: Counter[str] = Counter()
         self._hopeless: dict[tuple[object, int], str] = {}
-        self.opened: dict[str, Source] = {}
+        self.opened: dict[str, Asked] = {}
         """Name of each new node -> what has to be asked for it."""
         self.awaited: dict[str, Node] = {}
         """All nodes that are not there yet, new or asked for before, in the order in which they were added."""
@@ -81,7 +81,7 @@ class BinPacking:
         self.placed: dict[str, str] = {}
         """Pod uid -> node name, in the order of placing."""
         self.refused: dict[str, str] = {}
-        self.cause: dict[Source, str] = {}
+        self.cause: dict[Asked, str] = {}
         """Why the first node was asked for: what the scheduler would say of its pod."""
 
     def pack(self, pods: Sequence[Pod]) -> None:
@@ -206,15 +206,15 @@ class BinPacking:
     def _account(self, group: NodeGroup, node: Node, pod: Pod) -> None:
         self.awaited[node.name] = node
         self.group_of[node.name] = group.name
-        for source in ((group.name, node.zone), (group.name, None)):
-            if self._upcoming[source] > 0:
-                self._upcoming[source] -= 1
+        for before in ((group.name, node.zone), (group.name, None)):
+            if self._upcoming[before] > 0:
+                self._upcoming[before] -= 1
                 return
-        source = (group.name, node.zone if group.launchable else None)
+        asked = (group.name, node.zone if group.launchable else None)
         self._headroom[group.name] -= 1
-        self.opened[node.name] = source
-        if source not in self.cause:
-            self.cause[source] = self._why_unschedulable(pod)
+        self.opened[node.name] = asked
+        if asked not in self.cause:
+            self.cause[asked] = self._why_unschedulable(pod)
 
     def _on_the_way_to(self, group: NodeGroup, zone: str) -> tuple[str, ...]:
         """Return the zones in which nodes come up until one is in `zone`.

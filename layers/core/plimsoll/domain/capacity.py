@@ -18,8 +18,8 @@ from types import MappingProxyType
 
 from plimsoll.domain.bin_packing import BinPacking, Doubts
 from plimsoll.domain.capacity_pools import (
+    Asked,
     CapacityPool,
-    Source,
     interrupted_pools,
     refused_sources,
     risk_of,
@@ -75,7 +75,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     unschedulable: Sequence[Pod],
     groups: Sequence[NodeGroup],
     *,
-    upcoming: Mapping[tuple[str, str | None], int],
+    upcoming: Mapping[Asked, int],
     now: datetime,
     refusals: Mapping[str, Sequence[Refusal]] = MappingProxyType({}),
     pools: Mapping[CapacityPool, float] = MappingProxyType({}),
@@ -112,7 +112,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         key=lambda pod: (-pod.priority, pod.uid not in foremost),
     )
 
-    def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Source, int]) -> BinPacking:
+    def packed(groups: Sequence[NodeGroup], upcoming: Mapping[Asked, int]) -> BinPacking:
         packing = BinPacking(start.copy(), groups, upcoming, doubt)
         packing.pack(order)
         return packing
@@ -134,12 +134,12 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
 
 def _plan(
     packing: BinPacking,
-    asked: Mapping[Source, int],
-    cause: Mapping[Source, str],
+    asked: Mapping[Asked, int],
+    cause: Mapping[Asked, str],
     pods: Sequence[Pod],
     groups: Sequence[NodeGroup],
 ) -> GrowthPlan:
-    waiting: dict[Source, list[str]] = defaultdict(list)
+    waiting: dict[Asked, list[str]] = defaultdict(list)
     for pod in pods:
         node = packing.awaited.get(packing.placed.get(pod.uid, ""))
         if node is not None:
@@ -197,13 +197,13 @@ def _in_order(
     return sorted(pods, key=rank)
 
 
-def _grown(groups: Sequence[NodeGroup], asked: Mapping[Source, int]) -> list[NodeGroup]:
+def _grown(groups: Sequence[NodeGroup], asked: Mapping[Asked, int]) -> list[NodeGroup]:
     more = _without_zones(asked)
     return [replace(group, desired=group.desired + more[group.name, None]) for group in groups]
 
 
-def _without_zones(asked: Mapping[Source, int]) -> Counter[Source]:
-    total: Counter[Source] = Counter()
+def _without_zones(asked: Mapping[Asked, int]) -> Counter[Asked]:
+    total: Counter[Asked] = Counter()
     for (name, _), add in asked.items():
         total[name, None] += add
     return total

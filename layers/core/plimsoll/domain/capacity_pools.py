@@ -26,8 +26,10 @@ from plimsoll.domain.refusals import (
     VcpuQuota,
 )
 
-type Source = tuple[str, str | None]
-"""A node group, and a zone of it, or None where the group chooses itself."""
+type Source = tuple[str, str]
+"""A node group, and a zone of it."""
+type Asked = tuple[str, str | None]
+"""A node group that is asked for nodes, and in which zone; None: the group chooses it, or nobody knows."""
 
 _QUOTAS: Final = ("dl", "trn", "inf", "vt", "hpc", "mac", "u", "f", "g", "p", "x")
 """Beginnings of instance types with a vCPU quota of their own; all others share that of the standard families.

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.capacity import plan_growth
+from plimsoll.domain.capacity_pools import Asked
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup
@@ -106,6 +107,6 @@ def in_process(
     return ClusterAutoscaler(rig_cluster, clock, api)
 
 
-def upcoming_of(fleet: Fleet) -> Counter[tuple[str, str | None]]:
+def upcoming_of(fleet: Fleet) -> Counter[Asked]:
     """Return the machines that start, by group and zone."""
     return Counter((m.group.name, m.zone) for m in fleet.alive() if not m.joined)
