@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from plimsoll_testbed.model.nodegroups import GroupKind
-from plimsoll_testbed.scenario.clusters import RivalName
+from plimsoll_testbed.scenario.clusters import ClusterSpec, RivalName
 from plimsoll_testbed.scenario.faults import faults_of
 from plimsoll_testbed.scenario.problems import BadScenario, Problem, listed
 from plimsoll_testbed.scenario.scenario import Scenario
@@ -75,29 +75,7 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
         )
         return
     for cluster in scenario.clusters:
-        for rival in cluster.rivals:
-            if rival not in can.rivals:
-                yield Problem(
-                    place=cluster.place,
-                    found=f"the rival {rival}, which the rig {rig} cannot play yet",
-                    allowed=listed(sorted(can.rivals)) or "no rivals",
-                    cure="Take it out of rivals",
-                )
-        for group in cluster.node_groups:
-            if group.kind not in can.kinds:
-                yield Problem(
-                    place=cluster.place,
-                    found=f"the node group {group.name} of kind {group.kind}, which the rig {rig} cannot play yet",
-                    allowed=listed(sorted(can.kinds)),
-                    cure="Choose another kind, or the simulated rig",
-                )
-        if cluster.bindings and not can.binds:
-            yield Problem(
-                place=cluster.place,
-                found=f"bindings, which the rig {rig} cannot play: its scheduler chooses the nodes",
-                allowed="no bindings",
-                cure="Take bindings out of the cluster, or choose the rig simulated",
-            )
+        yield from _unsupported_in(cluster, rig, can)
     for entry in scenario.timeline:
         if isinstance(entry, FaultEntry):
             yield from _unsupported_fault(entry, rig, can)
@@ -108,6 +86,32 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
                 allowed="instances that stay gone",
                 cure="Take returns out of the entry",
             )
+
+
+def _unsupported_in(cluster: ClusterSpec, rig: str, can: RigCapabilities) -> Iterator[Problem]:
+    for rival in cluster.rivals:
+        if rival not in can.rivals:
+            yield Problem(
+                place=cluster.place,
+                found=f"the rival {rival}, which the rig {rig} cannot play yet",
+                allowed=listed(sorted(can.rivals)) or "no rivals",
+                cure="Take it out of rivals",
+            )
+    for group in cluster.node_groups:
+        if group.kind not in can.kinds:
+            yield Problem(
+                place=cluster.place,
+                found=f"the node group {group.name} of kind {group.kind}, which the rig {rig} cannot play yet",
+                allowed=listed(sorted(can.kinds)),
+                cure="Choose another kind, or the simulated rig",
+            )
+    if cluster.bindings and not can.binds:
+        yield Problem(
+            place=cluster.place,
+            found=f"bindings, which the rig {rig} cannot play: its scheduler chooses the nodes",
+            allowed="no bindings",
+            cure="Take bindings out of the cluster, or choose the rig simulated",
+        )
 
 
 def _unsupported_fault(entry: FaultEntry, rig: str, can: RigCapabilities) -> Iterator[Problem]:
