@@ -51,6 +51,7 @@ Examples:
   plimsoll rehearse --context harbor --zone us-east-1a
   plimsoll rehearse --cluster harbor --family m5 --json
   plimsoll rehearse --cluster harbor --pool m5.large/us-east-1a --html rehearsal.html
+  plimsoll rehearse --cluster harbor --zone us-east-1a --record
   plimsoll rehearse --context harbor --keep rehearsal && plimsoll drill rehearsal/rehearsal.yaml --compare
 
 \b
@@ -83,6 +84,11 @@ _RESPONSES: Final = (
     metavar="DIRECTORY",
     help="Keep the drill that is played. It holds names, labels and requests, and no secrets.",
 )
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Keep in the stack what is foretold: the report of a real interruption is then held against it.",
+)
 @cluster_options
 @json_option
 @click.pass_context
@@ -95,6 +101,7 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
     responder: str,
     html: str | None,
     keep: Path | None,
+    record: bool,
     choice: Choice,
     as_json: bool,
 ) -> None:
@@ -102,13 +109,22 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
 
     The model begins as the cluster stands, and Plimsoll's own code acts on it as in the mode act. Only spot
     instances go, with two minutes' notice, and their capacity pools have nothing more to give.
-    Reading needs the list rights of infra/cluster; nothing is written, in the cluster or in AWS.
+    Reading needs the list rights of infra/cluster; nothing is written to the
+    cluster, and to AWS only with --record, which needs dynamodb:GetItem and PutItem on the table of reports.
     """
     scope = _scope(all_spot=all_spot, zone=zone, family=family, pool_=pool_)
     if html is not None:
         check_target("--html", html)
-    progress = console(stderr=True)
-    live, notes = _read(environment_of(ctx), choice, progress)
+    if record and choice.cluster is None:
+        raise click.UsageError(
+            "--record keeps it in a stack: name a registered cluster with --cluster"
+        )
+    if record and responder != RESPONDERS[0]:
+        raise click.UsageError(
+            "--record is for what Plimsoll would do, and not for another responder"
+        )
+    progress, environment = console(stderr=True), environment_of(ctx)
+    live, notes = _read(environment, choice, progress)
     drill = modelled(live, scope)
     drill = replace(drill, notes=(*notes, *drill.notes))
     found = _played(live, scope, drill, responder, keep, progress)
@@ -118,6 +134,8 @@ def rehearse(  # noqa: PLR0913, PLR0917 - the options of the command
         _show(found)
     if html is not None:
         write_target("--html", html, rehearsal_page(found))
+    if record:
+        _record(environment.deployed(choice.stack), found, progress)
     if found.at_zero:
         ctx.exit(1)
 
@@ -198,6 +216,13 @@ def _show(found: Prediction) -> None:
     out.print()
     for note in found.notes:
         out.print(f"note: {note}")
+
+
+def _record(deployed: Deployed, found: Prediction, progress: Console) -> None:
+    reports = list(found.reports())
+    for report in reports:
+        deployed.reports.merge(report)
+    progress.print(f"recorded for {len(reports)} instances: `plimsoll reports` compares")
 
 
 def _as_json(found: Prediction) -> dict[str, Any]:

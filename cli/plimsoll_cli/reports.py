@@ -6,7 +6,8 @@ no times of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from rich.console import Console
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.placement.report import reports_of
+from plimsoll.domain.rehearsals import Comparison, comparison, rehearsals_of
 from plimsoll.domain.reports import Report
 from plimsoll_cli.environment import Deployed, environment_of, warn
 from plimsoll_cli.options import (
@@ -39,6 +41,10 @@ Exit status:
   2  something given is wrong, or the stack cannot be reached
 """
 
+type Compare = Callable[[Report], Comparison | None]
+
+REHEARSED: Final = 2000
+"""How many of a cluster's newest rehearsals are looked through: one for each node of each."""
 SEARCHED: Final = 1000
 """How many of a cluster's newest reports `show` looks through."""
 
@@ -84,13 +90,16 @@ def reports(
     """
     if ctx.invoked_subcommand is not None:
         return
-    found = _newest(environment_of(ctx).deployed(stack), cluster, limit)[:limit]
+    deployed = environment_of(ctx).deployed(stack)
+    found = _newest(deployed, cluster, limit)
+    compare = _comparing(deployed, found)
+    found = found[:limit]
     if as_json:
-        print_json({"reports": [_as_json(report) for report in found]})
+        print_json({"reports": [_as_json(report, compare(report)) for report in found]})
     elif not found:
         click.echo("There is no report yet: each interruption leaves one.")
     else:
-        _show_table(console(), found)
+        _show_table(console(), found, compare)
 
 
 @reports.command(epilog=EXAMPLES)
@@ -112,9 +121,10 @@ def show(
     that was stopped and started again may have several.
     """
     deployed = environment_of(ctx).deployed(stack)
+    newest = _newest(deployed, cluster, SEARCHED)
     found = [
         report
-        for report in _newest(deployed, cluster, SEARCHED)
+        for report in newest
         if interruption in {report.interruption, report.interruption.partition("@")[0]}
     ]
     if not found:
@@ -122,11 +132,27 @@ def show(
             f"there is no report of {interruption} among the newest {SEARCHED} of each cluster: "
             "`plimsoll reports` lists what there is"
         )
+    compare = _comparing(deployed, newest)
     if as_json:
-        print_json({"reports": [_as_json(report) for report in found]})
+        print_json({"reports": [_as_json(report, compare(report)) for report in found]})
         return
     for report in found:
-        _show_one(console(), report)
+        _show_one(console(), report, compare(report))
+
+
+def _comparing(deployed: Deployed, found: Sequence[Report]) -> Compare:
+    """Return what holds a report against the rehearsals of its cluster."""
+    names = sorted({report.cluster for report in found if not report.cluster.startswith("*")})
+    rehearsals = {
+        name: deployed.reports.list(rehearsals_of(name), limit=REHEARSED) for name in names
+    }
+    of_cluster = {
+        name: deployed.reports.list(name, limit=SEARCHED) if rehearsals[name] else ()
+        for name in names
+    }
+    return lambda report: comparison(
+        report, of_cluster.get(report.cluster, ()), rehearsals.get(report.cluster, ())
+    )
 
 
 def _newest(deployed: Deployed, name: str | None, limit: int) -> Sequence[Report]:
@@ -143,8 +169,10 @@ def _newest(deployed: Deployed, name: str | None, limit: int) -> Sequence[Report
     return sorted(found, key=lambda report: report.noticed, reverse=True)
 
 
-def _show_table(out: Console, found: Sequence[Report]) -> None:
-    shown = table("INSTANCE", "CLUSTER", "NODE", "KIND", "NOTICE", *STEPS, "LOWEST READY", "KILLED")
+def _show_table(out: Console, found: Sequence[Report], compare: Compare) -> None:
+    compared = {report.interruption: compare(report) for report in found}
+    last = ["LOWEST READY", "KILLED"] + ["FORETOLD"] * any(compared.values())
+    shown = table("INSTANCE", "CLUSTER", "NODE", "KIND", "NOTICE", *STEPS, *last)
     for report in found:
         shown.add_row(
             report.interruption.partition("@")[0],
@@ -155,11 +183,12 @@ def _show_table(out: Console, found: Sequence[Report]) -> None:
             *(_after(report, step) for step in STEPS.values()),
             _lowest(report),
             str(len(report.killed)),
+            *([_foretold(compared[report.interruption])] if "FORETOLD" in last else ()),
         )
     out.print(shown)
 
 
-def _show_one(out: Console, report: Report) -> None:
+def _show_one(out: Console, report: Report, compared: Comparison | None) -> None:
     out.print(f"{report.interruption}: {report.kind} on {report.node} in {report.cluster}")
     out.print(f"  notice        {clock_text(report.noticed)}")
     out.print(f"  deadline      {clock_text(report.deadline) or 'none'}")
@@ -168,6 +197,8 @@ def _show_one(out: Console, report: Report) -> None:
     out.print(f"  closed        {clock_text(report.closed) or 'not yet'}")
     out.print(f"  lowest ready  {_lowest(report)}")
     out.print(f"  killed        {', '.join(report.killed) or 'none'}")
+    if compared is not None:
+        _show_comparison(out, compared)
     for pod, refusal in report.overruled.items():
         out.print(f"  overruled     {pod}: {refusal}")
     for refusal in report.refused.values():
@@ -176,6 +207,27 @@ def _show_one(out: Console, report: Report) -> None:
         out.print(f"  below floor   {workload}: by {short}")
     for reason in report.reasons:
         out.print(f"  - {reason}")
+
+
+def _show_comparison(out: Console, compared: Comparison) -> None:
+    """Print how far what was foretold is from what happened."""
+    out.print(
+        f"  foretold      at {clock_text(compared.rehearsed)}, for {compared.scope}: of its "
+        f"{compared.nodes_foretold} nodes {compared.nodes_of_these} went, and {compared.nodes_besides} others"
+    )
+    told, happened = compared.emptied
+    if told is not None and happened is not None:
+        out.print(f"                empty after {told:g} s, and it was {happened:g} s")
+    for name, (least, came) in compared.lowest_ready.items():
+        end = "as it came" if least == came else f"and it was {came}"
+        out.print(f"                {name}: lowest ready {least}, {end}")
+
+
+def _foretold(compared: Comparison | None) -> str:
+    if compared is None or not compared.lowest_ready:
+        return "-"
+    wrong, of = len(compared.wrong), len(compared.lowest_ready)
+    return f"{of - wrong} of {of} right"
 
 
 def _lowest(report: Report) -> str:
@@ -192,7 +244,7 @@ def _after(report: Report, step: str) -> str:
     return "-" if seconds is None else f"{seconds:g} s"
 
 
-def _as_json(report: Report) -> Mapping[str, Any]:
+def _as_json(report: Report, compared: Comparison | None) -> Mapping[str, Any]:
     return {
         "interruption": report.interruption,
         "cluster": report.cluster,
@@ -208,4 +260,5 @@ def _as_json(report: Report) -> Mapping[str, Any]:
         "refused": dict(report.refused),
         "killed": report.killed,
         "reasons": report.reasons,
+        "foretold": None if compared is None else asdict(compared),
     }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from plimsoll.domain.disruptions import leaves
-from plimsoll_testbed.measure.report import Report
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.rehearsals import rehearsed
+from plimsoll.domain.reports import Report
+from plimsoll_testbed.measure.report import Report as DrillReport
 from plimsoll_testbed.rehearsal.live import LiveCluster
 from plimsoll_testbed.rehearsal.obstacles import Obstacle, obstacles
 from plimsoll_testbed.rehearsal.scenario import Modelled
@@ -51,14 +54,25 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostNode:
+    """A live node that goes."""
+
+    name: str
+    instance: str | None
+    empty_after: float | None
+    """Seconds from its notice; None: not before its instance goes."""
+    workloads: Sequence[str]
+    """On it, but for what belongs to the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """What would happen if a scope were reclaimed now."""
 
     cluster: str
     scope: str
     at: datetime
-    nodes: Sequence[str]
-    """The live nodes that go."""
+    nodes: Sequence[LostNode]
     pods: int
     """On them, but for those that belong to their node."""
     settled: bool
@@ -72,24 +86,44 @@ class Prediction:
     notes: Sequence[str]
     """What was assumed, and what was left out."""
 
+    def reports(self) -> Iterator[Report]:
+        """Yield what is foretold of each node as the report of an interruption would tell it."""
+        lowest = {each.workload: each.min_ready for each in self.outcomes}
+        for node in self.nodes:
+            if node.instance is not None:
+                yield rehearsed(
+                    self.cluster,
+                    instance=node.instance,
+                    node=node.name,
+                    scope=self.scope,
+                    at=self.at,
+                    emptied=None
+                    if node.empty_after is None
+                    else timedelta(seconds=node.empty_after),
+                    lowest_ready={w: lowest[w] for w in node.workloads if w in lowest},
+                )
+
     @property
     def at_zero(self) -> Sequence[Outcome]:
         """The workloads of which none would be Ready for a while."""
         return [each for each in self.outcomes if each.seconds_at_zero]
 
 
-def prediction_of(live: LiveCluster, scope: Scope, drill: Modelled, report: Report) -> Prediction:
+def prediction_of(
+    live: LiveCluster, scope: Scope, drill: Modelled, report: DrillReport
+) -> Prediction:
     """Return what the report of a drill foretells of the cluster that it stands for."""
     notices = min(node["noticed"] for node in report["nodes"] if node["noticed"] is not None)
     seen = live.seen.among(groups=live.groups or ())
-    names = {node.name for node in drill.lost}
+    rows = {row["name"]: row for row in report["nodes"]}
+    nodes = [_lost(live, node, rows[drill.fleet.names[node.name]]) for node in drill.lost]
     outcomes = [_outcome(row) for row in report["workloads"]]
     return Prediction(
         cluster=live.name,
         scope=str(scope),
         at=live.at,
-        nodes=sorted(names),
-        pods=sum(leaves(pod) for name in names for pod in live.seen.on_node.get(name, ())),
+        nodes=sorted(nodes, key=lambda node: node.name),
+        pods=sum(leaves(pod) for each in nodes for pod in live.seen.on_node.get(each.name, ())),
         settled=report["settled"],
         seconds=report["seconds"] - notices,
         outcomes=sorted(outcomes, key=lambda each: (each.badness, each.workload), reverse=True),
@@ -107,6 +141,17 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
     return Outcome(
         workload=f"{row['kind']} {row['namespace']}/{row['name']}",
         **{name: row[name] for name in Outcome.__dataclass_fields__ if name != "workload"},
+    )
+
+
+def _lost(live: LiveCluster, node: Node, row: Mapping[str, Any]) -> LostNode:
+    there = [pod for pod in live.seen.on_node.get(node.name, ()) if leaves(pod)]
+    empty = row["empty"]
+    return LostNode(
+        name=node.name,
+        instance=node.instance,
+        empty_after=None if empty is None else round(empty - row["noticed"], 1),
+        workloads=sorted({str(live.seen.workload_of(pod)) for pod in there}),
     )
 
 
