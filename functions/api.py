@@ -119,7 +119,7 @@ def forward_taints(cluster: str) -> msgspec.Struct:
 def poll_instructions(cluster: str) -> msgspec.Struct:
     """Return what waits for the executor."""
     agent = _agent(cluster)
-    return pending(bootstrap.tenants().of(agent.tenant), cluster)
+    return pending(bootstrap.reads().for_executor(agent), cluster)
 
 
 @app.route("/v1/clusters/{cluster}/results", methods=["POST"], content_types=_ANY)
@@ -128,7 +128,7 @@ def post_results(cluster: str) -> msgspec.Struct:
     """Write down what became of instructions."""
     agent = _agent(cluster)
     results = decode(_body(), Results)
-    report(bootstrap.tenants().of(agent.tenant), cluster, results.results)
+    report(bootstrap.reads().for_executor(agent), cluster, results.results)
     _ask_for_advice(agent, cluster)
     return results
 

@@ -33,6 +33,7 @@ from plimsoll_service.services.access import AccessService, digest_of
 from plimsoll_service.services.advising import AdviceSchedule, AdviceService
 from plimsoll_service.services.ingest import IngestService, Intake
 from plimsoll_service.services.instructions import pending
+from plimsoll_service.services.reads import Reads
 from plimsoll_testbed.model.service_stores import (
     MemoryAdviceQueue,
     MemoryMembers,
@@ -142,6 +143,7 @@ class Hour:
             verify=is_signed,
             instruction_keys=list,
         )
+        self._reads = Reads(tenants=tenants, clock=clock)
         self._intake = Intake(
             tenants=tenants, queue=self._queue, clock=clock, snapshots_per_minute=600
         )
@@ -181,7 +183,7 @@ class Hour:
                 with self._function("authorizer"):
                     self._access.authorize(token, clock.now())
                 with self._function("api"):
-                    pending(self._tenants.of(agent.tenant), cluster)
+                    pending(self._reads.for_executor(agent), cluster)
             while self._queue.sent:
                 with self._function("metrics"):
                     self._ingest.work(self._queue.sent.pop())

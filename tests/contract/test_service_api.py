@@ -19,7 +19,6 @@ from random import Random
 from typing import Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from werkzeug.test import Client
@@ -33,7 +32,7 @@ from plimsoll_service.adapters.access_tokens import AccessTokens
 from plimsoll_service.adapters.ed25519 import is_signed
 from plimsoll_service.domain.advice_requests import AdviceRequest
 from plimsoll_service.domain.principals import Principal, Role
-from plimsoll_service.openapi import OPERATIONS, Operation, document
+from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.services.access import AccessService
 from plimsoll_service.services.ingest import MOST_COMPRESSED, Intake
 from plimsoll_service.services.reads import Reads
@@ -49,6 +48,13 @@ from plimsoll_testbed.model.service_stores import (
     MemoryQueue,
     MemoryTenants,
     MemoryTokenKeys,
+)
+from tests.support.described import (
+    body_of,
+    path_of,
+    refuse_undescribed,
+    requests_for,
+    signed_headers,
 )
 from tests.support.enrolled import Key, digest_of, invitation
 from tests.support.snapshots import wire_snapshot
@@ -84,7 +90,9 @@ class Gateway:
         self.intake = Intake(
             tenants=self.tenants, queue=self.queue, clock=clock, snapshots_per_minute=10**6
         )
-        self.reads = Reads(tenants=self.tenants, clock=clock)
+        self.reads = Reads(
+            tenants=self.tenants, clock=clock, reads_per_minute=10**6, polls_per_minute=10**6
+        )
         self.taints = TaintForwarding(tenants=self.tenants, bus=self, clock=clock)
         self.clock = clock
 
@@ -169,22 +177,12 @@ def gateway() -> Iterable[Gateway]:
         yield found
 
 
-SCHEMA = schemathesis.openapi.from_dict(document())
 KEY = Key()
 
 
-def signed(agent: Principal, token: str, method: str, path: str, body: bytes) -> dict[str, str]:
-    request = KEY.request(method, path, NOW, body)
-    assert agent.kid
-    return {
-        "Authorization": f"Bearer {token}",
-        TIMESTAMP: request.timestamp,
-        SEQUENCE: request.sequence,
-        SIGNATURE: base64.b64encode(request.signature).decode(),
-    }
-
-
-EXAMPLES = settings(
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+@given(data=st.data())
+@settings(
     max_examples=60,
     deadline=None,
     suppress_health_check=[
@@ -193,44 +191,16 @@ EXAMPLES = settings(
         HealthCheck.data_too_large,
     ],
 )
-
-
-def answered_as_described(gateway: Gateway, operation: Operation, name: str, body: bytes) -> None:
-    """Ask as somebody who may, and compare the answer with the description."""
-    who, token = gateway.enrolled(KEY, operation.role or Role.AGENT)
-    path = operation.path.format(cluster=who.subject, recommendation=name)
-    headers = signed(who, token, operation.method, path, body)
-    answer = Client(gateway).open(
-        path, method=operation.method, data=body, headers=headers, content_type="application/json"
-    )
-    assert answer.status_code < 500, answer.get_data(as_text=True)
-    told = document()["paths"][operation.path][operation.method.lower()]["responses"]
-    assert str(answer.status_code) in told
-    assert answer.content_type in told[str(answer.status_code)]["content"]
-
-
-@pytest.mark.parametrize(
-    "operation", [o for o in OPERATIONS if o.body is not None], ids=lambda o: o.name
-)
-@given(data=st.data())
-@EXAMPLES
-def test_whatever_is_sent_is_answered_as_described_and_never_a_fault_of_ours(
+def test_whatever_is_asked_is_answered_as_described_and_never_a_fault_of_ours(
     gateway: Gateway, operation: Operation, data: st.DataObject
 ):
-    case = data.draw(SCHEMA[operation.path][operation.method].as_strategy())
-    body = case.body if isinstance(case.body, bytes) else json.dumps(case.body).encode()
-    answered_as_described(gateway, operation, "r1", body)
-
-
-@pytest.mark.parametrize(
-    "operation", [o for o in OPERATIONS if o.body is None], ids=lambda o: o.name
-)
-@given(name=st.from_regex(r"[A-Za-z0-9-]{1,64}", fullmatch=True))
-@EXAMPLES
-def test_whatever_is_read_is_answered_as_described_and_never_a_fault_of_ours(
-    gateway: Gateway, operation: Operation, name: str
-):
-    answered_as_described(gateway, operation, name, b"")
+    """Asked as somebody who may. `tests/e2e/test_emulator_service.py` asks the deployed service the same."""
+    case = data.draw(requests_for(operation))
+    who, token = gateway.enrolled(KEY, operation.role or Role.AGENT)
+    path, body = path_of(case, who.subject), body_of(case, operation)
+    headers = signed_headers(KEY, token, operation.method, path, at=NOW, body=body)
+    answer = Client(gateway).open(path, method=operation.method, data=body, headers=headers)
+    refuse_undescribed(case, answer)
 
 
 REQUESTS = 10_000
@@ -343,7 +313,7 @@ def test_a_snapshot_goes_the_whole_way(gateway: Gateway):
             cluster_id=agent.subject, epoch="e-1", sequence=1, taken_at=NOW, kubernetes="v1.36.3"
         )
     )
-    headers = signed(agent, token, "POST", path, body)
+    headers = signed_headers(KEY, token, "POST", path, at=NOW, body=body)
     answer = Client(gateway).post(path, data=body, headers=headers)
     assert (answer.status_code, answer.json) == (
         202,
@@ -376,7 +346,7 @@ def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gatewa
     path = f"/v1/clusters/{agent.subject}/results"
     refused = Result(id="r1", number=1, outcome="refused", reason="so", at=NOW)
     body = encode_document(Results(results=(refused,)))
-    headers = signed(agent, agents_token, "POST", path, body)
+    headers = signed_headers(KEY, agents_token, "POST", path, at=NOW, body=body)
     reported = Client(gateway).post(path, data=body, headers=headers)
     assert (reported.status_code, gateway.advice_queue.sent) == (200, [asked])
     taken = Client(gateway).post(
@@ -387,9 +357,9 @@ def test_who_reports_or_accepts_has_the_advice_asked_for_at_once(gateway: Gatewa
 
 
 def test_of_two_agents_neither_gets_to_the_others_cluster(gateway: Gateway):
-    mine, token = gateway.enrolled(KEY, Role.AGENT)
+    _, token = gateway.enrolled(KEY, Role.AGENT)
     theirs, _ = gateway.enrolled(KEY, Role.AGENT, "globex")
     for name in ("instructions", "savings"):
         path = f"/v1/clusters/{theirs.subject}/{name}"
-        headers = signed(mine, token, "GET", path, b"")
+        headers = signed_headers(KEY, token, "GET", path, at=NOW)
         assert Client(gateway).get(path, headers=headers).status_code == 403

@@ -1,4 +1,4 @@
-"""What people read of their own clusters."""
+"""What people read of their own clusters, and executors of theirs: so often and no more."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from plimsoll_service.domain.principals import Principal, Role
 from plimsoll_service.services.access import refuse_others
 from plimsoll_service.services.directory import has_cluster, known_clusters
 from plimsoll_service.services.history import Known, newest, usage
+from plimsoll_service.services.limits import count
 from plimsoll_service.services.ports import Clock, TenantData, Tenants
 from plimsoll_service.wire.views import Cluster, Clusters, Interruptions, Pools, Workloads
 
+READS_PER_MINUTE: Final = 600
+"""Of all people of one tenant: what they read costs as much as what their agents send."""
+POLLS_PER_MINUTE: Final = 30
+"""Of one agent, what it reports included. It asks every five minutes, and when it is told to."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -26,15 +31,20 @@ class _Seen(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """Reads for people."""
+    """Reads for people and executors."""
 
     tenants: Tenants
     clock: Clock
+    reads_per_minute: int = READS_PER_MINUTE
+    polls_per_minute: int = POLLS_PER_MINUTE
 
     def clusters(self, person: Principal) -> Clusters:
-        """Return the clusters of a person's tenant."""
-        refuse_others(person, "", Role.PERSON)
-        data = self.tenants.of(person.tenant)
+        """Return the clusters of a person's tenant.
+
+        Raises:
+            Throttled: its people read too much.
+        """
+        data = self._counted(person)
         return Clusters(clusters=tuple(self._cluster(data, *c) for c in known_clusters(data)))
 
     def workloads(self, person: Principal, cluster: str) -> Workloads:
@@ -42,6 +52,7 @@ class Reads:
 
         Raises:
             NotFound: the tenant has no such cluster, or nothing is known of it yet.
+            Throttled: its people read too much.
         """
         data, known = self._known(person, cluster)
         taken = known.snapshot.taken_at
@@ -52,7 +63,7 @@ class Reads:
         """Return the nodes of a cluster that are marked as going.
 
         Raises:
-            NotFound: as above.
+            NotFound, Throttled: as above.
         """
         _, known = self._known(person, cluster)
         return Interruptions(interruptions=views.interruptions(known.snapshot), **self._seen(known))
@@ -61,7 +72,7 @@ class Reads:
         """Return the capacity pools of a cluster.
 
         Raises:
-            NotFound: as above.
+            NotFound, Throttled: as above.
         """
         _, known = self._known(person, cluster)
         return Pools(pools=views.pools(known.snapshot), **self._seen(known))
@@ -71,11 +82,27 @@ class Reads:
 
         Raises:
             NotFound: the tenant has no such cluster.
+            Throttled: its people read too much.
         """
-        refuse_others(person, cluster, Role.PERSON)
-        data = self.tenants.of(person.tenant)
+        data = self._counted(person)
         if not has_cluster(data, cluster):
             raise NotFound(f"there is no cluster {cluster[:64]}")
+        return data
+
+    def for_executor(self, agent: Principal) -> TenantData:
+        """Return the data of an agent's tenant, for what its executor asks and reports.
+
+        Raises:
+            Throttled: it asks too often.
+        """
+        data = self.tenants.of(agent.tenant)
+        count(data, agent.subject, "polls", most=self.polls_per_minute, now=self.clock.now())
+        return data
+
+    def _counted(self, person: Principal) -> TenantData:
+        refuse_others(person, "", Role.PERSON)
+        data = self.tenants.of(person.tenant)
+        count(data, "", "reads", most=self.reads_per_minute, now=self.clock.now())
         return data
 
     def _known(self, person: Principal, cluster: str) -> tuple[TenantData, Known]:
