@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.drain import MOST_NAMED, plan_drain
-from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, SAMPLE, Throughput
+from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, SAMPLE, SUSTAINED, Throughput
 from tests.support.builders import a_budget
 from tests.support.observations import actions, noon
 from tests.unit.test_pace import PODS, storm
@@ -45,7 +45,7 @@ def test_whoever_is_told_early_leaves_its_workload_its_ready_floor_as_long_as_ot
 
 
 def test_the_last_pod_that_serves_is_not_told_before_its_last_call():
-    early = told(storm(60), throughput=Throughput(0.01))
+    early = told(storm(LAST_CALLS // PODS + 20), throughput=Throughput(0.01))
 
     assert len(early) == LAST_CALLS
     assert max(Counter(e.pod.owner.name for e in early if e.pod.owner).values()) < PODS
@@ -79,18 +79,24 @@ def test_what_may_end_by_itself_is_not_told_before_its_last_call():
 
 
 @pytest.mark.parametrize(
-    ("requests", "seconds", "planning", "per_second"),
+    ("requests", "seconds", "planning", "taken"),
     [
-        pytest.param(SAMPLE, 1, 0, (60 + SAMPLE) / 2, id="what it took in a second"),
-        pytest.param(SAMPLE, 1, LAST_CALLS / SAMPLE, (60 + SAMPLE / 2) / 2, id="half for plans"),
-        pytest.param(SAMPLE - 1, 9, 9, 60, id="too few say nothing"),
-        pytest.param(SAMPLE, 0, 9, 60, id="no time"),
+        pytest.param(SAMPLE, 1, 0, SAMPLE, id="what it took in a second"),
+        pytest.param(SAMPLE, 1, LAST_CALLS / SAMPLE, SAMPLE / 2, id="half of the time for plans"),
     ],
 )
-def test_the_throughput_follows_what_the_api_server_took(requests, seconds, planning, per_second):
-    assert Throughput().measured(requests, seconds, planning).per_second == pytest.approx(
-        per_second
-    )
+def test_the_throughput_follows_what_the_api_server_took(requests, seconds, planning, taken):
+    measured = Throughput(30.0).measured(requests, seconds, planning)
+
+    assert measured.per_second == pytest.approx((30 + SUSTAINED * taken) / 2)
+
+
+@pytest.mark.parametrize(
+    ("requests", "seconds"),
+    [pytest.param(SAMPLE - 1, 9, id="too few"), pytest.param(SAMPLE, 0, id="in no time")],
+)
+def test_from_a_few_requests_no_throughput_is_learned(requests, seconds):
+    assert Throughput(30.0).measured(requests, seconds, 9) == Throughput(30.0)
 
 
 def test_each_last_call_is_kept_where_they_come_at_different_times():

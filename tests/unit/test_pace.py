@@ -189,11 +189,12 @@ def test_the_plan_says_early_who_will_be_evicted_at_the_last_call():
 
 
 def test_last_calls_come_node_by_node_in_batches():
-    seen = storm(60)
-    last = actions(plan_drain(seen, noon(90)), Evict)
+    plan = plan_drain(storm(LAST_CALLS // PODS + 20), noon(90))
+    last = actions(plan, Evict)
 
     assert len(last) == LAST_CALLS
     assert set(Counter(evict.pod.node for evict in last).values()) == {PODS}
+    assert plan.next_call == noon(90)  # the others are told by a plan that comes at once
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import SpotInterruption
 from plimsoll.domain.notices.registry import DRILL_SOURCE
 from plimsoll.domain.policy import Policy, Response
+from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports import Report
 from plimsoll.services import executor
 from plimsoll.services.delivery import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
@@ -537,6 +538,21 @@ def test_a_report_is_there_before_the_first_pause_for_a_reconcile_may_be_killed_
     rig.drains.reconcile("harbor", "me")
 
     assert found == ["spot"]
+
+
+def test_reports_that_say_nothing_yet_wait_while_a_plan_moves_many_pods():
+    rig = Interrupted()
+    instance = rig.join("spot", capacity="spot", cpu="64")
+    rig.apply(deployment("web", replicas=SAMPLE, cpu="100m"))
+    rig.join("od", cpu="64")
+    handled(rig, rig.spot_event(instance))
+    found: list[Report] = []
+
+    rig.meanwhile = lambda: found.extend(rig.reports.list("harbor"))
+    rig.drains.reconcile("harbor", "me")
+
+    assert found == []
+    assert [report.node for report in rig.reports.list("harbor")] == ["spot"]
 
 
 def a_pod_of_a_database(name: str) -> dict[str, Any]:

@@ -142,9 +142,9 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         ),
         busy=busy or bool(steps),
         pace=pace,
-        next_call=min(
-            (start for start in _latest_starts(disruptions) if start > last), default=None
-        ),
+        next_call=last
+        if len(calls) >= LAST_CALLS
+        else min((start for start in _latest_starts(disruptions) if start > last), default=None),
     )
 
 

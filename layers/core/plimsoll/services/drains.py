@@ -26,6 +26,7 @@ from plimsoll.domain.placement.report import report_of, words_of
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.pool_memory import risks
 from plimsoll.domain.replace.pace import begins
+from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES
 from plimsoll.domain.writers import Writers
@@ -219,7 +220,8 @@ class DrainService:
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
         ]
         words = words_of(placed, began)
-        self._save([*memory.news(), *([report_of(cluster.name, words, began)] if words else [])])
+        news = memory.news(hurried=len(outcomes) >= SAMPLE)
+        self._save([*news, *([report_of(cluster.name, words, began)] if words else [])])
         lease.require()
         return self._pause(plan, outcomes) if plan.busy else None
 

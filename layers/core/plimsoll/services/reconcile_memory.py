@@ -164,15 +164,23 @@ class ReconcileMemory:
         for report in [r for r in self.reports.values() if r.node == pod.node]:
             self.learn([replace(report, overruled={str(pod): refusal[:LONGEST]})])
 
-    def news(self) -> Sequence[Report]:
+    def news(self, *, hurried: bool = False) -> Sequence[Report]:
         """Return reports that are new or took a turn, each once.
 
         They are worth writing at once: a reconcile may be killed, and the Node gone before the next.
+
+        Args:
+            hurried: pods of many nodes are told to stop, and hundreds of reports would make them wait for
+                seconds. Those that took no turn yet are left for a calmer observation, or the end.
         """
-        found = [r for key, r in self.reports.items() if self.told.get(key) != _turns(r)]
+        untold = _NO_TURN if hurried else None
+        found = [r for key, r in self.reports.items() if self.told.get(key, untold) != _turns(r)]
         self.told |= {report.interruption: _turns(report) for report in found}
         return found
 
 
 def _turns(report: Report) -> tuple[object, ...]:
     return report.gone, report.closed, report.killed, report.added, report.overruled
+
+
+_NO_TURN: Final[tuple[object, ...]] = (None, None, (), {}, {})

@@ -13,11 +13,13 @@ from datetime import datetime
 from math import ceil
 from typing import Final
 
-LAST_CALLS: Final = 500
-"""How many pods one plan tells to stop at their last call: more than an API server evicts until the
-cluster should be observed again, since replacements of other pods are Ready by then."""
+LAST_CALLS: Final = 1_000
+"""How many pods one plan tells to stop at their last call. Fewer, and a busy API server waits for plans; more, and
+it still evicts pods by a plan that is half a minute old, while replacements of others are Ready."""
 AT_ONCE: Final = 100
 """So many are told within the margin before an instance goes: they need not be told earlier."""
+SUSTAINED: Final = 0.8
+"""Share of the time in which a reconcile plans and evicts: another follows it, and lists first."""
 SAMPLE: Final = 48
 """Fewer requests say nothing: their time is that of the slowest one."""
 
@@ -26,9 +28,9 @@ SAMPLE: Final = 48
 class Throughput:
     """What an API server took lately. Without memory of earlier plans it starts anew."""
 
-    per_second: float = 60.0
+    per_second: float = 45.0
     """Evictions a second, plans between them included. At first what a control plane on two cores was
-    measured to take while it made the replacements."""
+    measured to take while it made the replacements and one reconcile followed another."""
 
     def measured(self, requests: int, seconds: float, planning: float) -> Throughput:
         """Return the throughput after a plan was carried out.
@@ -40,7 +42,7 @@ class Throughput:
         """
         if requests < SAMPLE or seconds <= 0:
             return self
-        sustained = LAST_CALLS / (planning + LAST_CALLS * seconds / requests)
+        sustained = SUSTAINED * LAST_CALLS / (planning + LAST_CALLS * seconds / requests)
         return Throughput((self.per_second + sustained) / 2)
 
     def overdue(self, calls: Iterable[datetime], now: datetime) -> int:
