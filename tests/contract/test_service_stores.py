@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import boto3
@@ -104,13 +106,28 @@ def test_a_document_that_was_deleted_is_gone_and_again_is_once(stores: Stores):
 
 
 def test_a_document_too_large_for_an_item_is_kept_all_the_same(stores: Stores):
-    body = b"".join(i.to_bytes(4, "big") * 1 + bytes([i * 7 % 256]) for i in range(200_000))
-    assert len(body) > MOST_IN_AN_ITEM
     data = stores.tenants.of("acme")
-    data.put("c", "key", body)
+    data.put("c", "key", large(1))
     found = data.get("c", "key")
     assert found is not None
-    assert found.body == body
+    assert found.body == large(1)
+
+
+def test_a_large_document_stays_what_it_is_where_another_was_written_too_late(stores: Stores):
+    data = stores.tenants.of("acme")
+    data.put("c", "key", large(1))
+    for stale in (0, 7):
+        with pytest.raises(Conflict):
+            data.put("c", "key", large(2), version=stale)
+    found = data.get("c", "key")
+    assert found is not None
+    assert found.body == large(1)
+
+
+def large(seed: int) -> bytes:
+    body = Random(seed).randbytes(MOST_IN_AN_ITEM)
+    assert len(gzip.compress(body)) > MOST_IN_AN_ITEM
+    return body
 
 
 def test_snapshots_are_kept_as_they_came(stores: Stores):

@@ -6,6 +6,7 @@ import gzip
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Final
 
 from plimsoll.adapters.aws_errors import code_of, translated
@@ -83,7 +84,9 @@ class AwsTenantData:
         if len(packed) <= MOST_IN_AN_ITEM:
             item["body"] = {"B": packed}
         else:
-            name = f"{self.tenant}/{cluster}/documents/{key}/{version + 1}"
+            # Named by what is in it, too: who is about to be told of a conflict has uploaded already.
+            digest = sha256(packed).hexdigest()
+            name = f"{self.tenant}/{cluster}/documents/{key}/{version + 1}-{digest[:16]}"
             self._upload(name, packed)
             item["object"] = {"S": name}
         now = {":now": {"N": str(int(self.clock.now().timestamp()))}}
