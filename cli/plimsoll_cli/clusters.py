@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
@@ -15,6 +17,8 @@ from plimsoll.domain.interruptions import URGENCY
 from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.notices.taint import AGENT
 from plimsoll.domain.policy import Response
+from plimsoll_cli.clusters_wide import Wide
+from plimsoll_cli.clusters_wide import wide as wide_of
 from plimsoll_cli.environment import environment_of, warn
 from plimsoll_cli.options import (
     clock_text,
@@ -33,6 +37,7 @@ Examples:
   plimsoll clusters add harbor
   plimsoll clusters add lab --endpoint https://10.0.0.1:6443 --ca ca.pem --secret plimsoll/lab
   plimsoll clusters list --json
+  plimsoll clusters list --wide
   plimsoll clusters set harbor --mode act
   plimsoll clusters set harbor --min-on-demand 30%
   plimsoll clusters set harbor --on rebalance-recommendation=cordon --nodes-per-hour 2
@@ -128,24 +133,35 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 @clusters.command("list", epilog=EXAMPLES)
+@click.option(
+    "--wide",
+    is_flag=True,
+    help="Ask each cluster as well: its version, the rights held and missing in it, how old its node index is, and "
+    "its last storm. For rights in an EKS cluster you must be an administrator of it.",
+)
 @json_option
 @stack_option
 @click.pass_context
 def list_(
     ctx: click.Context,
+    wide: bool,
     as_json: bool,
     stack: str,
 ) -> None:
     """List the registered clusters."""
-    deployed = environment_of(ctx).deployed(stack)
+    environment = environment_of(ctx)
+    deployed = environment.deployed(stack)
     found = deployed.registry.list()
+    answers = {c.name: wide_of(deployed, c) for c in found} if wide else {}
     if as_json:
         print_json(
             {
                 "stack": deployed.name,
                 "kill_switch": deployed.kill_switch,
                 "clusters": [
-                    {name: said for name, said in asdict(c).items() if name != "ca"} for c in found
+                    {name: said for name, said in asdict(c).items() if name != "ca"}
+                    | ({"wide": asdict(answers[c.name])} if wide else {})
+                    for c in found
                 ],
             }
         )
@@ -153,12 +169,25 @@ def list_(
     if not found:
         click.echo("No cluster is registered: add one with `plimsoll clusters add NAME`.")
     else:
+        _show_clusters(found, answers, environment.clock.now())
+    if deployed.kill_switch:
+        warn("the kill switch of the stack is on: nothing is written, whatever the mode")
+
+
+def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: datetime) -> None:
+    if not answers:
         shown = table("NAME", "MODE", "REACHED BY", "REGION", "ADDED")
         for c in found:
             shown.add_row(c.name, c.mode, c.endpoint or "EKS", c.region, clock_text(c.added))
         console().print(shown)
-    if deployed.kill_switch:
-        warn("the kill switch of the stack is on: nothing is written, whatever the mode")
+        return
+    shown = table("NAME", "MODE", "REGION", "VERSION", "RIGHTS", "NODE INDEX", "LAST STORM")
+    for c in found:
+        shown.add_row(c.name, c.mode, c.region, *answers[c.name].cells(now))
+    console().print(shown)
+    for answer in answers.values():
+        for words in answer.not_read:
+            warn(f"{answer.name}: {words}")
 
 
 @clusters.command("set", epilog=EXAMPLES)

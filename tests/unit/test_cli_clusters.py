@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from plimsoll.domain.clusters import ClusterKind, Mode
+from plimsoll.adapters.nodegroups import CALLS
+from plimsoll.domain.clusters import ClusterKind, IndexEntry, Mode
 from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.policy import Policy, Response
+from plimsoll.domain.reports import Report
+from plimsoll_testbed.model.stores import MemoryNodeIndex
 from tests.support.cli_environment import (
     MemoryEnvironment,
     a_cluster,
@@ -99,6 +103,49 @@ def test_lists_clusters_for_people_and_as_json():
         ("harbor", "observe"),
         ("quay", "act"),
     ]
+
+
+def test_a_wide_list_tells_of_each_cluster_what_it_answers_and_what_is_missing():
+    environment, _ = an_environment()
+    environment.index = MemoryNodeIndex()
+    environment.registry.add(a_cluster("quay"))  # nobody answers there
+    now = environment.clock.now()
+    nodes = environment.open(a_cluster()).nodes()
+    known = [node for node in nodes if node.instance is not None]
+    environment.index.put(
+        [
+            IndexEntry(
+                instance=node.instance or "",
+                cluster="harbor",
+                node=node.name,
+                seen=now - timedelta(seconds=90),
+            )
+            for node in known[:-1]
+        ]
+    )
+    for minute, instance in ((600, "i-old"), (31, "i-a"), (30, "i-b")):
+        noticed = now - timedelta(minutes=minute)
+        environment.reports.merge(
+            Report(
+                interruption=f"{instance}@then",
+                cluster="harbor",
+                node=instance,
+                kind="spot-interruption",
+                noticed=noticed,
+                deadline=noticed + timedelta(seconds=118),
+                killed=("shop/late",) if instance == "i-b" else (),
+            )
+        )
+    result = run(environment, "clusters", "list", "--wide")
+    assert result.exit_code == 0
+    row = " ".join(next(w for w in result.stdout.splitlines() if w.startswith("harbor")).split())
+    assert f"{len(known) - 1} of {len(known)} nodes, 90 s old" in row
+    assert "2 nodes, 1 pods killed" in row
+    said = json.loads(run(environment, "clusters", "list", "--wide", "--json").stdout)
+    harbor, quay = (one["wide"] for one in said["clusters"])
+    assert harbor["rights_held"] + len(harbor["rights_missing"]) == len(CALLS)
+    assert (quay["version"], quay["nodes"]) == (None, None)
+    assert "does not answer" in quay["not_read"][0]
 
 
 def test_an_empty_list_says_what_to_do():
