@@ -16,6 +16,7 @@ HADOLINT  := .tools/hadolint/.ready
 LOCALSTACK := .tools/localstack/.plugin
 BUILT     := .aws-sam/build/template.yaml
 SERVICE   := .aws-sam/service/build/template.yaml
+BATCH     := .aws-sam/batch/build/template.yaml
 # Servers that keep their own time on a machine that is not theirs alone: what fails must fail twice.
 AGAIN     := --reruns 1 --reruns-delay 5
 # In the order of tests/conftest.py, which also says what stays together.
@@ -41,13 +42,13 @@ check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, templat
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
-	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml
+	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml batch.yaml
 	.tools/hadolint/bin/hadolint infra/agent/Containerfile
 
 docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --strict --quiet
 
-test: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) ## Run every test
+test: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) ## Run every test
 	.venv/bin/pytest -n 2 $(BY_MODULE) -m "not cluster and not long and not localstack"
 
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
@@ -100,7 +101,7 @@ sbom: $(BUILT) $(SUPPLY) ## List what is deployed (CycloneDX), with its licences
 	cat layers/*/requirements.txt | .tools/supply/bin/cyclonedx-py requirements --output-reproducible -o .aws-sam/sbom.json -
 	.venv/bin/python infra/local/notices.py .aws-sam/build/*Layer >.aws-sam/THIRD-PARTY-NOTICES.txt
 
-build: $(BUILT) $(SERVICE) ## Build the functions and layers of both stacks into .aws-sam
+build: $(BUILT) $(SERVICE) $(BATCH) ## Build the functions and layers of all stacks into .aws-sam
 
 deploy: $(BUILT) ## Deploy the built stack to your AWS account (asks before it changes anything)
 	.tools/sam/bin/sam deploy $(if $(ENV),--config-env $(ENV))
@@ -151,4 +152,13 @@ $(SERVICE): $(VENV) $(SAM) service.yaml samconfig.toml layers/service/Makefile $
 	@cp .venv/lib/python3.13/site-packages/_cffi_backend.*.so .aws-sam/service/build/ServiceLayer/python/
 	@cp .venv/lib/python3.13/site-packages/cryptography/hazmat/bindings/_rust.abi3.so .aws-sam/service/build/ServiceLayer/python/cryptography/hazmat/bindings/_rust.$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))').so
 	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/service/build .aws-sam/service/build
+	@touch $@
+
+$(BATCH): $(VENV) $(SAM) batch.yaml samconfig.toml $(SOURCES)
+	$(FOR_LAMBDA) .tools/sam/bin/sam build --template batch.yaml --build-dir .aws-sam/batch/build --cache-dir .aws-sam/batch/cache
+	@rm -rf .aws-sam/batch/build/*Layer/python/requirements.* .aws-sam/batch/build/*Layer/python/*.data
+	@echo "==> beside Lambda's compiled modules those of this machine, on which tests import what is built"
+	@cp .venv/lib/python3.13/site-packages/msgspec/_core.*.so .aws-sam/batch/build/CoreLayer/python/msgspec/
+	@cp .venv/lib/python3.13/site-packages/pydantic_core/_pydantic_core.*.so .aws-sam/batch/build/BatchLayer/python/pydantic_core/
+	.venv/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash -s .aws-sam/batch/build .aws-sam/batch/build
 	@touch $@

@@ -23,6 +23,7 @@ from tests.package.rendered import REGION, of_every_function
 from tests.package.template import BUILT, ROOT, functions, template
 
 SERVICE = ROOT / ".aws-sam" / "service" / "build"
+BATCH = ROOT / ".aws-sam" / "batch" / "build"
 
 
 class Layer(NamedTuple):
@@ -49,12 +50,20 @@ LAYERS = [
     Layer(BUILT / "CoreLayer", "core", "plimsoll"),
     Layer(SERVICE / "CoreLayer", "core", "plimsoll"),
     Layer(SERVICE / "ServiceLayer", "service", "plimsoll_service"),
+    Layer(BATCH / "CoreLayer", "core", "plimsoll"),
+    Layer(BATCH / "BatchLayer", "batch", "plimsoll_batch"),
 ]
-OF_THE_SERVICE: dict[str, Any] = {
-    name: resource["Properties"]
-    for name, resource in template("service.yaml")["Resources"].items()
-    if resource["Type"] == "AWS::Serverless::Function"
-}
+
+
+def functions_of(stack: str) -> dict[str, Any]:
+    return {
+        name: resource["Properties"]
+        for name, resource in template(stack)["Resources"].items()
+        if resource["Type"] == "AWS::Serverless::Function"
+    }
+
+
+OF_THE_SERVICE, OF_THE_QUEUES = functions_of("service.yaml"), functions_of("batch.yaml")
 NEVER_IN_LAMBDA = ("plimsoll_testbed", "plimsoll_cli", "tests")
 HEAVY = ("boto3", "botocore.client")
 """What every event needs: a function has it before its first event, and nobody else waits for it."""
@@ -145,6 +154,15 @@ def test_every_handler_of_the_service_imports_from_its_built_artefact(name):
     _, everything, _ = imported_by(OF_THE_SERVICE[name], SERVICE / name, layers, {})
     assert "plimsoll_service" in everything
     assert not [m for m in everything if m.startswith((*NEVER_IN_LAMBDA, "plimsoll_agent"))]
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_QUEUES))
+def test_every_handler_of_the_queues_imports_from_its_built_artefact(name):
+    layers = [current(each).built for each in LAYERS if each.built.parent == BATCH]
+    _, everything, _ = imported_by(OF_THE_QUEUES[name], BATCH / name, layers, {})
+    assert "plimsoll_batch" in everything
+    others = (*NEVER_IN_LAMBDA, "plimsoll_agent", "plimsoll_service")
+    assert not [m for m in everything if m.startswith(others)]
 
 
 @pytest.mark.parametrize("name", sorted(functions()))

@@ -74,12 +74,7 @@ class GangJobs:
     @property
     def by_hand(self) -> str | None:
         """The role that somebody suspended after a plan had started it; None where nobody did."""
-        for role in self.roles:
-            was = role.admission
-            ended = role.stop is not None and was is not None and role.stop.plan == was.plan
-            if role.suspended and was is not None and was.started and not ended:
-                return role.ref.name
-        return None
+        return next((role.ref.name for role in self.roles if role.by_hand), None)
 
     @override
     def __str__(self) -> str:

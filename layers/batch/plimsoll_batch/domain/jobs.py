@@ -32,6 +32,8 @@ class Job:
     """Its own `activeDeadlineSeconds`."""
     start_seconds: int | None = None
     held: bool = False
+    resumed: str | None = None
+    """The plan after which somebody suspended it by hand, and lets it start again."""
     suspended: bool
     parallelism: int = 1
     completions: int | None = None
@@ -65,6 +67,14 @@ class Job:
     def plan(self) -> str | None:
         """The plan by which it runs; None where it does not, or nobody admitted it."""
         return None if self.suspended or self.admission is None else self.admission.plan
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether somebody suspended it after a plan had started it, and has not resumed it."""
+        was = self.admission
+        if not self.suspended or was is None or not was.started or self.resumed == was.plan:
+            return False
+        return self.stop is None or self.stop.plan != was.plan
 
     @override
     def __str__(self) -> str:

@@ -21,6 +21,9 @@ START_SECONDS: Final = "plimsoll.dev/start-seconds"
 HOLD: Final = "plimsoll.dev/hold"
 """On a Job, annotation: its gang is not started, and is suspended where it runs, when "true"."""
 
+RESUME: Final = "plimsoll.dev/resume"
+"""On a Job, annotation: the plan after which it was suspended by hand, and may start again."""
+
 ADMISSION: Final = "plimsoll.dev/admission"
 """On a Job, annotation of ours: the plan by which it starts. It counts once a role of its gang has started."""
 STOP: Final = "plimsoll.dev/stop"

@@ -119,6 +119,7 @@ def parse_job(obj: Raw) -> Job:
         limit=timedelta(seconds=limit) if limit and 0 < limit <= MOST_SECONDS else None,
         start_seconds=said(names.START_SECONDS, _whole(1, MOST_SECONDS)),
         held=meta.annotations.get(names.HOLD) == "true",
+        resumed=meta.annotations.get(names.RESUME),
         suspended=spec.suspend,
         parallelism=_within(spec.parallelism, "spec.parallelism"),
         completions=None

@@ -1,0 +1,122 @@
+"""Jobs of two parameter servers and four workers on few places: what is submitted, where, and when.
+
+Each case has a namespace, a node and a queue of its own, so that several run side by side on one
+control plane. A job has ended only when all six of its pods have run for some seconds at once: pods that
+hold a place while they wait for the others are what a gang is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Any, Final
+
+from plimsoll_batch.domain.names import GANG, GANG_SIZE, QUEUE, ROLE
+
+ROLES: Final[Mapping[str, int]] = {"ps": 2, "workers": 4}
+SIZE: Final = sum(ROLES.values())
+CASE: Final = "gangs.plimsoll.dev/case"
+"""On the node of a case, label: its pods run there only."""
+CLIENTS: Final = 6
+"""How many submit where they do so interleaved."""
+
+
+class Arrival(StrEnum):
+    """How the Jobs of a case arrive."""
+
+    AT_ONCE = "at once"
+    """One job after the other, as fast as one client can."""
+    INTERLEAVED = "interleaved"
+    """In random order, by six clients."""
+    SPACED = "1 s apart"
+    """One job a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """So many jobs on so many places."""
+
+    name: str
+    slots: int
+    jobs: int
+    arrival: Arrival
+    seed: int = 0
+    """Draws the order of arrival."""
+
+    @property
+    def gangs(self) -> list[str]:
+        """The names of its jobs."""
+        return [f"job-{number}" for number in range(self.jobs)]
+
+
+def node(case: Case) -> dict[str, Any]:
+    """Return the node of a case: each pod takes one of its CPUs."""
+    return {
+        "metadata": {
+            "name": case.name,
+            "labels": {"kubernetes.io/hostname": case.name, CASE: case.name},
+        },
+        "status": {"allocatable": {"cpu": str(case.slots), "memory": "64Gi", "pods": "110"}},
+    }
+
+
+def configuration(cases: list[Case]) -> dict[str, Any]:
+    """Return queues with quota for whatever fits: only places are short."""
+    return {
+        "flavors": [{"name": case.name, "nodeLabels": {CASE: case.name}} for case in cases],
+        "queues": [
+            {
+                "name": case.name,
+                "resourceGroups": [
+                    {"flavors": [{"name": case.name, "resources": {"cpu": {"nominal": 1000}}}]}
+                ],
+            }
+            for case in cases
+        ],
+    }
+
+
+def submissions(case: Case, *, queued: bool) -> Iterator[tuple[float, int, dict[str, Any]]]:
+    """Yield each Job with the second at which it is submitted, and by which client."""
+    jobs = [
+        _job(case, gang, role, queued=queued) | {"_gang": number}
+        for number, gang in enumerate(case.gangs)
+        for role in ROLES
+    ]
+    if case.arrival is Arrival.INTERLEAVED:
+        Random(case.seed).shuffle(jobs)  # noqa: S311 - which order it is decides nothing secret
+    for number, job in enumerate(jobs):
+        gang = job.pop("_gang")
+        match case.arrival:
+            case Arrival.AT_ONCE:
+                yield 0.0, 0, job
+            case Arrival.INTERLEAVED:
+                yield 0.0, number % CLIENTS, job
+            case Arrival.SPACED:
+                yield float(gang), 0, job
+
+
+def _job(case: Case, gang: str, role: str, *, queued: bool) -> dict[str, Any]:
+    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    spec: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
+    if not queued:
+        spec["nodeSelector"] = {CASE: case.name}  # what the flavor says otherwise
+    labels = {QUEUE: case.name, GANG: gang, ROLE: role} if queued else {GANG: gang, ROLE: role}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": f"{gang}-{role}",
+            "namespace": case.name,
+            "labels": labels,
+            "annotations": {GANG_SIZE: str(SIZE)},
+        },
+        "spec": {
+            "suspend": queued,
+            "parallelism": ROLES[role],
+            "completions": ROLES[role],
+            "template": {"metadata": {"labels": {GANG: gang}}, "spec": spec},
+        },
+    }

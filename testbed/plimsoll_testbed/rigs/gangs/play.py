@@ -1,0 +1,248 @@
+"""Plays cases of gangs on a real control plane, with its scheduler alone or with queues before it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import Any, Final
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes.transport import Response, Transport
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.errors import PlimsollError, Refused
+from plimsoll.domain.metrics import Metric
+from plimsoll.services.ports import Telemetry
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_batch.domain.names import CONFIGURATION, CONFIGURATION_KEY, GANG
+from plimsoll_batch.services.queues import QueueService
+from plimsoll_testbed.rigs.controlplane.plane import ControlPlane
+from plimsoll_testbed.rigs.gangs.cases import (
+    CLIENTS,
+    SIZE,
+    Case,
+    configuration,
+    node,
+    submissions,
+)
+
+POLL_SECONDS: Final = 0.25
+CYCLE_SECONDS: Final = 0.5
+_CREATED: Final = 201
+_OK: Final = 200
+_CONFLICT: Final = 409
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+
+
+class Silent:
+    """Implements `Telemetry` for whom only figures matter; warnings are kept."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def log(self, message: str, **facts: object) -> None:
+        """Say nothing."""
+
+    def warn(self, message: str, **facts: object) -> None:
+        """Keep it."""
+        self.warnings.append(f"{message}: {facts}")
+
+    def count(self, metric: Metric, value: float = 1, *, cluster: str | None = None) -> None:
+        """Count nothing."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """What became of one case."""
+
+    case: Case
+    done: dict[str, float] = field(default_factory=dict)
+    """Gang -> second at which it ended."""
+    wasted: float = 0.0
+    """Seconds, times places held by gangs of which not all pods had one."""
+    bound: dict[str, int] = field(default_factory=dict)
+    """Gang -> pods with a place, when last seen."""
+    whole_since: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def makespan(self) -> float | None:
+        """When the last job had ended; None where not all did."""
+        return max(self.done.values()) if len(self.done) == self.case.jobs else None
+
+
+def play(  # noqa: PLR0913 - what a case may differ in
+    plane: ControlPlane,
+    cases: Sequence[Case],
+    *,
+    queued: bool,
+    window: float,
+    runs: float,
+    telemetry: Telemetry,
+    seen: Callable[[float, Sequence[Progress]], None] = lambda *_: None,
+) -> Sequence[Progress]:
+    """Play cases side by side, and take away what they left.
+
+    Args:
+        plane: a control plane that runs.
+        cases: their names are those of namespaces, nodes and queues.
+        queued: whether the planner of the queues starts the Jobs; else they start at once.
+        window: seconds after which it ends.
+        runs: seconds for which all six pods of a job have to run at once.
+        telemetry: told what the planner does.
+        seen: told of the progress, several times a second.
+    """
+    api = plane.transport()
+    _prepare(plane, api, cases)
+    progress = [Progress(case=case) for case in cases]
+    started = time.monotonic()
+    with ExitStack() as stack:
+        if queued:
+            stack.enter_context(_Planner(plane, telemetry))
+        clients = stack.enter_context(ThreadPoolExecutor(CLIENTS * len(cases)))
+        for case in cases:
+            _submit(plane, clients, case, started, queued=queued)
+        last = time.monotonic()
+        while (now := time.monotonic()) - started < window:
+            _observe(api, progress, now - started, now - last, runs)
+            last = now
+            seen(now - started, progress)
+            if all(each.makespan is not None for each in progress):
+                break
+            time.sleep(POLL_SECONDS)
+    _clear(api, cases)
+    return progress
+
+
+class _Planner:
+    """Runs the planner of the queues beside the caller, as events about Jobs would."""
+
+    def __init__(self, plane: ControlPlane, telemetry: Telemetry) -> None:
+        self._workers = ThreadWorkers()
+        clock = SystemClock()
+        self._service = QueueService(
+            name="gangs",
+            cluster=KubernetesQueues.of(plane.transport("admin"), "gangs", clock, self._workers),
+            clock=clock,
+            workers=self._workers,
+            telemetry=telemetry,
+        )
+        self._telemetry = telemetry
+        self._ended = Event()
+        self._thread = Thread(target=self._run, name="planner", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._workers.close()
+
+    def _run(self) -> None:
+        while not self._ended.wait(CYCLE_SECONDS):
+            try:
+                self._service.run(holder="gangs", seconds=5.0, cycle_seconds=CYCLE_SECONDS)
+            except PlimsollError as error:
+                self._telemetry.warn("the planner failed", because=str(error))
+
+
+def _prepare(plane: ControlPlane, api: Transport, cases: Sequence[Case]) -> None:
+    for name in ("plimsoll", *(case.name for case in cases)):
+        _post(api, "/api/v1/namespaces", {"metadata": {"name": name}})
+    plane.join(*(node(case) for case in cases))
+    path = "/api/v1/namespaces/plimsoll/configmaps"
+    data = {CONFIGURATION_KEY: json.dumps(configuration(list(cases)))}
+    body = {"metadata": {"name": CONFIGURATION}, "data": data}
+    if _post(api, path, body).status == _CONFLICT:
+        _expect(
+            api.call(
+                "PATCH",
+                f"{path}/{CONFIGURATION}",
+                body=body,
+                content_type="application/merge-patch+json",
+            )
+        )
+
+
+def _submit(
+    plane: ControlPlane, clients: ThreadPoolExecutor, case: Case, started: float, *, queued: bool
+) -> None:
+    """Let each client of a case submit its Jobs, in order."""
+    by_client: dict[int, list[tuple[float, dict[str, Any]]]] = defaultdict(list)
+    for at, client, job in submissions(case, queued=queued):
+        by_client[client].append((at, job))
+
+    def submit(jobs: Sequence[tuple[float, dict[str, Any]]]) -> None:
+        api = plane.transport()
+        for at, job in jobs:
+            time.sleep(max(0.0, started + at - time.monotonic()))
+            _post(api, f"/apis/batch/v1/namespaces/{case.name}/jobs", job)
+
+    for jobs in by_client.values():
+        clients.submit(submit, jobs)
+
+
+def _observe(
+    api: Transport, progress: Sequence[Progress], now: float, passed: float, runs: float
+) -> None:
+    """Look who has a place, and let those end that have all run long enough."""
+    pods: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    answer = _expect(api.call("GET", "/api/v1/pods", query={"labelSelector": GANG}))
+    for pod in answer.body["items"]:
+        if pod["status"].get("phase") not in {"Succeeded", "Failed"}:
+            meta = pod["metadata"]
+            pods[meta["namespace"], meta["labels"][GANG]].append(pod)
+    for each in progress:
+        for gang in each.case.gangs:
+            if gang in each.done:
+                continue
+            mine = [p for p in pods[each.case.name, gang] if p["spec"].get("nodeName")]
+            each.bound[gang] = len(mine)
+            if len(mine) < SIZE:
+                each.wasted += len(mine) * passed
+            running = [p for p in mine if p["status"].get("phase") == "Running"]
+            if len(running) < SIZE:
+                each.whole_since.pop(gang, None)
+            elif now - each.whole_since.setdefault(gang, now) >= runs:
+                for pod in running:
+                    _succeed(api, pod)
+                each.done[gang], each.bound[gang] = now, 0
+
+
+def _succeed(api: Transport, pod: Any) -> None:
+    meta = pod["metadata"]
+    path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+    body = {"status": {"phase": "Succeeded"}}
+    _expect(api.call("PATCH", path, body=body, content_type=_STRATEGIC))
+
+
+def _clear(api: Transport, cases: Sequence[Case]) -> None:
+    """Delete the Jobs with their pods, and the nodes."""
+    for case in cases:
+        for job in api.call("GET", f"/apis/batch/v1/namespaces/{case.name}/jobs").body["items"]:
+            path = f"/apis/batch/v1/namespaces/{case.name}/jobs/{job['metadata']['name']}"
+            api.call("DELETE", path, query={"propagationPolicy": "Background"})
+        api.call(
+            "DELETE",
+            f"/api/v1/namespaces/{case.name}/pods",
+            query={"gracePeriodSeconds": "0"},
+        )
+        api.call("DELETE", f"/api/v1/nodes/{case.name}")
+
+
+def _post(api: Transport, path: str, body: object) -> Response:
+    answer = api.call("POST", path, body=body, content_type="application/json")
+    if answer.status not in {_CREATED, _CONFLICT}:
+        raise Refused(f"POST {path}: {answer.status} {answer.body}")
+    return answer
+
+
+def _expect(answer: Response) -> Response:
+    if answer.status != _OK:
+        raise Refused(f"{answer.status} {answer.body}")
+    return answer

@@ -1,0 +1,206 @@
+"""Queues on a real API server: who may start a Job, what the planner may change, and gangs that run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.kubernetes import Response
+from plimsoll.adapters.kubernetes.requests import MERGE_PATCH
+from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_batch.services.queues import QueueService
+from plimsoll_testbed.model.hollow.settings import Settings
+from plimsoll_testbed.rigs.cluster import installation
+from plimsoll_testbed.rigs.controlplane import ControlPlane
+from plimsoll_testbed.rigs.gangs.cases import Arrival, Case
+from plimsoll_testbed.rigs.gangs.play import Silent, play
+from tests.cluster.installed import message_of, until
+from tests.contract.rights import CLUSTER
+from tests.support.hollows import Json, a_node
+from tests.support.queue_scenes import Heard, a_job, a_training, stop_of
+
+pytestmark = pytest.mark.cluster
+
+JOBS = "/apis/batch/v1/namespaces/lab/jobs"
+QUEUES = """
+flavors: [{name: spot, nodeLabels: {capacity: spot}}, {name: base, nodeLabels: {capacity: base}}]
+queues:
+  - name: lab
+    preemption: {withinQueue: LowerPriority}
+    resourceGroups:
+      - flavors:
+          - {name: spot, resources: {cpu: {nominal: 100}}}
+          - {name: base, resources: {cpu: {nominal: 100}}}
+"""
+PLANNER, ADMIN, OWNER = "planner", "admin", "owner"
+OWNER_RIGHTS: Json = {
+    "metadata": {"name": "owner"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OWNER}],
+}
+AFFINITY: Json = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "theirs", "operator": "Exists"}]}]
+        }
+    }
+}
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+
+@dataclass
+class Lab:
+    """A namespace that opted in, and six places on spot nodes."""
+
+    plane: ControlPlane
+    workers: ThreadWorkers = field(default_factory=ThreadWorkers)
+
+    def post(self, path: str, body: Json, user: str = ADMIN) -> Response:
+        return self.plane.transport(user).call(
+            "POST", path, body=body, content_type="application/json"
+        )
+
+    def patch(self, path: str, body: Json, user: str = ADMIN) -> Response:
+        return self.plane.transport(user).call("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    def submit(self, *jobs: Json) -> None:
+        for job in jobs:
+            assert self.post(JOBS, job, OWNER).status == 201
+
+    def configure(self) -> None:
+        data = {"queues.json": json.dumps(yaml.safe_load(QUEUES))}
+        body = {"metadata": {"name": "plimsoll-queues"}, "data": data}
+        path = "/api/v1/namespaces/plimsoll/configmaps"
+        if self.post(path, body).status == 409:
+            assert self.patch(f"{path}/plimsoll-queues", body).status == 200
+
+    def job(self, name: str) -> Json:
+        found: Json = self.plane.transport().call("GET", f"{JOBS}/{name}").body
+        return found
+
+    def ready(self, *names: str) -> int:
+        return sum(self.job(name)["status"].get("ready", 0) for name in names)
+
+    def plan_until(self, holds: Any) -> None:
+        clock = SystemClock()
+        service = QueueService(
+            name="lab",
+            cluster=KubernetesQueues.of(self.plane.transport(PLANNER), "lab", clock, self.workers),
+            clock=clock,
+            workers=self.workers,
+            telemetry=Heard(),
+        )
+
+        def planned() -> bool:
+            service.run(holder="test", seconds=2, cycle_seconds=0.5)
+            return bool(holds())
+
+        until(planned)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    times = Settings(pod_startup=timedelta(seconds=1), pod_stop=timedelta(seconds=0.5))
+    users = {PLANNER: ("plimsoll-batch",), OWNER: ()}
+    with ControlPlane(settings=times, users=users) as plane:
+        lab = Lab(plane)
+        api = plane.transport()
+        installation.install(api, CLUSTER)
+        installation.install(api, CLUSTER / "batch")
+        marks = {"name": "lab", "labels": {"plimsoll.dev/queues": "true"}}
+        assert lab.post("/api/v1/namespaces", {"metadata": marks}).status == 201
+        assert lab.post(BINDINGS, OWNER_RIGHTS).status == 201
+        plane.join(*(a_node(f"spot-{n}", cpu="1", capacity="spot") for n in range(6)))
+        dry = f"{JOBS}?dryRun=All"
+
+        def in_force() -> bool:
+            made = lab.post(dry, a_job("probe", suspend=False), OWNER)
+            forged = a_job("probe", annotations={"plimsoll.dev/stop": "{}"})
+            suspended = isinstance(made.body, dict) and made.body.get("spec", {}).get("suspend")
+            return bool(suspended) and lab.post(dry, forged, OWNER).status == 403
+
+        until(in_force)
+        yield lab
+        lab.workers.close()
+
+
+def test_a_job_that_names_a_queue_is_created_suspended_and_another_is_not(lab: Lab):
+    lab.submit(a_job("eager", suspend=False, annotations={"plimsoll.dev/hold": "true"}))
+    free = a_job("free", suspend=False)
+    del free["metadata"]["labels"]
+    lab.submit(free)
+    assert lab.job("eager")["spec"]["suspend"] is True
+    assert lab.job("free")["spec"]["suspend"] is False
+    lab.plane.transport().call("DELETE", f"{JOBS}/free", query={"propagationPolicy": "Background"})
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"spec": {"suspend": False}}, "the planner of the queues starts it"),
+        ({"metadata": {"labels": {"plimsoll.dev/queue": None}}}, "keeps the label"),
+        ({"metadata": {"annotations": {"plimsoll.dev/stop": "{}"}}}, "only the planner"),
+    ],
+    ids=["start", "leave the queue", "forge a record"],
+)
+def test_its_owner_may_neither_start_it_nor_forge_records(lab: Lab, body, words):
+    lab.post(JOBS, a_job("waits", annotations={"plimsoll.dev/hold": "true"}), OWNER)
+    answer = lab.patch(f"{JOBS}/waits", body, OWNER)
+    assert answer.status == 403
+    assert words in message_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"spec": {"backoffLimit": 0}}, "spec.backoffLimit"),
+        ({"metadata": {"labels": {"theirs": "1"}}}, "metadata.labels"),
+        ({"metadata": {"annotations": {"theirs": "1"}}}, "the annotation theirs"),
+        ({"spec": {"template": {"spec": {"affinity": AFFINITY}}}}, "spec.template.spec.affinity"),
+        ({"spec": {"template": {"metadata": {"labels": {"theirs": "1"}}}}}, "template.metadata"),
+    ],
+    ids=["limit", "label", "annotation", "affinity", "template"],
+)
+def test_the_planner_may_change_nothing_else_of_a_job(lab: Lab, body, words):
+    lab.post(JOBS, a_job("waits", annotations={"plimsoll.dev/hold": "true"}), OWNER)
+    answer = lab.patch(f"{JOBS}/waits", body, PLANNER)
+    assert answer.status == 403
+    assert words in message_of(answer)
+
+
+def test_the_planner_may_not_touch_a_job_of_no_queue(lab: Lab):
+    free = a_job("theirs")
+    del free["metadata"]["labels"]
+    lab.submit(free)
+    answer = lab.patch(f"{JOBS}/theirs", {"spec": {"suspend": False}}, PLANNER)
+    assert answer.status == 403
+    assert "name a queue" in message_of(answer)
+
+
+def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(lab: Lab):
+    lab.configure()
+    low, high = ("low-ps", "low-workers"), ("high-ps", "high-workers")
+    lab.submit(*a_training("low"))
+    lab.plan_until(lambda: lab.ready(*low) == 6)
+    lab.submit(*a_training("high", annotations={"plimsoll.dev/priority": "10"}))
+    lab.plan_until(lambda: lab.ready(*high) == 6)
+    assert all(lab.job(name)["spec"]["suspend"] for name in low)
+    assert stop_of(lab.job("low-ps"))["madeWay"] == "lab/high"
+    lab.plane.join(*(a_node(f"base-{n}", cpu="1", capacity="base") for n in range(6)))
+    lab.plan_until(lambda: lab.ready(*low) == 6)
+    selector = lab.job("low-ps")["spec"]["template"]["spec"]["nodeSelector"]
+    assert selector == {"capacity": "base"}
+
+
+def test_two_gangs_on_places_for_one_and_a_half_end_one_after_the_other(lab: Lab):
+    case = Case(name="pair", slots=10, jobs=2, arrival=Arrival.INTERLEAVED)
+    [done] = play(lab.plane, [case], queued=True, window=40, runs=1, telemetry=Silent())
+    assert done.makespan is not None

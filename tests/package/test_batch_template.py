@@ -1,0 +1,92 @@
+"""The stack of the queues: what it declares is what its code needs, and no more."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from functions.batch import END_SECONDS, PLAN_SECONDS
+from plimsoll.domain.errors import BadInput
+from plimsoll_batch.config import Config
+from tests.package.template import ROOT, listed, template
+
+BATCH = template("batch.yaml")
+RESOURCES: dict[str, Any] = BATCH["Resources"]
+RIGHTS = {
+    "BatchRole": {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "dynamodb:GetItem",
+        "eks:DescribeCluster",
+        "secretsmanager:GetSecretValue",
+    },
+    "ScheduleRole": {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "dynamodb:Scan",
+        "sqs:SendMessage",
+    },
+}
+SENDERS = {"WakeUpsQueue": {"ScheduleRole"}, "WakeUpsDeadQueue": set[str]()}
+
+
+def of(kind: str) -> dict[str, Any]:
+    return {name: r["Properties"] for name, r in RESOURCES.items() if r["Type"] == kind}
+
+
+@pytest.mark.parametrize("role", RIGHTS)
+def test_a_role_may_do_what_its_function_does_and_nothing_to_everything(role):
+    [policy] = RESOURCES[role]["Properties"]["Policies"]
+    statements = policy["PolicyDocument"]["Statement"]
+    assert {a for s in statements for a in listed(s["Action"])} == RIGHTS[role]
+    assert all(s["Resource"] != "*" for s in statements)
+
+
+@pytest.mark.parametrize("queue", SENDERS)
+def test_nobody_else_may_send_to_a_queue(queue):
+    [statement] = RESOURCES[f"{queue}Policy"]["Properties"]["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
+    said = statement["Condition"].get("ArnNotEquals", {}).get("aws:PrincipalArn", [])
+    assert {each["Fn::GetAtt"][0] for each in said} == SENDERS[queue]
+
+
+def test_the_variables_are_the_fields_of_the_settings():
+    said = BATCH["Globals"]["Function"]["Environment"]["Variables"]
+    ours = {name.lower() for name in said if not name.startswith("POWERTOOLS_")}
+    assert ours | {"aws_region"} == {field.name for field in fields(Config)}
+
+
+@pytest.mark.parametrize("rate", ["", "0", "-1", "many"])
+def test_a_rate_that_is_none_is_refused_by_name(rate):
+    said = {field.name.upper(): "x" for field in fields(Config)}
+    with pytest.raises(BadInput, match="PODS_PER_SECOND"):
+        Config.from_env(said | {"PODS_PER_SECOND": rate})
+
+
+def test_every_handler_is_there():
+    for function in of("AWS::Serverless::Function").values():
+        module, _, name = function["Handler"].rpartition(".")
+        assert callable(getattr(import_module(module), name))
+
+
+def test_each_alarm_has_a_heading_on_the_page():
+    page = (ROOT / "docs" / "batch.md").read_text(encoding="utf-8")
+    for alarm in of("AWS::CloudWatch::Alarm"):
+        assert f"### {alarm}\n" in page
+
+
+def test_a_planner_ends_before_the_next_wake_up_comes():
+    function, queue = RESOURCES["BatchFunction"]["Properties"], RESOURCES["WakeUpsQueue"]
+    assert PLAN_SECONDS + END_SECONDS < function["Timeout"] < 60
+    assert queue["Properties"]["VisibilityTimeout"] > function["Timeout"]
+
+
+def test_it_shares_no_role_with_the_interruption_path():
+    assert "ImportValue" not in json.dumps(BATCH)
