@@ -389,10 +389,10 @@ def test_nothing_moves_to_a_node_whose_turn_comes_in_the_same_plan():
     waits = replace(advised.interruption, cordoned=None)
     nodes = [interrupted("spot"), replace(advised, interruption=waits, unschedulable=False)]
     seen = looked(nodes, sets_of("db", ["spot", "spot"]), [a_stateful_set(replicas=2)])
-    plan = plan_drain(seen, noon(1))
+    plan = plan_drain(seen, noon(5))
     assert [action.node.name for action in actions(plan, Cordon)] == ["advised"]
     assert actions(plan, Evict) == []
-    later = plan_drain(replace(seen, reports=None), noon(1))  # its turn does not come
+    later = plan_drain(replace(seen, reports=None), noon(5))  # its turn does not come
     assert len(actions(later, Evict)) == 1
 
 

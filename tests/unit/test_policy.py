@@ -13,7 +13,9 @@ from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.reports import Report
+from plimsoll.domain.turns import GATHER
 from tests.support.builders import (
+    NOON,
     a_deployment,
     a_group,
     a_node,
@@ -35,6 +37,7 @@ from tests.support.observations import (
 ADVICE = "rebalance-recommendation"
 HEALTH = "health-scheduled-change"
 DAY = 24 * 3600
+TURN = NOON + GATHER
 
 
 def waits(name: str, *, kind: str = ADVICE, ends: float | None = None) -> Node:
@@ -91,11 +94,11 @@ def test_on_advice_so_many_nodes_are_cordoned_in_an_hour(nodes, hourly, cordoned
         reports=None if told is None else [told_of(interruption) for interruption in told],
     )
 
-    plan = plan_drain(seen, noon(1))
+    plan = plan_drain(seen, TURN)
 
     taken = actions(plan, Cordon)
     assert [c.node.name for c in taken] == [f"spot-{n}" for n in range(turns)]
-    assert all(c.interruption.cordoned == noon(1) for c in taken)
+    assert all(c.interruption.cordoned == TURN for c in taken)
     words = [w for node in advised[turns:] for w in plan.waiting[node.name]]
     assert len(words) == 4 - turns
     assert all("waits for its turn" in w for w in words)
@@ -105,8 +108,19 @@ def test_on_advice_so_many_nodes_are_cordoned_in_an_hour(nodes, hourly, cordoned
 def test_a_node_that_somebody_else_cordoned_meanwhile_stays_cordoned_after_us(before):
     node = replace(waits("spot"), unschedulable=before)
 
-    (cordon,) = actions(plan_drain(looked([node], []), noon(1)), Cordon)
+    (cordon,) = actions(plan_drain(looked([node], []), TURN), Cordon)
     assert cordon.interruption.unschedulable_before is before
+
+
+def test_nodes_that_are_named_in_one_moment_wait_for_each_other_whoever_is_recorded_first():
+    first, later = waits("spot-1"), waits("spot-2")
+    nodes = [first, later, a_node("od")]
+
+    before = plan_drain(looked([later, a_node("od")], []), noon(1))
+    assert actions(before, Cordon) == []
+    assert before.busy  # the reconcile that saw the first of them looks again
+    plan = plan_drain(looked(nodes, []), TURN)
+    assert [cordon.node.name for cordon in actions(plan, Cordon)] == ["spot-1"]
 
 
 @pytest.mark.parametrize(("ends", "turn"), [(599, True), (601, False), (DAY, False)])

@@ -24,6 +24,7 @@ from plimsoll.domain.notices.registry import DRILL_SOURCE
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports import Report
+from plimsoll.domain.turns import GATHER
 from plimsoll.services import executor
 from plimsoll.services.delivery import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.drains import PAUSE_SECONDS
@@ -80,6 +81,12 @@ def test_a_notice_of_a_drill_moves_nothing_unless_drills_are_accepted(rig):
 
 def handled(rig: WiredServices, *bodies: str) -> None:
     assert rig.notices.receive(bodies) == [None] * len(bodies)
+
+
+def advised(rig: WiredServices, *instances: str) -> None:
+    """Deliver recommendations, and wait until all of that moment are there."""
+    handled(rig, *map(rig.rebalance_event, instances))
+    rig.sleep(GATHER.total_seconds())
 
 
 def interrupt(rig: WiredServices, *workloads: dict[str, Any], elsewhere: bool = False) -> str:
@@ -714,7 +721,7 @@ def test_the_resync_wakes_clusters_with_something_open_and_only_those(rig):
 def test_a_cluster_in_which_nothing_can_be_done_is_not_woken(rig):
     instance = rig.join("spot", capacity="spot")
     rig.apply(deployment(replicas=1))
-    handled(rig, rig.rebalance_event(instance))
+    advised(rig, instance)
     rig.drains.reconcile("harbor", "me")
     rig.wake_ups.sent.clear()
     rig.sleep(60)
@@ -741,7 +748,7 @@ def test_an_empty_node_that_is_terminated_is_taken_off_what_was_added(rig):
             added=added(group, 1, rig.time, "token"),
         )
     )
-    handled(rig, rig.rebalance_event(instance))
+    advised(rig, instance)
 
     for _ in range(2):
         rig.drains.reconcile("harbor", "me", seconds=0)
@@ -753,7 +760,7 @@ def test_an_empty_node_that_is_terminated_is_taken_off_what_was_added(rig):
 def test_a_reconcile_that_can_only_wait_ends_after_its_first_observation(rig):
     instance = rig.join("spot", capacity="spot")
     rig.apply(deployment(replicas=1))
-    handled(rig, rig.rebalance_event(instance))
+    advised(rig, instance)
 
     rig.drains.reconcile("harbor", "its turn")
 
@@ -763,7 +770,7 @@ def test_a_reconcile_that_can_only_wait_ends_after_its_first_observation(rig):
 def test_a_cluster_is_woken_when_a_node_group_may_be_asked_for_what_waits(rig):
     instance = rig.join("spot", capacity="spot")
     rig.apply(deployment(replicas=1))
-    handled(rig, rig.rebalance_event(instance))
+    advised(rig, instance)
     rig.drains.reconcile("harbor", "me")
     rig.wake_ups.sent.clear()
     rig.aws.groups = [a_group("base", desired=0)]
@@ -785,7 +792,7 @@ def test_a_cluster_is_woken_to_uncordon_on_advice_only_if_its_reconcile_does(
     own = a_group(desired=1, max_size=1, instances=[instance])
     rig.aws.groups = [replace(own, renew=renewed)]
     rig.apply(deployment("here", replicas=1))
-    handled(rig, rig.rebalance_event(instance))
+    advised(rig, instance)
     rig.drains.reconcile("harbor", "its turn")
     rig.sleep(600)
     rig.apply(deployment("waits", replicas=1))
@@ -803,7 +810,7 @@ def test_a_cluster_is_woken_to_uncordon_on_advice_only_if_its_reconcile_does(
 
 def test_on_advice_a_node_is_recorded_at_once_and_cordoned_when_its_turn_comes(rig):
     instances = [rig.join(f"spot-{n}", capacity="spot") for n in range(3)]
-    handled(rig, *map(rig.rebalance_event, instances))
+    advised(rig, *instances)
 
     def cordoned() -> list[bool]:
         return [rig.node(f"spot-{n}").unschedulable for n in range(3)]

@@ -15,9 +15,11 @@ from plimsoll.adapters.kubernetes.objects import parse_deployment, parse_node, p
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll.domain.actions import LabelNode
 from plimsoll.domain.errors import BadInput
-from plimsoll.domain.names import MIRROR, RELEASED
+from plimsoll.domain.names import INTERRUPTION, MIRROR, RELEASED
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import plan_placement
+from plimsoll.domain.turns import GATHER, waiting_for_turn
 from plimsoll_testbed.measure.actions import actions
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.fleet import Fleet, Group
@@ -228,6 +230,22 @@ class RigCluster(ABC):
         )
         if released:
             yield f"{released} pods of {self.name} are released"
+        if lately := sum(1 for _ in self._named_lately()):
+            yield f"{lately} nodes of {self.name} may have their turn"
+
+    def _named_lately(self) -> Iterator[Node]:
+        """Yield the nodes on advice that wait for others of the same moment, or are to be looked at after that."""
+        recorded = (
+            parse_node(node)
+            for node in self.all("nodes")
+            if INTERRUPTION in (node["metadata"].get("annotations") or {})
+            and not node["spec"].get("unschedulable")
+        )
+        seen = Observation(cluster=self.name, nodes=list(recorded), pods=[], workloads=[])
+        for node in waiting_for_turn(seen):
+            found = node.interruption
+            if found is not None and self._clock.now() < found.noticed + 2 * GATHER:
+                yield node
 
     def _applied(self, obj: Json) -> str | None:
         """Create an object, or change it to what it says here; return why it was refused."""

@@ -49,7 +49,7 @@ from plimsoll.domain.replace.pace import Pace, begins, queued
 from plimsoll.domain.replace.throughput import LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
-from plimsoll.domain.turns import given_back, turns
+from plimsoll.domain.turns import GATHERING, given_back, turns
 
 MOST_NAMED: Final = 20
 """How many of the objects that could not be read, or have no headroom, the report of a node names."""
@@ -122,7 +122,11 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
             draft.add(turn, {node.name})
     _plan_endings(draft, headroom, now)
     here = by_node(disruptions)
-    busy = bool(draft.steps) or _under_way(seen, disruptions, interrupted, now)
+    busy = (
+        bool(draft.steps)
+        or any(turn == GATHERING for _, turn in turn_of)
+        or _under_way(seen, disruptions, interrupted, now)
+    )
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
     return Plan(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.actions import Cordon, Uncordon
@@ -17,6 +17,10 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.policy import HOUR, Response
 from plimsoll.domain.reports import Report
 
+GATHER: Final = timedelta(seconds=5)
+"""For so long after its notice a node waits for others that AWS named in the same moment: their notices come one by
+one, and whoever looks meanwhile would give the turn to another."""
+GATHERING: Final = "waits for notices of the same moment"
 MOVES: Final = 500
 """How many of the newest reports are read for that."""
 
@@ -63,6 +67,9 @@ def turns(seen: Observation, now: datetime) -> Iterator[tuple[Node, Cordon | str
             yield node, later
             continue
         if interruption.on_advice(now):
+            if now < interruption.noticed + GATHER:
+                yield node, GATHERING
+                continue
             left -= 1
             if left < 0:
                 yield node, f"waits for its turn: {budget} nodes per hour are cordoned on advice"
