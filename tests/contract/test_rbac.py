@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
+from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.kubernetes import Response
 from plimsoll.adapters.kubernetes.api import OUT_OF_SERVICE
 from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, LIST_ROLLOUTS, OVERLAYS
+from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.nodegroups import CALLS
+from plimsoll.adapters.nodegroups.account import Account
+from plimsoll.adapters.nodegroups.karpenter import NodePools
+from plimsoll.adapters.nodegroups.kind import Access
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain import names
 from plimsoll.domain.cluster_events import LONGEST, about_node
@@ -22,7 +27,7 @@ from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.quantities import Resources
 from plimsoll_cli.checks.probe import KubernetesProbe
 
-from .conftest import ContractRig, Silence, machine
+from .conftest import REGION, ContractRig, Silence, machine
 from .rights import CLUSTER, documents, everything, grants, resources
 from .test_kubernetes_api import INTERRUPTION, WEB, node, pods, workload
 
@@ -92,6 +97,17 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     with pytest.raises(NotFound):
         api.remove_injection()
     KubernetesProbe(rig.wire, "shop", SerialWorkers()).queue()
+    rig.apply(
+        {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "flexible"}}
+    )
+    access = Access(
+        account=Account(Aws(REGION), rig.clock),
+        api=lambda: Requests(transport=rig.wire, cluster="shop"),
+        cluster="shop",
+        warn=rig.warnings.append,
+    )
+    (pool,) = NodePools(access).list([node(rig)])
+    assert pool.name == "flexible"
     assert rig.rights.used == {(verb, group, resource) for verb, group, resource, *_ in TABLE}
 
 

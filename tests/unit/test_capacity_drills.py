@@ -79,3 +79,11 @@ def test_no_notice_about_one_node_bars_its_group(name: str, instead: str) -> Non
     report = played(DRILLS / name / "drill.yaml")
     assert first_asked(report, "spot") is not None
     assert first_asked(report, instead) is None
+
+
+def test_what_karpenter_makes_nodes_for_is_asked_of_nobody_else() -> None:
+    report = played(DRILLS / "karpenter-refused-its-first-choice" / "drill.yaml")
+    asked = {row["group"]: row["nodes_added"] for row in report["capacity"]}
+    assert asked == {"flexible-m5": 0, "flexible-r5": 0, "fallback": 2, "spare": 0}
+    assert first_asked(report, "flexible-r5") is not None
+    assert first_asked(report, "spare") is None

@@ -164,7 +164,7 @@ class BinPacking:
                     zones=zones,
                     rank=(
                         self._is_last_resort(group, zone, len(zones)),
-                        fresh > 0,
+                        0 if fresh == 0 else 1 if group.provisions else 2,
                         group.capacity != "on-demand",
                         fresh > group.warm,
                         self._doubts.risk.get((group.name, zone), 0.0),
@@ -222,7 +222,7 @@ class BinPacking:
         Auto Scaling launches in the zone with the fewest instances.
         https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
         """
-        if group.launchable or self._upcoming[group.name, zone] > 0:
+        if group.launchable or group.provisions or self._upcoming[group.name, zone] > 0:
             return (zone,)
         count = {z: self._in_zone[group.name, z] for z in group.zones}
         path: list[str] = []

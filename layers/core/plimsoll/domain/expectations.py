@@ -61,7 +61,10 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
     gone = {i for i, n in here.items() if _finished(n)}
     ready = {i for i, n in here.items() if n.ready} - gone
     starting = group.instances - ready - {i for i, n in here.items() if n.interruption}
+    unlaunched = max(0, group.desired - len(group.instances - gone)) if group.launches else 0
     missing = max(0, group.desired - len(ready)) if group.launches else 0
+    if group.provisions:  # what is interrupted is not launched anew
+        missing = unlaunched + len(starting)
     surplus = max(0, len(group.instances - gone) - group.desired)
     rebalanced = max(0, _rebalanced(group, here.values(), now) - surplus)
     upcoming = max(missing + rebalanced, len(starting))
@@ -71,7 +74,6 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
     begun = {i: n.created for i, n in here.items() if n.interruption is None} | dict(group.launched)
     late = [i for i in starting if i in begun and begun[i] + limit < now]
     owed, doubt = 0, f"{len(late)} of its nodes are not Ready after {limit}" if late else None
-    unlaunched = max(0, group.desired - len(group.instances - gone)) if group.launches else 0
     told = [r for r in group.refusals if not isinstance(r, LaunchesThrottled)]
     if told and now < told[0].at + DOUBTED:
         owed, doubt = unlaunched, f"its last launch failed: {told[0].why}"

@@ -26,7 +26,7 @@ class NodeGroup:
     """One group of nodes that can grow."""
 
     kind: str
-    """`asg` or `eks-nodegroup`: the line in the table of node-group kinds."""
+    """The line in the table of node-group kinds, for example `asg`."""
     name: str
     capacity: str
     """`on-demand` or `spot`."""
@@ -41,6 +41,8 @@ class NodeGroup:
     """None when nothing tells what a new node would be: such a group is never chosen."""
     launchable: bool = False
     """Whether LaunchInstances may be tried (launch template, no mixed-instances policy)."""
+    provisions: bool = False
+    """Whether nodes are made for Pending pods without being asked for: then nothing is asked of it."""
     launches: bool = True
     """Whether it launches what it is short of: not while its process `Launch` is suspended."""
     warm: int = 0

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
 
 from plimsoll.domain.actions import Grow
-from plimsoll.domain.capacity import plan_growth, replacement_of
+from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
-from plimsoll.domain.expectations import DOUBTED, expect
+from plimsoll.domain.expectations import BEGUN, DOUBTED, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.names import NODE_POOL
 from plimsoll.domain.notices import LifecycleTerminate
@@ -77,7 +77,12 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         pools=seen.pools,
         now=now,
     )
+    by_name = {g.name: g for g in groups}
     plan = grown()
+    if idle := [*_idle(plan, by_name, short, now)]:
+        doubt = f"it has begun no node within {BEGUN} for a Pending pod"
+        doubts |= {name: replace(expected[name], doubt=doubt) for name in idle}
+        plan = grown()
     crowded_out: Collection[str] = ()
     if plan.unplaceable:
         first = frozenset(_first(seen, interrupted, headroom, unschedulable))
@@ -87,7 +92,6 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         )
         if coming.awaited and not _others_grow(seen):
             crowded_out = coming.unplaceable.keys()
-    by_name = {g.name: g for g in groups}
     lost = [pod for pod in unschedulable if pod.uid in plan.unplaceable]
     return ScaleUp(
         grows=tuple(
@@ -99,6 +103,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
                 reason=growth.reason,
             )
             for growth in plan.growths
+            if not by_name[growth.group].provisions
         ),
         doubts=tuple(f"{name} is the last resort: {e.doubt}" for name, e in doubts.items()),
         given_up=tuple(
@@ -186,7 +191,11 @@ def _renewed(
 ) -> Mapping[tuple[str, str | None], int]:
     """Return the nodes that groups launch to keep their size, for instances that go: these are gone by then."""
     stay = [n for n in seen.nodes if n.interruption is None or n.interruption.deadline is None]
-    return {(g.name, None): more for g in groups if (more := expect(g, stay, now).upcoming)}
+    return {
+        (g.name, None): more
+        for g in groups
+        if not g.provisions and (more := expect(g, stay, now).upcoming)
+    }
 
 
 def _others_grow(seen: Observation) -> bool:
@@ -195,8 +204,26 @@ def _others_grow(seen: Observation) -> bool:
     That is Karpenter, or Cluster Autoscaler for groups that are not ours to grow.
     """
     return any(NODE_POOL in node.labels for node in seen.nodes) or any(
-        not group.may_grow and group.desired < group.max_size for group in seen.groups
+        group.provisions or (not group.may_grow and group.desired < group.max_size)
+        for group in seen.groups
     )
+
+
+def _idle(
+    plan: GrowthPlan, groups: Mapping[str, NodeGroup], short: Sequence[Pod], now: datetime
+) -> Iterator[str]:
+    """Yield the groups that should have begun nodes for Pending pods by themselves, and did not.
+
+    Pods for which they cannot make any say nothing about them.
+    """
+    since = {str(pod): pod.created for pod in short if pod.pending}
+    for growth in plan.growths:
+        group = groups[growth.group]
+        waited = [since[pod] for pod in growth.pods if pod in since]
+        if group.provisions and waited:
+            begun = max(min(waited), group.asked or min(waited))
+            if begun + BEGUN <= now:
+                yield group.name
 
 
 def _shrinks(group: NodeGroup, interrupted: InterruptedNodes) -> bool:

@@ -100,6 +100,10 @@ TABLE: tuple[Resource, ...] = (
             ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
         )
     ),
+    *(
+        Resource(plural=plural, kind=kind, group="karpenter.sh", namespaced=False, status=True)
+        for plural, kind in (("nodepools", "NodePool"), ("nodeclaims", "NodeClaim"))
+    ),
     Resource(
         plural="storageclasses", kind="StorageClass", group="storage.k8s.io", namespaced=False
     ),

@@ -76,7 +76,7 @@ class ClusterAutoscaler:
         now, fleet = self.clock.now(), self.rig_cluster.fleet
         for chosen in self.choices:
             if not waiting:
-                return
+                break
             plan = plan_growth(
                 ClusterSnapshot(seen.nodes, seen.pods, seen.claims),
                 waiting,

@@ -25,6 +25,7 @@ from plimsoll.domain.quantities import Resources
 from plimsoll.domain.refusals import LaunchesThrottled, NotGrown, Refusal
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.model.machines import Machine, node_labels
+from plimsoll_testbed.model.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.events import event_of
@@ -53,11 +54,16 @@ class SimulatedNodeGroups:
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:  # noqa: ARG002 - the fleet knows its own templates
         """Return the groups of the cluster that can grow."""
-        found = {g.spec.name: g for g in self._fleet.groups.values() if g.spec.kind in _LIST}
+        found = {
+            g.spec.name: g
+            for g in self._fleet.groups.values()
+            if g.spec.kind in {*_LIST, KARPENTER}
+        }
         # Auto Scaling describes all groups in one call, EKS one node group in each.
         calls = dict.fromkeys(
             (_LIST[g.spec.kind], name if g.spec.kind == "eks-nodegroup" else "")
             for name, g in found.items()
+            if g.spec.kind in _LIST
         )
         for operation, _ in calls:
             self._wire.to_aws(operation, int)
@@ -169,6 +175,7 @@ def group_of(group: Group) -> NodeGroup:
             allocatable=Resources.parse(spec.allocatable),
         ),
         launchable=spec.kind == "asg",
+        provisions=spec.kind == KARPENTER,
         launched={m.id: m.launched for m in group.alive if m.ready - m.launched < AGE},
         refusals=() if failed is None else (_refusal(failed[1], failed[0]),),
         waiting=frozenset(m.id for m in group.alive if m.waits),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import calls
-from plimsoll.adapters.nodegroups import asg, eks
+from plimsoll.adapters.nodegroups import asg, eks, karpenter
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
 from plimsoll.domain.errors import BadInput, NotFound, Refused
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KINDS: Final[Mapping[str, type[Kind]]] = {
     asg.NAME: asg.AutoScalingGroups,
     eks.NAME: eks.ManagedNodeGroups,
+    karpenter.NAME: karpenter.NodePools,
 }
 """The kinds of node groups, by name."""
 

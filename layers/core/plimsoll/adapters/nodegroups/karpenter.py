@@ -1,0 +1,278 @@
+"""NodePools of Karpenter: read, and never asked, since Karpenter makes nodes for Pending pods by itself.
+
+A NodePool that may buy both ways is two groups: which of them a node will be of, Karpenter decides. What
+is on the way are its NodeClaims. One that EC2 has no capacity for is deleted at once, and another is made
+out of other types and zones; any other failure stands in its condition `Launched`.
+
+Sources: https://karpenter.sh/docs/concepts/nodepools/, https://karpenter.sh/docs/concepts/nodeclaims/;
+kubernetes-sigs/karpenter, pkg/controllers/nodeclaim/lifecycle (launch.go, liveness.go)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, ClassVar, Final
+
+from msgspec import Meta, Raw, Struct, field
+
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.decoding import Json, decoded, naming
+from plimsoll.adapters.kubernetes.schema import Amounts, Conditions, Metadata, Object, Pairs
+from plimsoll.adapters.nodegroups.kind import Access
+from plimsoll.adapters.nodegroups.refusals import refusal_of
+from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
+from plimsoll.domain.fields import INSTANCE, LIST_LIMIT, Field
+from plimsoll.domain.groups import NodeGroup, NodeTemplate
+from plimsoll.domain.names import CAPACITY_LABELS, INSTANCE_TYPE, NODE_POOL, ZONE
+from plimsoll.domain.nodes import Node, Taint
+from plimsoll.domain.pods import Requirement
+from plimsoll.domain.quantities import Resources
+from plimsoll.domain.refusals import Refusal
+
+NAME: Final = "karpenter"
+GROUP: Final = "karpenter.sh"
+LIST_NODE_POOLS: Final = Call(verb="list", group=GROUP, resource="nodepools")
+LIST_NODE_CLAIMS: Final = Call(verb="list", group=GROUP, resource="nodeclaims")
+CAPACITY_TYPE: Final = CAPACITY_LABELS[1]
+UNLIMITED: Final = 1000
+"""How many nodes more are counted on of a NodePool without limits."""
+ABSENT: Final = timedelta(minutes=5)
+"""How long a cluster without Karpenter is not asked again."""
+_NOT_TRIED: Final = ("AwaitingReconciliation", "ReconciliationInProgress", "")
+
+
+class _TemplateSpec(Struct, rename="camel", gc=False):
+    requirements: Annotated[tuple[Requirement, ...], Meta(max_length=LIST_LIMIT)] = ()
+    taints: Annotated[tuple[Taint, ...], Meta(max_length=LIST_LIMIT)] = ()
+
+
+class _TemplateMeta(Struct, gc=False):
+    labels: Pairs = field(default_factory=dict)
+
+
+class _Template(Struct, gc=False):
+    metadata: _TemplateMeta = field(default_factory=_TemplateMeta)
+    spec: _TemplateSpec = field(default_factory=_TemplateSpec)
+
+
+class _PoolSpec(Struct, gc=False):
+    template: _Template = field(default_factory=_Template)
+    limits: Amounts = field(default_factory=dict)
+
+
+class _PoolStatus(Struct, gc=False):
+    resources: Amounts = field(default_factory=dict)
+
+
+class _ClaimStatus(Struct, rename="camel", gc=False):
+    provider_id: str = field(default="", name="providerID")
+    allocatable: Amounts = field(default_factory=dict)
+    conditions: Conditions = ()
+
+
+class _ClaimSpec(Struct, gc=False):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claim:
+    """One NodeClaim that is not being deleted."""
+
+    pool: str
+    capacity: str
+    instance: str | None
+    allocatable: Resources
+    created: datetime
+    launched: datetime | None
+    refusal: Refusal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pool:
+    """One NodePool."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    requirements: Mapping[str, Sequence[str]]
+    """Label -> the values that it may have, where they are named."""
+    excluded: Mapping[str, Sequence[str]]
+    """Label -> the values that it may not have."""
+    limited: frozenset[str]
+    """The resources that its limits name."""
+    limits: Resources
+    used: Resources
+
+    def capacities(self) -> Sequence[str]:
+        """Return how it may buy: on-demand alone where it does not say, as Karpenter's own default is."""
+        named = self.requirements.get(CAPACITY_TYPE, ("on-demand",))
+        out = self.excluded.get(CAPACITY_TYPE, ())
+        return [c for c in ("on-demand", "spot") if c in named and c not in out]
+
+
+class NodePools:
+    """The kind `karpenter`."""
+
+    calls: ClassVar[tuple[Call, ...]] = (LIST_NODE_POOLS, LIST_NODE_CLAIMS)
+
+    def __init__(self, access: Access) -> None:
+        self._account = access.account
+        self._api = access.api
+        self._warn = access.warn
+        self._absent: datetime | None = None
+
+    def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
+        """Return the groups. What cannot be read is none: others are asked instead.
+
+        Without nodes nothing is asked: then the cluster does not answer.
+        """
+        now = self._account.now()
+        if not nodes or (self._absent is not None and now < self._absent + ABSENT):
+            return []
+        try:
+            pools = [*self._read(LIST_NODE_POOLS, _parse_pool)]
+            claims = [*self._read(LIST_NODE_CLAIMS, _parse_claim)] if pools else []
+        except NotFound:
+            self._absent = now
+            return []
+        except PlimsollError as error:
+            self._warn(f"{str(error).rstrip('.')}. Nothing is counted on of Karpenter.")
+            self._absent = now if isinstance(error, Refused) else None
+            return []
+        return [
+            _group(pool, capacity, [c for c in claims if c is not None], nodes)
+            for pool in pools
+            for capacity in pool.capacities()
+        ]
+
+    def grow(self, group: NodeGroup, add: int, zone: str | None, token: str) -> int:  # noqa: ARG002 - what it would be asked
+        """Refuse: Karpenter is never asked."""
+        raise Refused(
+            f"grow {group.name} by {add}: Karpenter makes nodes for Pending pods by itself"
+        )
+
+    def _read[T](self, call: Call, parse: Callable[[Json], T]) -> Iterator[T]:
+        for obj in self._api().list(call):
+            try:
+                yield parse(obj)
+            except BadInput as error:  # it costs itself only
+                self._warn(str(error))
+
+
+@naming("NodePool")
+def _parse_pool(obj: Raw) -> _Pool:
+    pool = decoded(obj, Object[_PoolSpec, _PoolStatus])
+    spec = pool.spec.template.spec
+    return _Pool(
+        name=pool.metadata.name,
+        labels=pool.spec.template.metadata.labels,
+        taints=spec.taints,
+        requirements={r.key: r.values for r in spec.requirements if r.operator == "In"},
+        excluded={r.key: r.values for r in spec.requirements if r.operator == "NotIn"},
+        limited=frozenset(pool.spec.limits),
+        limits=Resources.parse(pool.spec.limits),
+        used=Resources.parse(pool.status.resources),
+    )
+
+
+@naming("NodeClaim")
+def _parse_claim(obj: Raw) -> _Claim | None:
+    claim = decoded(obj, Object[_ClaimSpec, _ClaimStatus])
+    meta: Metadata = claim.metadata
+    if meta.deletion_timestamp:
+        return None
+    last = claim.status.provider_id.rpartition("/")[2]
+    launched = next((c for c in claim.status.conditions if c.type == "Launched"), None)
+    created = Field(meta.creation_timestamp, "metadata.creationTimestamp").time_or_bound()
+    if created is None:
+        raise BadInput("metadata.creationTimestamp is missing")
+    since = launched.last_transition_time if launched else ""
+    told = Field(since, "status.conditions.lastTransitionTime").time_or_bound()
+    zone, named = meta.labels.get(ZONE), meta.labels.get(INSTANCE_TYPE)
+    failed = launched and launched.status != "True" and launched.reason not in _NOT_TRIED
+    return _Claim(
+        pool=meta.labels.get(NODE_POOL, ""),
+        capacity=meta.labels.get(CAPACITY_TYPE, ""),
+        instance=last if INSTANCE.fullmatch(last) else None,
+        allocatable=Resources.parse(claim.status.allocatable),
+        created=created,
+        launched=told if launched and launched.status == "True" else None,
+        refusal=refusal_of(
+            "",
+            f"{launched.reason}: {launched.message}",
+            told or created,
+            zone=zone,
+            instance_type=named,
+        )
+        if launched and failed
+        else None,
+    )
+
+
+def _group(
+    pool: _Pool, capacity: str, claims: Iterable[_Claim], nodes: Sequence[Node]
+) -> NodeGroup:
+    """Return what a NodePool is when it buys in one way."""
+    both = len(pool.capacities()) > 1
+    mine = [c for c in claims if c.pool == pool.name and c.capacity in {capacity, ""}]
+    known = [n for n in nodes if n.labels.get(NODE_POOL) == pool.name]
+    allocatable = _largest([c.allocatable for c in mine] or [n.allocatable for n in known or nodes])
+    left = _nodes_left(pool, allocatable)
+    single = {key: values[0] for key, values in pool.requirements.items() if len(values) == 1}
+    return NodeGroup(
+        kind=NAME,
+        name=f"{pool.name}/{capacity}" if both else pool.name,
+        capacity=capacity,
+        zones=tuple(
+            sorted(
+                pool.requirements.get(ZONE)
+                or {n.zone for n in known if n.zone}
+                or {n.zone for n in nodes if n.zone}
+            )
+        ),
+        desired=len(mine),
+        min_size=0,
+        max_size=len(mine) + left,
+        instances=frozenset(c.instance for c in mine if c.instance),
+        # Of more types than are named nothing is avoided: Karpenter chooses another one itself.
+        instance_types=tuple(pool.requirements.get(INSTANCE_TYPE, ())),
+        template=None
+        if allocatable is None
+        else NodeTemplate(
+            labels={
+                "kubernetes.io/os": "linux",
+                **{key: value for key, value in single.items() if key != ZONE},
+                **pool.labels,
+                NODE_POOL: pool.name,
+                CAPACITY_TYPE: capacity,
+            },
+            taints=pool.taints,
+            allocatable=allocatable,
+        ),
+        provisions=True,
+        asked=max((c.created for c in mine), default=None),
+        launched={c.instance: c.launched for c in mine if c.instance and c.launched},
+        refusals=tuple(
+            sorted((c.refusal for c in mine if c.refusal), key=lambda r: r.at, reverse=True)
+        ),
+    )
+
+
+def _largest(amounts: Sequence[Resources]) -> Resources | None:
+    """Return the largest of the nodes that are known: Karpenter chooses a type that its pods fit on."""
+    known = [a for a in amounts if a.cpu > 0 and a.memory > 0]
+    return max(known, key=lambda a: (a.cpu, a.memory), default=None)
+
+
+def _nodes_left(pool: _Pool, one: Resources | None) -> int:
+    """Return how many nodes more the limits of a NodePool allow. Of other resources each node has its share."""
+    left, found = pool.limits - pool.used, [UNLIMITED]
+    if "cpu" in pool.limited and one:
+        found.append(left.cpu // one.cpu)
+    if "memory" in pool.limited and one:
+        found.append(left.memory // one.memory)
+    if "nodes" in pool.limited:
+        found.append(dict(left.extended).get("nodes", 0))
+    return max(0, min(found))

@@ -1,0 +1,290 @@
+"""NodePools, read from a cluster as the simulated rig tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.kubernetes import Response
+from plimsoll.adapters.kubernetes.objects import parse_node
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.adapters.nodegroups.account import Account
+from plimsoll.adapters.nodegroups.karpenter import ABSENT, UNLIMITED, NodePools
+from plimsoll.adapters.nodegroups.kind import Access
+from plimsoll.domain.errors import Refused
+from plimsoll.domain.expectations import BEGUN, expect
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.karpenter import failed_claim, node_claim, node_pool
+from plimsoll_testbed.model.machines import node_object
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
+from plimsoll_testbed.rigs.simulated.aws import group_of
+
+from .conftest import REGION, T0, FakeClock
+
+POOLS, CLAIMS = "/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1/nodeclaims"
+
+
+class Karpenter:
+    """A cluster that serves NodePools and NodeClaims, or refuses to."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, list[Any]] = {POOLS: [], CLAIMS: []}
+        self.status = 200
+        self.asked = 0
+
+    def call(self, method: str, path: str, **_: object) -> Response:
+        assert method == "GET"
+        self.asked += 1
+        if self.status != 200:
+            return Response(status=self.status, body={"message": "no"})
+        return Response(status=200, body={"items": self.objects[path], "metadata": {}})
+
+
+@pytest.fixture
+def cluster() -> Karpenter:
+    return Karpenter()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(T0)
+
+
+@pytest.fixture
+def warnings() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def pools(cluster: Karpenter, clock: FakeClock, warnings: list[str]) -> NodePools:
+    return NodePools(
+        Access(
+            account=Account(Aws(REGION), clock),  # asked for the time only
+            api=lambda: Requests(transport=cluster, cluster="shop"),
+            cluster="shop",
+            warn=warnings.append,
+        )
+    )
+
+
+def a_spec(**more: Any) -> NodeGroupSpec:
+    known: dict[str, Any] = {
+        "name": "flexible",
+        "kind": "karpenter",
+        "capacity": "spot",
+        "instance_type": "m5.xlarge",
+        "zones": (f"{REGION}a", f"{REGION}b"),
+        "size": 2,
+        "max": 5,
+        "allocatable": {"cpu": "4", "memory": "16Gi"},
+    }
+    return NodeGroupSpec(**known | more)
+
+
+def shown(cluster: Karpenter, fleet: Fleet, clock: FakeClock) -> list[Node]:
+    """Let the cluster show a fleet, and return its Nodes."""
+    now = clock.now()
+    cluster.objects[POOLS] = [node_pool(group) for group in fleet.groups.values()]
+    cluster.objects[CLAIMS] = [node_claim(machine, now) for machine in fleet.alive()]
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    return [
+        parse_node(
+            obj
+            | {
+                "metadata": obj["metadata"] | {"creationTimestamp": machine.ready.isoformat()},
+                "status": obj["status"] | ready,
+            }
+        )
+        for machine in fleet.alive()
+        if machine.joined
+        for obj in [node_object(machine)]
+    ]
+
+
+def a_fleet(clock: FakeClock, **more: Any) -> Fleet:
+    fleet = Fleet("shop", [a_spec(**more)], seed=7, now=clock.now())
+    fleet.step(clock.now())
+    return fleet
+
+
+def test_what_is_read_is_what_the_simulated_rig_tells(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock
+) -> None:
+    fleet = a_fleet(clock, labels={"team": "shop"})
+    fleet.launch("flexible", 1, None, clock.now())
+    (read,) = pools.list(shown(cluster, fleet, clock))
+    told = group_of(fleet.group("flexible"))
+    same = (
+        "kind",
+        "name",
+        "capacity",
+        "zones",
+        "desired",
+        "max_size",
+        "instances",
+        "instance_types",
+        "provisions",
+        "refusals",
+    )
+    for field in same:
+        assert getattr(read, field) == getattr(told, field), field
+    assert read.template is not None
+    assert told.template is not None
+    assert read.template.allocatable.cpu == told.template.allocatable.cpu
+    for label in ("team", "karpenter.sh/nodepool", "karpenter.sh/capacity-type"):
+        assert read.template.labels[label] == told.template.labels[label]
+
+
+def test_a_node_pool_of_both_ways_is_two_groups(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock
+) -> None:
+    nodes = shown(cluster, a_fleet(clock), clock)
+    (pool,) = cluster.objects[POOLS]
+    requirement = pool["spec"]["template"]["spec"]["requirements"][0]
+    requirement["values"] = ["spot", "on-demand"]
+    found = {group.name: group for group in pools.list(nodes)}
+    assert {name: (g.capacity, g.desired) for name, g in found.items()} == {
+        "flexible/on-demand": ("on-demand", 0),
+        "flexible/spot": ("spot", 2),
+    }
+
+
+def test_an_instance_on_its_way_is_expected_and_an_interrupted_one_is_not_made_anew(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock
+) -> None:
+    fleet = a_fleet(clock)
+    nodes = shown(cluster, fleet, clock)
+    (group,) = pools.list(nodes)
+    assert expect(group, nodes, clock.now()).upcoming == 0
+    gone = [replace(node, ready=False) for node in nodes[:1]] + nodes[1:]
+    fleet.launch("flexible", 1, None, clock.now())
+    shown(cluster, fleet, clock)
+    (group,) = pools.list(nodes)
+    assert expect(group, nodes, clock.now()).upcoming == 1
+    fleet.end(nodes[0].instance or "", clock.now())
+    fleet.step(clock.now())
+    shown(cluster, fleet, clock)
+    (group,) = pools.list(gone)
+    assert (group.desired, expect(group, gone[1:], clock.now()).upcoming) == (2, 1)
+
+
+def test_a_claim_that_was_not_launched_is_expected_until_it_is_refused_or_late(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock
+) -> None:
+    fleet = a_fleet(clock)
+    nodes = shown(cluster, fleet, clock)
+    words = "creating instance, InvalidAMIID.NotFound: The image id '[ami-1]' does not exist"
+    waiting = failed_claim(a_spec(), "new", clock.now(), "")
+    waiting["status"] = {}
+    cluster.objects[CLAIMS].append(waiting)
+
+    def judged() -> tuple[int, int]:
+        (group,) = pools.list(nodes)
+        found = expect(group, nodes, clock.now())
+        return found.upcoming, found.overdue
+
+    assert judged() == (1, 0)
+    clock.sleep(BEGUN.total_seconds())
+    assert judged() == (1, 1)
+    cluster.objects[CLAIMS][-1] = failed_claim(a_spec(), "new", clock.now(), words)
+    (group,) = pools.list(nodes)
+    assert [refusal.kind for refusal in group.refusals] == ["launch-template-broken"]
+    assert judged() == (1, 1)
+
+
+def test_a_claim_that_is_being_deleted_counts_no_more(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock
+) -> None:
+    nodes = shown(cluster, a_fleet(clock), clock)
+    cluster.objects[CLAIMS][0]["metadata"]["deletionTimestamp"] = T0.isoformat()
+    (group,) = pools.list(nodes)
+    assert group.desired == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "headroom"),
+    [
+        ({}, {}, UNLIMITED),
+        ({"cpu": "20"}, {"cpu": "8"}, 3),
+        ({"cpu": "20", "memory": "48Gi"}, {"cpu": "8", "memory": "32Gi"}, 1),
+        ({"nodes": "2"}, {"nodes": "2"}, 0),
+        ({"cpu": "4"}, {"cpu": "8"}, 0),
+        ({"nvidia.com/gpu": "1"}, {}, UNLIMITED),
+    ],
+)
+def test_the_limits_of_a_node_pool_bound_what_is_counted_on(  # noqa: PLR0913, PLR0917 - limits beside fixtures
+    pools: NodePools,
+    cluster: Karpenter,
+    clock: FakeClock,
+    limits: Mapping[str, str],
+    used: Mapping[str, str],
+    headroom: int,
+) -> None:
+    nodes = shown(cluster, a_fleet(clock), clock)
+    (pool,) = cluster.objects[POOLS]
+    pool["spec"]["limits"], pool["status"]["resources"] = limits, used
+    (group,) = pools.list(nodes)
+    assert group.headroom == headroom
+
+
+def test_a_cluster_without_karpenter_is_asked_again_after_a_while(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock, warnings: list[str]
+) -> None:
+    nodes = shown(cluster, a_fleet(clock), clock)
+    cluster.status = 404
+    assert pools.list(nodes) == pools.list(nodes) == []
+    assert (cluster.asked, warnings) == (1, [])
+    cluster.status = 200
+    clock.sleep(ABSENT.total_seconds())
+    assert len(pools.list(nodes)) == 1
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_what_cannot_be_read_is_not_counted_on_and_told(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock, warnings: list[str], status: int
+) -> None:
+    nodes = shown(cluster, a_fleet(clock), clock)
+    cluster.status = status
+    assert pools.list(nodes) == []
+    assert "Nothing is counted on of Karpenter" in warnings[0]
+
+
+def test_a_cluster_that_does_not_answer_is_not_asked(pools: NodePools, cluster: Karpenter) -> None:
+    assert pools.list([]) == []
+    assert cluster.asked == 0
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param({"template": {"spec": {"requirements": "all"}}}, id="requirements"),
+        pytest.param({"limits": {"cpu": "many"}}, id="limits"),
+        pytest.param({"limits": {"nodes": "9" * 99}}, id="numbers"),
+        pytest.param([], id="spec"),
+    ],
+)
+def test_a_broken_node_pool_costs_itself_only(
+    pools: NodePools,
+    cluster: Karpenter,
+    clock: FakeClock,
+    warnings: list[str],
+    broken: object,
+) -> None:
+    fleet = a_fleet(clock)
+    nodes = shown(cluster, fleet, clock)
+    cluster.objects[POOLS].append(node_pool(fleet.group("flexible")) | {"spec": broken})
+    assert [group.name for group in pools.list(nodes)] == ["flexible"]
+    assert len(warnings) == 1
+
+
+def test_karpenter_is_never_asked(pools: NodePools, cluster: Karpenter, clock: FakeClock) -> None:
+    group: NodeGroup = group_of(a_fleet(clock).group("flexible"))
+    with pytest.raises(Refused, match="Karpenter makes nodes for Pending pods by itself"):
+        pools.grow(group, 1, None, "token")
+    assert cluster.asked == 0
