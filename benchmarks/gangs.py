@@ -65,21 +65,20 @@ def main() -> None:
     print(machine())
     heard = Silent()
     found: dict[Row, list[Progress]] = defaultdict(list)
-    with ControlPlane(settings=TIMES) as plane:
-        for arm in ("scheduler", "queues"):
-            for some in batched(cases(arm, given.repetitions), given.together, strict=False):
-                queued = arm == "queues"
+    for arm in ("scheduler", "queues"):
+        for some in batched(cases(arm, given.repetitions), given.together, strict=False):
+            with ControlPlane(settings=TIMES) as plane:
                 done = play(
                     plane,
                     some,
-                    queued=queued,
+                    queued=arm == "queues",
                     window=given.window,
                     runs=RUNS_SECONDS,
                     telemetry=heard,
                 )
-                for each in done:
-                    case = each.case
-                    found[arm, case.slots, case.jobs, case.arrival].append(each)
+            for each in done:
+                case = each.case
+                found[arm, case.slots, case.jobs, case.arrival].append(each)
     shown = table(
         f"{given.repetitions} repetitions, jobs run {RUNS_SECONDS:.0f} s, window {given.window:.0f} s",
         "",

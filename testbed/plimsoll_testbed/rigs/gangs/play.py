@@ -6,8 +6,8 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.kubernetes.transport import Response, Transport
 from plimsoll.adapters.workers import ThreadWorkers
-from plimsoll.domain.errors import PlimsollError, Refused
+from plimsoll.domain.errors import PlimsollError, Refused, Temporary
 from plimsoll.domain.metrics import Metric
 from plimsoll.services.ports import Telemetry
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
@@ -85,7 +85,7 @@ def play(  # noqa: PLR0913 - what a case may differ in
     telemetry: Telemetry,
     seen: Callable[[float, Sequence[Progress]], None] = lambda *_: None,
 ) -> Sequence[Progress]:
-    """Play cases side by side, and take away what they left.
+    """Play cases side by side. What they leave stays on the control plane.
 
     Args:
         plane: a control plane that runs.
@@ -104,17 +104,22 @@ def play(  # noqa: PLR0913 - what a case may differ in
         if queued:
             stack.enter_context(_Planner(plane, telemetry))
         clients = stack.enter_context(ThreadPoolExecutor(CLIENTS * len(cases)))
-        for case in cases:
-            _submit(plane, clients, case, started, queued=queued)
+        submitted = [
+            future
+            for case in cases
+            for future in _submit(plane, clients, case, started, queued=queued)
+        ]
         last = time.monotonic()
         while (now := time.monotonic()) - started < window:
-            _observe(api, progress, now - started, now - last, runs)
-            last = now
+            with suppress(Temporary):  # it is busy, and is asked again
+                _observe(api, progress, now - started, now - last, runs)
+                last = now
             seen(now - started, progress)
             if all(each.makespan is not None for each in progress):
                 break
             time.sleep(POLL_SECONDS)
-    _clear(api, cases)
+        for future in submitted:
+            future.result()
     return progress
 
 
@@ -171,7 +176,7 @@ def _prepare(plane: ControlPlane, api: Transport, cases: Sequence[Case]) -> None
 
 def _submit(
     plane: ControlPlane, clients: ThreadPoolExecutor, case: Case, started: float, *, queued: bool
-) -> None:
+) -> list[Future[None]]:
     """Let each client of a case submit its Jobs, in order."""
     by_client: dict[int, list[tuple[float, dict[str, Any]]]] = defaultdict(list)
     for at, client, job in submissions(case, queued=queued):
@@ -183,8 +188,7 @@ def _submit(
             time.sleep(max(0.0, started + at - time.monotonic()))
             _post(api, f"/apis/batch/v1/namespaces/{case.name}/jobs", job)
 
-    for jobs in by_client.values():
-        clients.submit(submit, jobs)
+    return [clients.submit(submit, jobs) for jobs in by_client.values()]
 
 
 def _observe(
@@ -219,20 +223,6 @@ def _succeed(api: Transport, pod: Any) -> None:
     path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
     body = {"status": {"phase": "Succeeded"}}
     _expect(api.call("PATCH", path, body=body, content_type=_STRATEGIC))
-
-
-def _clear(api: Transport, cases: Sequence[Case]) -> None:
-    """Delete the Jobs with their pods, and the nodes."""
-    for case in cases:
-        for job in api.call("GET", f"/apis/batch/v1/namespaces/{case.name}/jobs").body["items"]:
-            path = f"/apis/batch/v1/namespaces/{case.name}/jobs/{job['metadata']['name']}"
-            api.call("DELETE", path, query={"propagationPolicy": "Background"})
-        api.call(
-            "DELETE",
-            f"/api/v1/namespaces/{case.name}/pods",
-            query={"gracePeriodSeconds": "0"},
-        )
-        api.call("DELETE", f"/api/v1/nodes/{case.name}")
 
 
 def _post(api: Transport, path: str, body: object) -> Response:

@@ -77,6 +77,11 @@ class KubernetesQueues:
         """Return the cluster behind a transport, by its name for messages."""
         return cls(Requests(transport=transport, cluster=name), clock, workers=workers, **more)
 
+    @property
+    def requests(self) -> Requests:
+        """What makes other calls to the cluster."""
+        return self._requests
+
     def configuration(self) -> Forest | None:
         """Return the configuration of the queues; None where there is none.
 

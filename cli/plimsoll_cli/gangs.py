@@ -1,0 +1,307 @@
+"""Gangs of a cluster's queues: `plimsoll submit`, `jobs`, `why`, `suspend`, `resume` and `cancel`.
+
+They read and write with the rights of a kubeconfig. What runs and what waits is decided by the planner
+alone: these commands say what their user wants, and the planner does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.requests import Requests
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
+from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
+from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
+from plimsoll_batch.domain import names
+from plimsoll_batch.domain.assembly import GangJobs, Shapes
+from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.why import in_words, why
+from plimsoll_batch.services.state import Seen, seen_in
+from plimsoll_cli.environment import Environment, environment_of, warn
+from plimsoll_cli.options import clock_text, console, json_option, print_json, table
+
+_CREATE: Final = Call(verb="create", group="batch", resource="jobs")
+_DELETE: Final = Call(verb="delete", group="batch", resource="jobs")
+_MOST_JOBS: Final = 100
+EXAMPLES: Final = """\b
+Examples:
+  plimsoll submit -f train.yaml --queue research --gang train
+  plimsoll jobs --context harbor
+  plimsoll why lab/train
+  plimsoll suspend lab/train
+  plimsoll resume lab/train
+  plimsoll cancel lab/train
+
+\b
+Exit status:
+  0  done; the answer was printed
+  1  there is no such gang
+  2  something given is wrong, a right is missing, or the cluster cannot be reached
+"""
+
+
+def _cluster_options[F: Callable[..., Any]](command: F) -> F:
+    for option in (
+        click.option(
+            "--kubeconfig",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="[default: $KUBECONFIG, else ~/.kube/config]",
+        ),
+        click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+    ):
+        command = option(command)
+    return command
+
+
+_GANG: Final = click.argument("gang", metavar="NAMESPACE/NAME")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Queues:
+    """The queues of a cluster at this moment."""
+
+    cluster: KubernetesQueues
+    seen: Seen
+
+    @classmethod
+    def of(cls, environment: Environment, file: Path | None, context: str | None) -> _Queues:
+        _, api = environment.by_kubeconfig(file, context)
+        clock = environment.clock
+        cluster = KubernetesQueues(api.requests, clock, workers=SerialWorkers(), warn=warn)
+        forest = cluster.configuration()
+        if forest is None:
+            raise BadInput(
+                "the cluster has no queues: configure them with `plimsoll queues apply -f FILE`"
+            )
+        seen = seen_in(cluster.read(), forest, clock.now(), Shapes())
+        return cls(cluster=cluster, seen=seen)
+
+    def gang(self, name: str) -> GangJobs:
+        """Return a gang by namespace and name.
+
+        Raises:
+            NotFound: there is none, or all of it has finished.
+        """
+        for jobs in self.seen.gangs.values():
+            if str(jobs.gang) == name:
+                return jobs
+        raise NotFound(f"no gang {name} waits or runs: see `plimsoll jobs`")
+
+
+@click.command(epilog=EXAMPLES, short_help="Submit Jobs to a queue, as a gang.")
+@click.option(
+    "-f",
+    "--file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Manifests of Jobs, YAML.",
+)
+@click.option("--queue", help="The queue; by default what the Jobs' own label says.")
+@click.option("--gang", metavar="NAME", help="Start all Jobs of the file together, or none.")
+@click.option("--priority", type=int, help="The higher comes first.")
+@click.option("--namespace", "-n", default="default", show_default=True)
+@_cluster_options
+@click.pass_context
+def submit(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: click.Context,
+    file: Path,
+    queue: str | None,
+    gang: str | None,
+    priority: int | None,
+    namespace: str,
+    context: str | None,
+    kubeconfig: Path | None,
+) -> None:
+    """Create the Jobs of a file suspended, with the labels by which they wait in a queue.
+
+    With --gang they are roles of one gang, whose size is counted. Where one of them is refused, those that
+    were created before are deleted again.
+    """
+    jobs = _jobs_in(file)
+    size = sum(_parallelism(job) for job in jobs)
+    for job in jobs:
+        _mark(job, queue, gang, priority, size)
+    _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
+    created: list[tuple[str, str]] = []
+    for job in jobs:
+        meta = job["metadata"]
+        there = meta.setdefault("namespace", namespace)
+        try:
+            api.requests.send(_CREATE, namespace=there, name=meta["name"], body=job)
+        except PlimsollError:
+            for within, name in created:
+                _delete(api.requests, within, name)
+            raise
+        created.append((there, meta["name"]))
+    for within, name in created:
+        click.echo(
+            f"Job {within}/{name} waits in queue {jobs[0]['metadata']['labels'][names.QUEUE]}"
+        )
+
+
+@click.command(short_help="List the gangs that wait and run.", epilog=EXAMPLES)
+@_cluster_options
+@json_option
+@click.pass_context
+def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, as_json: bool) -> None:
+    """List the gangs of a cluster's queues, those that run first."""
+    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    rows = sorted((_row(each) for each in found.seen.gangs.values()), key=_order)
+    if as_json:
+        print_json(rows)
+        return
+    shown = table("GANG", "QUEUE", "STATE", "PODS", "SINCE", "")
+    for row in rows:
+        pods = f"{row['running']}/{row['pods']}"
+        since = clock_text(row["since"]) or ""
+        shown.add_row(row["gang"], row["queue"], row["state"], pods, since, row["because"])
+    console().print(shown)
+
+
+@click.command(name="why", short_help="Say why a gang waits.", epilog=EXAMPLES)
+@_GANG
+@_cluster_options
+@click.pass_context
+def why_command(
+    ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None
+) -> None:
+    """Say what holds a gang, what would have to end first, and when that is expected."""
+    environment = environment_of(ctx)
+    found = _Queues.of(environment, kubeconfig, context)
+    asked = _asked(ctx, found, gang)
+    told = why(found.seen.state, asked.gang.uid, environment.clock.now())
+    click.echo(f"{gang}: {_state(asked)}" if told is None else in_words(told))
+
+
+@click.command(short_help="Suspend a gang, and hold it.", epilog=EXAMPLES)
+@_GANG
+@_cluster_options
+@click.pass_context
+def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
+    """Suspend all Jobs of a gang at once. It waits until `plimsoll resume`."""
+    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    for role in _asked(ctx, found, gang).roles:
+        _patch(found, role, {names.HOLD: "true"}, {"spec": {"suspend": True}})
+    click.echo(f"{gang} is suspended, and held")
+
+
+@click.command(short_help="Let a gang start again.", epilog=EXAMPLES)
+@_GANG
+@_cluster_options
+@click.pass_context
+def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
+    """Let a gang wait in its queue again that was suspended, by this command line or by hand."""
+    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    for role in _asked(ctx, found, gang).roles:
+        plan = None if role.admission is None else role.admission.plan
+        _patch(found, role, {names.HOLD: None, names.RESUME: plan}, {})
+    click.echo(f"{gang} waits in its queue")
+
+
+@click.command(short_help="Delete a gang.", epilog=EXAMPLES)
+@_GANG
+@_cluster_options
+@click.pass_context
+def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
+    """Delete all Jobs of a gang that have not finished, and their pods."""
+    found = _Queues.of(environment_of(ctx), kubeconfig, context)
+    for role in _asked(ctx, found, gang).roles:
+        _delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid)
+    click.echo(f"{gang} is deleted")
+
+
+def _asked(ctx: click.Context, found: _Queues, name: str) -> GangJobs:
+    try:
+        return found.gang(name if "/" in name else f"default/{name}")
+    except NotFound as error:
+        click.echo(str(error), err=True)
+        ctx.exit(1)
+
+
+def _jobs_in(file: Path) -> list[dict[str, Any]]:
+    try:
+        found = [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file}: is not YAML: {error}") from error
+    for number, each in enumerate(found):
+        named = isinstance(each, dict) and (each.get("metadata") or {}).get("name")
+        if not named or each.get("kind") != "Job" or each.get("apiVersion") != "batch/v1":
+            raise BadInput(f"{file}: document {number}: must be a Job of batch/v1 with a name")
+    if not 0 < len(found) <= _MOST_JOBS:
+        raise BadInput(f"{file}: must hold 1 to {_MOST_JOBS} Jobs, not {len(found)}")
+    return found
+
+
+def _parallelism(job: Mapping[str, Any]) -> int:
+    said = (job.get("spec") or {}).get("parallelism", 1)
+    if not isinstance(said, int) or said < 0:
+        raise BadInput(f"Job {job['metadata']['name']}: spec.parallelism: must be a whole number")
+    return said
+
+
+def _mark(
+    job: dict[str, Any], queue: str | None, gang: str | None, priority: int | None, size: int
+) -> None:
+    meta = job["metadata"]
+    labels = meta["labels"] = dict(meta.get("labels") or {})
+    notes = meta["annotations"] = dict(meta.get("annotations") or {})
+    if queue is not None:
+        labels[names.QUEUE] = queue
+    if names.QUEUE not in labels:
+        raise BadInput(f"Job {meta['name']}: names no queue: give --queue")
+    if gang is not None:
+        labels[names.GANG] = gang
+        notes[names.GANG_SIZE] = str(size)
+    if priority is not None:
+        notes[names.PRIORITY] = str(priority)
+    job["spec"] = {**(job.get("spec") or {}), "suspend": True}
+
+
+def _row(jobs: GangJobs) -> dict[str, Any]:
+    gang = jobs.gang
+    return {
+        "gang": str(gang),
+        "queue": gang.queue,
+        "state": _state(jobs),
+        "running": sum(pod.phase == "Running" for pod in jobs.pods),
+        "pods": sum(role.pods for role in jobs.roles),
+        "since": gang.since,
+        "because": "; ".join(jobs.problems or gang.gates),
+    }
+
+
+def _state(jobs: GangJobs) -> str:
+    if jobs.stopping:
+        return "stopping"
+    if jobs.plan is not None:
+        return "starting" if jobs.starting else "running"
+    return "started by hand" if jobs.started else "waiting"
+
+
+def _order(row: Mapping[str, Any]) -> tuple[object, ...]:
+    return row["state"] == "waiting", row["queue"], row["since"], row["gang"]
+
+
+def _patch(
+    found: _Queues, role: Job, annotations: Mapping[str, str | None], more: Mapping[str, Any]
+) -> None:
+    """Change a Job under its uid: one of the same name that came later is another's."""
+    body = {"metadata": {"uid": role.uid, "annotations": annotations}, **more}
+    found.cluster.requests.send(
+        PATCH_JOB, namespace=role.ref.namespace, name=role.ref.name, body=body
+    )
+
+
+def _delete(requests: Requests, namespace: str, name: str, *, uid: str | None = None) -> None:
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+    body = options | ({"preconditions": {"uid": uid}} if uid is not None else {})
+    requests.send(_DELETE, namespace=namespace, name=name, body=body)
