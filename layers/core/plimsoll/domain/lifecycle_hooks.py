@@ -49,6 +49,8 @@ def with_ends(
         said = heartbeat or notice.heartbeat
         return replace(notice, ends=notice.time + wait, guessed=False, heartbeat=said)
 
+    if not waits:
+        return interruption
     return replace(interruption, notices=kept(map(timed, interruption.notices)))
 
 

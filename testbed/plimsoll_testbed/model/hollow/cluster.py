@@ -79,7 +79,7 @@ class HollowCluster:
             else:
                 self._react(due)
         self.now = max(self.now, now)
-        return self.due
+        return due
 
     def handle(  # noqa: PLR0913 - the parts of an HTTP request
         self,

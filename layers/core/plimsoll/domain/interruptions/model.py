@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Final, Literal, get_args
 
 from plimsoll.domain.notices.health import HealthScheduledChange
@@ -85,7 +86,7 @@ class NoticeRecord:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: each plan asks dozens of times what stands
 class Interruption:
     """One life of one instance, coming to its end."""
 
@@ -114,7 +115,7 @@ class Interruption:
         life = f"{self.launched:%Y-%m-%dT%H:%M:%SZ}" if self.launched else "unknown"
         return f"{self.instance}@{life}"
 
-    @property
+    @cached_property
     def standing(self) -> tuple[NoticeRecord, ...]:
         """The notices that count: of those about one thing only the newest, if not closed."""
         newest = {
@@ -132,7 +133,7 @@ class Interruption:
         """Say whether everything that was announced has been called off: the node may stay."""
         return not self.standing
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """The most urgent kind of notice, and the value of the node's taint."""
         return min((n.kind for n in self.standing or self.notices), key=lambda k: (urgency(k), k))
@@ -147,7 +148,7 @@ class Interruption:
         """When the first notice was given."""
         return self.notices[0].time
 
-    @property
+    @cached_property
     def deadline(self) -> datetime | None:
         """The earliest hard end less `MARGIN`; None when nothing says when it goes."""
         ends = [notice.ends for notice in self.standing if notice.ends]
@@ -222,8 +223,13 @@ def marked(
     closed: datetime | None = None,
 ) -> Interruption:
     """Note what was reached. Marking again changes nothing, except that it may be closed later."""
-    reached = replace(interruption, cordoned=cordoned, emptied=emptied, gone=gone, closed=closed)
-    return join(interruption, reached)
+    return replace(
+        interruption,
+        cordoned=first(interruption.cordoned, cordoned),
+        emptied=first(interruption.emptied, emptied),
+        gone=first(interruption.gone, gone),
+        closed=last(interruption.closed, closed),
+    )
 
 
 def kept(notices: Iterable[NoticeRecord]) -> tuple[NoticeRecord, ...]:
