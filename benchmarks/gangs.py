@@ -12,7 +12,7 @@ import argparse
 import csv
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import batched, product
 from pathlib import Path
@@ -40,6 +40,7 @@ def cases(arm: str, repetitions: int) -> list[Case]:
             slots=slots,
             jobs=jobs,
             arrival=arrival,
+            queued=arm == "queues",
             seed=turn,
         )
         for turn in range(repetitions)
@@ -53,6 +54,18 @@ def middle(figures: Sequence[float], form: str = "{:.0f}") -> str:
     if low == high:
         return median
     return f"{median} ({form.format(low)}-{form.format(high)})"
+
+
+def write(file: Path, found: Mapping[Row, Sequence[Progress]]) -> None:
+    """Write what is there so far: a benchmark that is stopped keeps it."""
+    with file.open("w", newline="", encoding="utf-8") as out:
+        lines = csv.writer(out)
+        lines.writerow(["arm", "places", "jobs", "arrival", "completed", "makespan", "wasted"])
+        for (arm, slots, jobs, arrival), runs in found.items():
+            lines.writerows(
+                [arm, slots, jobs, arrival.value, len(e.done), e.makespan, round(e.wasted, 1)]
+                for e in runs
+            )
 
 
 def main() -> None:
@@ -71,7 +84,6 @@ def main() -> None:
                 done = play(
                     plane,
                     some,
-                    queued=arm == "queues",
                     window=given.window,
                     runs=RUNS_SECONDS,
                     telemetry=heard,
@@ -79,6 +91,8 @@ def main() -> None:
             for each in done:
                 case = each.case
                 found[arm, case.slots, case.jobs, case.arrival].append(each)
+            if given.csv is not None:
+                write(given.csv, found)
     shown = table(
         f"{given.repetitions} repetitions, jobs run {RUNS_SECONDS:.0f} s, window {given.window:.0f} s",
         "",
@@ -106,15 +120,6 @@ def main() -> None:
     Console(width=140).print(shown)
     for warning in dict.fromkeys(heard.warnings):
         print(warning)
-    if given.csv is not None:
-        with given.csv.open("w", newline="", encoding="utf-8") as out:
-            lines = csv.writer(out)
-            lines.writerow(["arm", "places", "jobs", "arrival", "completed", "makespan", "wasted"])
-            for (arm, slots, jobs, arrival), runs in found.items():
-                lines.writerows(
-                    [arm, slots, jobs, arrival.value, len(e.done), e.makespan, round(e.wasted, 1)]
-                    for e in runs
-                )
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     # name -> "module:function". A new command is a file beside this one, and a line here.
     "agent": "plimsoll_cli.agent:agent",
     "demo": "plimsoll_cli.demo:demo",
+    "demo-batch": "plimsoll_cli.demo_batch:demo_batch",
     "demo-service": "plimsoll_cli.demo_service:demo_service",
     "drill": "plimsoll_cli.drill:drill",
     "cancel": "plimsoll_cli.gangs:cancel",

@@ -202,5 +202,5 @@ def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(lab: Lab
 
 def test_two_gangs_on_places_for_one_and_a_half_end_one_after_the_other(lab: Lab):
     case = Case(name="pair", slots=10, jobs=2, arrival=Arrival.INTERLEAVED)
-    [done] = play(lab.plane, [case], queued=True, window=40, runs=1, telemetry=Silent())
+    [done] = play(lab.plane, [case], window=40, runs=1, telemetry=Silent())
     assert done.makespan is not None

@@ -42,6 +42,8 @@ class Case:
     slots: int
     jobs: int
     arrival: Arrival
+    queued: bool = True
+    """Whether the planner of the queues starts its Jobs; else they start at once."""
     seed: int = 0
     """Draws the order of arrival."""
 
@@ -78,10 +80,10 @@ def configuration(cases: list[Case]) -> dict[str, Any]:
     }
 
 
-def submissions(case: Case, *, queued: bool) -> Iterator[tuple[float, int, dict[str, Any]]]:
+def submissions(case: Case) -> Iterator[tuple[float, int, dict[str, Any]]]:
     """Yield each Job with the second at which it is submitted, and by which client."""
     jobs = [
-        _job(case, gang, role, queued=queued) | {"_gang": number}
+        _job(case, gang, role) | {"_gang": number}
         for number, gang in enumerate(case.gangs)
         for role in ROLES
     ]
@@ -98,12 +100,12 @@ def submissions(case: Case, *, queued: bool) -> Iterator[tuple[float, int, dict[
                 yield float(gang), 0, job
 
 
-def _job(case: Case, gang: str, role: str, *, queued: bool) -> dict[str, Any]:
+def _job(case: Case, gang: str, role: str) -> dict[str, Any]:
     container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
     spec: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
-    if not queued:
+    if not case.queued:
         spec["nodeSelector"] = {CASE: case.name}  # what the flavor says otherwise
-    labels = {QUEUE: case.name, GANG: gang, ROLE: role} if queued else {GANG: gang, ROLE: role}
+    labels = {QUEUE: case.name, GANG: gang, ROLE: role} if case.queued else {GANG: gang, ROLE: role}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -114,7 +116,7 @@ def _job(case: Case, gang: str, role: str, *, queued: bool) -> dict[str, Any]:
             "annotations": {GANG_SIZE: str(SIZE)},
         },
         "spec": {
-            "suspend": queued,
+            "suspend": case.queued,
             "parallelism": ROLES[role],
             "completions": ROLES[role],
             "template": {"metadata": {"labels": {GANG: gang}}, "spec": spec},

@@ -33,6 +33,7 @@ from plimsoll_testbed.rigs.gangs.cases import (
 
 POLL_SECONDS: Final = 0.25
 CYCLE_SECONDS: Final = 0.5
+ATTEMPTS: Final = 5
 _CREATED: Final = 201
 _OK: Final = 200
 _CONFLICT: Final = 409
@@ -79,7 +80,6 @@ def play(  # noqa: PLR0913 - what a case may differ in
     plane: ControlPlane,
     cases: Sequence[Case],
     *,
-    queued: bool,
     window: float,
     runs: float,
     telemetry: Telemetry,
@@ -90,7 +90,6 @@ def play(  # noqa: PLR0913 - what a case may differ in
     Args:
         plane: a control plane that runs.
         cases: their names are those of namespaces, nodes and queues.
-        queued: whether the planner of the queues starts the Jobs; else they start at once.
         window: seconds after which it ends.
         runs: seconds for which all six pods of a job have to run at once.
         telemetry: told what the planner does.
@@ -101,14 +100,10 @@ def play(  # noqa: PLR0913 - what a case may differ in
     progress = [Progress(case=case) for case in cases]
     started = time.monotonic()
     with ExitStack() as stack:
-        if queued:
+        if any(case.queued for case in cases):
             stack.enter_context(_Planner(plane, telemetry))
         clients = stack.enter_context(ThreadPoolExecutor(CLIENTS * len(cases)))
-        submitted = [
-            future
-            for case in cases
-            for future in _submit(plane, clients, case, started, queued=queued)
-        ]
+        submitted = [future for case in cases for future in _submit(plane, clients, case, started)]
         last = time.monotonic()
         while (now := time.monotonic()) - started < window:
             with suppress(Temporary):  # it is busy, and is asked again
@@ -175,11 +170,11 @@ def _prepare(plane: ControlPlane, api: Transport, cases: Sequence[Case]) -> None
 
 
 def _submit(
-    plane: ControlPlane, clients: ThreadPoolExecutor, case: Case, started: float, *, queued: bool
+    plane: ControlPlane, clients: ThreadPoolExecutor, case: Case, started: float
 ) -> list[Future[None]]:
     """Let each client of a case submit its Jobs, in order."""
     by_client: dict[int, list[tuple[float, dict[str, Any]]]] = defaultdict(list)
-    for at, client, job in submissions(case, queued=queued):
+    for at, client, job in submissions(case):
         by_client[client].append((at, job))
 
     def submit(jobs: Sequence[tuple[float, dict[str, Any]]]) -> None:
@@ -226,7 +221,13 @@ def _succeed(api: Transport, pod: Any) -> None:
 
 
 def _post(api: Transport, path: str, body: object) -> Response:
-    answer = api.call("POST", path, body=body, content_type="application/json")
+    """Create an object. Where no answer comes, again: it has a name, so it is there once."""
+    for _ in range(ATTEMPTS):
+        with suppress(Temporary):
+            answer = api.call("POST", path, body=body, content_type="application/json")
+            break
+    else:
+        raise Refused(f"POST {path}: no answer to {ATTEMPTS} requests")
     if answer.status not in {_CREATED, _CONFLICT}:
         raise Refused(f"POST {path}: {answer.status} {answer.body}")
     return answer
