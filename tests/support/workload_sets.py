@@ -19,7 +19,8 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import InstanceNotice
+from plimsoll.domain.notices import InstanceNotice, SpotInterruption
+from plimsoll.domain.turns import GATHER
 from plimsoll.services.ports import NodeGroups
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
@@ -301,3 +302,47 @@ def deployment(
             },
         },
     }
+
+
+def a_spot_notice(rig: WiredServices, instance: str) -> SpotInterruption:
+    """Return what EC2 says of an instance, under an id that no event has."""
+    return SpotInterruption(
+        instance=instance,
+        time=rig.time,
+        account="111122223333",
+        region="us-east-1",
+        id="found",
+        action="terminate",
+    )
+
+
+def handled(rig: WiredServices, *bodies: str) -> None:
+    assert rig.notices.receive(bodies) == [None] * len(bodies)
+
+
+def advised(rig: WiredServices, *instances: str) -> None:
+    """Deliver recommendations, and wait until all of that moment are there."""
+    handled(rig, *map(rig.rebalance_event, instances))
+    rig.sleep(GATHER.total_seconds())
+
+
+def interrupt(rig: WiredServices, *workloads: dict[str, Any], elsewhere: bool = False) -> str:
+    """Interrupt a node on which these workloads stand; `elsewhere` adds another that has headroom."""
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(*workloads)
+    if elsewhere:
+        rig.join("od")
+    handled(rig, rig.spot_event(instance))
+    return instance
+
+
+class Interrupted(WiredServices):
+    """A rig in which something happens in the first pause of a reconcile."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def sleep(self, seconds: float) -> None:
+        then, self.meanwhile = self.meanwhile, None
+        if then is not None:
+            then()
+        super().sleep(seconds)

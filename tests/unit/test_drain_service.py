@@ -1,12 +1,9 @@
-"""From a body in the queue to a moved workload, over a hollow cluster in the same process."""
+"""Reconciles, from a node that is cordoned to a moved workload, over a hollow cluster."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,24 +11,24 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.added_nodes import added
 from plimsoll.domain.clusters import Mode
-from plimsoll.domain.errors import BadInput, MissingRights, Permanent, Refused, Temporary, Throttled
-from plimsoll.domain.metrics import Metric
-from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.errors import MissingRights, Refused, Temporary, Throttled
 from plimsoll.domain.node_index import REFRESH
-from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import SpotInterruption
-from plimsoll.domain.notices.registry import DRILL_SOURCE
-from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports import Report
-from plimsoll.domain.turns import GATHER
 from plimsoll.services import executor
-from plimsoll.services.delivery import SERIES_SHARED, SLOW_WAKE_UPS, URGENT_WAKE_UPS
 from plimsoll.services.drains import PAUSE_SECONDS
 from plimsoll.services.lease import LEASE_SECONDS, LeaseLost
-from plimsoll.services.notices import Senders
 from tests.support.builders import a_group
-from tests.support.workload_sets import WiredServices, deployment, method
+from tests.support.workload_sets import (
+    Interrupted,
+    WiredServices,
+    a_spot_notice,
+    advised,
+    deployment,
+    handled,
+    interrupt,
+    method,
+)
 
 WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 
@@ -39,212 +36,6 @@ WEB = "/apis/apps/v1/namespaces/default/deployments/web"
 @pytest.fixture
 def rig():
     return WiredServices()
-
-
-def a_spot_notice(rig: WiredServices, instance: str) -> SpotInterruption:
-    """Return what EC2 says of an instance, under an id that no event has."""
-    return SpotInterruption(
-        instance=instance,
-        time=rig.time,
-        account="111122223333",
-        region="us-east-1",
-        id="found",
-        action="terminate",
-    )
-
-
-@pytest.mark.parametrize(
-    ("account", "region"), [("111122223333", "eu-west-1"), ("999988887777", "us-east-1")]
-)
-def test_a_notice_from_another_account_or_region_than_the_clusters_moves_nothing(
-    rig, account, region
-):
-    instance = rig.join("spot", capacity="spot")
-    body = json.loads(rig.spot_event(instance)) | {"account": account, "region": region}
-    service = replace(rig.notices, senders=Senders(account="111122223333"))
-    assert service.receive([json.dumps(body)]) == [None]
-    assert not rig.node("spot").unschedulable
-    assert rig.telemetry.metrics[Metric.NOTICES_NOT_OURS] == 1
-    assert rig.wake_ups.sent == []
-
-
-def test_a_notice_of_a_drill_moves_nothing_unless_drills_are_accepted(rig):
-    instance = rig.join("spot", capacity="spot")
-    body = json.dumps(json.loads(rig.spot_event(instance)) | {"source": DRILL_SOURCE})
-
-    handled(rig, body)
-    assert not rig.node("spot").unschedulable
-
-    assert replace(rig.notices, senders=Senders(drills=True)).receive([body]) == [None]
-    assert rig.node("spot").unschedulable
-
-
-def handled(rig: WiredServices, *bodies: str) -> None:
-    assert rig.notices.receive(bodies) == [None] * len(bodies)
-
-
-def advised(rig: WiredServices, *instances: str) -> None:
-    """Deliver recommendations, and wait until all of that moment are there."""
-    handled(rig, *map(rig.rebalance_event, instances))
-    rig.sleep(GATHER.total_seconds())
-
-
-def interrupt(rig: WiredServices, *workloads: dict[str, Any], elsewhere: bool = False) -> str:
-    """Interrupt a node on which these workloads stand; `elsewhere` adds another that has headroom."""
-    instance = rig.join("spot", capacity="spot")
-    rig.apply(*workloads)
-    if elsewhere:
-        rig.join("od")
-    handled(rig, rig.spot_event(instance))
-    return instance
-
-
-def test_a_notice_cordons_taints_and_records_in_one_patch(rig):
-    instance = rig.join("spot", capacity="spot")
-    version = int(rig.node("spot").resource_version)
-
-    handled(rig, rig.spot_event(instance))
-
-    node = rig.node("spot")
-    assert node.unschedulable
-    assert [(t.key, t.value) for t in node.taints if t.key == INTERRUPTION] == [
-        (INTERRUPTION, "spot-interruption")
-    ]
-    assert node.interruption is not None
-    assert node.interruption.deadline == rig.time + timedelta(seconds=118)
-    assert int(node.resource_version) == version + 1
-
-
-def test_a_notice_delivered_twice_writes_once_and_wakes_the_drain_again_now_alone(rig):
-    instance = rig.join("spot", capacity="spot")
-    body = rig.spot_event(instance)
-    handled(rig, body)
-    [(message, facts)] = told = [*rig.telemetry.said]
-    assert (message, facts["action"], facts["target"]) == ("acted", "cordon", "Node spot")
-    rig.sleep(1)
-    version = rig.node("spot").resource_version
-
-    handled(rig, body, body)
-
-    assert rig.telemetry.said == told
-    assert rig.node("spot").resource_version == version
-    assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS, 0]
-
-
-def test_a_notice_that_comes_later_has_wake_ups_of_its_own(rig):
-    for n in range(2):
-        handled(rig, rig.spot_event(rig.join(f"spot-{n}", capacity="spot")))
-        rig.sleep(SERIES_SHARED.total_seconds())
-
-    assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS, *URGENT_WAKE_UPS]
-
-
-def test_a_series_that_could_not_be_sent_is_sent_for_the_next_notice(rig, monkeypatch):
-    body = rig.spot_event(rig.join("spot", capacity="spot"))
-
-    def unanswered(*_):
-        raise Temporary("SQS does not answer")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(rig.wake_ups, "send", unanswered)
-        [failed] = rig.notices.receive([body])
-    assert isinstance(failed, Temporary)
-
-    handled(rig, body)
-
-    assert [d for _, d in rig.wake_ups.sent] == [*URGENT_WAKE_UPS]
-
-
-def test_a_batch_wakes_its_cluster_once(rig):
-    bodies = [rig.spot_event(rig.join(f"spot-{n}", capacity="spot")) for n in range(3)]
-
-    handled(rig, *bodies)
-
-    assert len(rig.wake_ups.sent) == len(URGENT_WAKE_UPS)
-
-
-def test_an_indexed_instance_costs_no_call_to_ec2(rig):
-    instance = rig.join("spot", capacity="spot")
-    rig.resync.run()
-    rig.aws.described.clear()
-
-    handled(rig, rig.spot_event(instance))
-
-    assert rig.aws.described == []
-    assert rig.node("spot").unschedulable
-
-
-def test_nodes_that_cannot_be_listed_keep_back_only_notices_that_the_index_does_not_lead_to(
-    rig, monkeypatch
-):
-    indexed = rig.join("indexed", capacity="spot")
-    rig.resync.run()
-    new = rig.join("new", capacity="spot")
-
-    def fail():
-        raise Temporary("the API server is busy")
-
-    monkeypatch.setattr(rig.api, "nodes", fail)
-    outcomes = rig.notices.receive([rig.spot_event(indexed), rig.spot_event(new)])
-
-    assert [type(outcome) for outcome in outcomes] == [type(None), Temporary]
-    assert rig.api.node("indexed").unschedulable
-
-
-def test_an_instance_that_is_not_ours_is_acknowledged_and_counted(rig):
-    handled(rig, rig.spot_event("i-0aaaaaaaaaaaaaaaa"))
-
-    assert [message for message, _ in rig.telemetry.said] == ["notice not ours"]
-    assert rig.telemetry.metrics["NoticesNotOurs"] == 1
-    assert rig.wake_ups.sent == []
-
-
-def test_what_ec2_cannot_say_now_comes_back(rig):
-    rig.join("spot", capacity="spot")
-    rig.aws.fails = Temporary("EC2 is away")
-
-    (outcome,) = rig.notices.receive([rig.spot_event("i-0bbbbbbbbbbbbbbbb")])
-
-    assert isinstance(outcome, Temporary)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "",
-        "not json",
-        "[]",
-        "x" * 300_000,
-        '{"detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2"}',
-    ],
-    ids=["empty", "words", "a list", "300 kB", "no detail"],
-)
-def test_poison_is_permanent_and_does_not_hurt_its_neighbours(rig, body):
-    instance = rig.join("spot", capacity="spot")
-
-    bad, good = rig.notices.receive([body, rig.spot_event(instance)])
-
-    assert isinstance(bad, Permanent)
-    assert good is None
-    assert rig.node("spot").unschedulable
-
-
-def test_an_unknown_event_is_acknowledged_and_counted(rig):
-    handled(rig, '{"source": "aws.ec2", "detail-type": "EBS Snapshot Notification", "detail": {}}')
-
-    ((_, facts),) = rig.telemetry.said
-    assert "no kind of event that we know" in str(facts["because"])
-    assert rig.telemetry.metrics["NoticesIgnored"] == 1
-
-
-def test_a_notice_that_asks_for_nothing_is_acknowledged_without_asking_about_its_instance(rig):
-    instance = rig.join("spot", capacity="spot")
-
-    handled(rig, rig.state_event(instance, "running"))
-
-    assert rig.telemetry.metrics["NoticesIgnored"] == 1
-    assert rig.aws.described == []
-    assert not rig.node("spot").unschedulable
 
 
 @pytest.mark.parametrize("how", [{"mode": Mode.OBSERVE}, {"kill_switch": True}], ids=str)
@@ -451,18 +242,6 @@ def test_a_reconcile_observes_when_a_pod_has_to_be_told_and_not_a_second_later(r
     rig.drains.reconcile("harbor", "me", seconds=10)
 
     assert told[0] == (deadline - grace, None)
-
-
-class Interrupted(WiredServices):
-    """A rig in which something happens in the first pause of a reconcile."""
-
-    meanwhile: Callable[[], None] | None = None
-
-    def sleep(self, seconds: float) -> None:
-        then, self.meanwhile = self.meanwhile, None
-        if then is not None:
-            then()
-        super().sleep(seconds)
 
 
 def test_a_reconcile_outlives_an_outage_of_the_api_server_and_goes_on_at_once():
@@ -695,45 +474,6 @@ def test_a_wake_up_for_a_cluster_that_was_removed_is_nothing_to_do(rig):
     assert rig.telemetry.warned == ["wake-up for a cluster that is not registered"]
 
 
-def test_the_resync_finds_what_no_event_told(rig):
-    instance = rig.join("spot", capacity="spot")
-    rig.aws.silent = [a_spot_notice(rig, instance)]
-
-    assert rig.resync.run() == 0  # it was not open when the resync looked
-    assert rig.node("spot").unschedulable
-    assert rig.resync.run() == 1
-
-
-def test_the_resync_wakes_clusters_with_something_open_and_only_those(rig):
-    instance = rig.join("spot", capacity="spot")
-    rig.apply(deployment(replicas=1))
-    rig.resync.run()
-    assert rig.wake_ups.sent == []
-
-    handled(rig, rig.spot_event(instance))
-    for _ in range(2):
-        rig.wake_ups.sent.clear()
-        rig.resync.run()
-        assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
-        rig.drains.reconcile("harbor", "me", seconds=0)  # what is left can only be waited for
-
-
-def test_a_cluster_in_which_nothing_can_be_done_is_not_woken(rig):
-    instance = rig.join("spot", capacity="spot")
-    rig.apply(deployment(replicas=1))
-    advised(rig, instance)
-    rig.drains.reconcile("harbor", "me")
-    rig.wake_ups.sent.clear()
-    rig.sleep(60)
-    version = rig.version()
-
-    rig.resync.run()
-
-    assert len(rig.pods_on("spot")) == 1
-    assert rig.wake_ups.sent == []
-    assert rig.version() == version
-
-
 def test_an_empty_node_that_is_terminated_is_taken_off_what_was_added(rig):
     instance = rig.join("spot", capacity="spot")
     group = replace(a_group(desired=1), instances=frozenset({instance}), renew=True)
@@ -767,164 +507,6 @@ def test_a_reconcile_that_can_only_wait_ends_after_its_first_observation(rig):
     assert rig.drains.reconcile("harbor", "me") == 1
 
 
-def test_a_cluster_is_woken_when_a_node_group_may_be_asked_for_what_waits(rig):
-    instance = rig.join("spot", capacity="spot")
-    rig.apply(deployment(replicas=1))
-    advised(rig, instance)
-    rig.drains.reconcile("harbor", "me")
-    rig.wake_ups.sent.clear()
-    rig.aws.groups = [a_group("base", desired=0)]
-
-    rig.resync.run()
-
-    assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
-
-
-@pytest.mark.parametrize(
-    ("renewed", "readable", "woken"),
-    [(False, True, True), (True, True, False), (True, False, True)],
-    ids=["uncordons", "the group replaces the node", "groups not read"],
-)
-def test_a_cluster_is_woken_to_uncordon_on_advice_only_if_its_reconcile_does(
-    rig, monkeypatch, renewed, readable, woken
-):
-    instance = rig.join("spot", capacity="spot")
-    own = a_group(desired=1, max_size=1, instances=[instance])
-    rig.aws.groups = [replace(own, renew=renewed)]
-    rig.apply(deployment("here", replicas=1))
-    advised(rig, instance)
-    rig.drains.reconcile("harbor", "its turn")
-    rig.sleep(600)
-    rig.apply(deployment("waits", replicas=1))
-    rig.wake_ups.sent.clear()
-    if not readable:
-        refused = Refused("autoscaling:DescribeAutoScalingGroups")
-        monkeypatch.setattr(rig.aws, "list", lambda _: (_ for _ in ()).throw(refused))
-
-    rig.resync.run()
-    assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS) * woken
-
-    rig.drains.reconcile("harbor", "me")
-    assert rig.node("spot").unschedulable is not woken
-
-
-def test_on_advice_a_node_is_recorded_at_once_and_cordoned_when_its_turn_comes(rig):
-    instances = [rig.join(f"spot-{n}", capacity="spot") for n in range(3)]
-    advised(rig, *instances)
-
-    def cordoned() -> list[bool]:
-        return [rig.node(f"spot-{n}").unschedulable for n in range(3)]
-
-    assert cordoned() == [False] * 3
-    assert all(rig.node(f"spot-{n}").interruption for n in range(3))
-
-    rig.drains.reconcile("harbor", "the first")
-    assert cordoned() == [True, False, False]
-    rig.hollow.vanish("spot-0", now=rig.time)
-    rig.sleep(600)
-    rig.drains.reconcile("harbor", "too early")
-    left = [f"spot-{n}" for n in (1, 2)]
-    assert [rig.node(name).unschedulable for name in left] == [False, False]
-    rig.sleep(3600)
-    rig.resync.run()
-    assert rig.wake_ups.sent
-    rig.drains.reconcile("harbor", "the second")
-    assert [rig.node(name).unschedulable for name in left] == [True, False]
-
-
-@pytest.mark.parametrize("mode", list(Mode))
-def test_a_kind_that_the_policy_ignores_writes_nothing(mode):
-    rig = WiredServices(mode=mode)
-    instance = rig.join("spot", capacity="spot")
-    ignored = (("rebalance-recommendation", Response.IGNORE),)
-    rig.registry.update(replace(rig.cluster, policy=Policy(on=ignored)))
-    version = rig.version()
-
-    handled(rig, rig.rebalance_event(instance))
-    rig.drains.reconcile("harbor", "me")
-
-    assert rig.node("spot").interruption is None
-    assert mode is Mode.ACT or rig.version() == version
-    assert rig.reports.list("harbor") == []
-    assert rig.telemetry.metrics["NoticesIgnored"] == 1
-
-
-@pytest.mark.parametrize("away", ["index", "reports", "aws"])
-def test_the_resync_wakes_clusters_without_dynamodb_and_without_ec2(rig, monkeypatch, away):
-    interrupt(rig, deployment(replicas=1))
-    rig.wake_ups.sent.clear()
-
-    def fail(*_):
-        raise Temporary("away")
-
-    store, call = {
-        "index": (rig.index, "find"),
-        "reports": (rig.reports, "list"),
-        "aws": (rig.aws, "interrupted"),
-    }[away]
-    monkeypatch.setattr(store, call, fail)
-
-    rig.resync.run()
-    assert rig.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == 1
-    assert [d for _, d in rig.wake_ups.sent] == list(SLOW_WAKE_UPS)
-
-
-def test_the_resync_finds_what_no_event_told_without_its_index(rig, monkeypatch):
-    instance = rig.join("spot", capacity="spot")
-    rig.aws.silent = [a_spot_notice(rig, instance)]
-
-    def fail(_):
-        raise Temporary("away")
-
-    monkeypatch.setattr(rig.index, "find", fail)
-    rig.resync.run()
-    assert rig.telemetry.metrics[Metric.CLUSTERS_NOT_RESYNCED] == 1
-    assert rig.node("spot").unschedulable
-
-
-def test_clusters_that_are_acted_on_come_before_those_that_are_only_observed(rig, monkeypatch):
-    observed = rig.join("a-observed", capacity="spot")
-    acted = rig.join("spot", capacity="spot")
-    rig.registry.add(replace(rig.cluster, name="aaa", mode=Mode.OBSERVE))
-    rig.aws.known[observed] = replace(
-        rig.aws.known[observed], tags=(("kubernetes.io/cluster/aaa", "owned"),)
-    )
-    order: list[str] = []
-    real = rig.open
-
-    def opened(cluster):
-        order.append(cluster.name)
-        return real(cluster)
-
-    monkeypatch.setattr(rig, "open", opened)
-
-    handled(rig, rig.spot_event(observed), rig.spot_event(acted))
-
-    assert order == ["harbor", "aaa"]
-
-
-@pytest.mark.parametrize(("state", "lists"), [(None, 1), ("terminated", 0)])
-def test_notices_for_nodes_that_are_gone_cost_one_list_or_none(rig, monkeypatch, state, lists):
-    instances = [rig.join(f"spot-{n}", capacity="spot") for n in range(3)]
-    rig.resync.run()
-    for n in range(3):
-        rig.hollow.vanish(f"spot-{n}", now=rig.time)
-    rig.sleep(600)
-    counted = []
-    nodes = rig.api.nodes
-
-    def listed():
-        counted.append("a list")
-        return nodes()
-
-    monkeypatch.setattr(rig.api, "nodes", listed)
-
-    event = rig.spot_event if state is None else partial(rig.state_event, state=state)
-    handled(rig, *(event(instance) for instance in instances))
-
-    assert len(counted) == lists
-
-
 def test_a_report_that_cannot_be_written_is_warned_about_and_stops_nothing(rig, monkeypatch):
     instance = rig.join("spot", capacity="spot")
     handled(rig, rig.spot_event(instance))
@@ -938,88 +520,6 @@ def test_a_report_that_cannot_be_written_is_warned_about_and_stops_nothing(rig, 
     rig.drains.reconcile("harbor", "second")
 
     assert set(rig.telemetry.warned) == {"report not written"}
-
-
-def test_the_resync_closes_the_report_of_a_node_that_is_no_more(rig):
-    instance = rig.join("spot", capacity="spot")
-    handled(rig, rig.spot_event(instance))
-    rig.drains.reconcile("harbor", "me")
-    rig.hollow.vanish("spot", now=rig.time)
-    rig.sleep(600)
-
-    rig.resync.run()
-
-    (report,) = rig.reports.list("harbor")
-    assert report.closed == rig.time
-
-
-def test_bad_input_names_the_field(rig):
-    (bad,) = rig.notices.receive([rig.spot_event("i-not-an-id")])
-
-    assert isinstance(bad, BadInput)
-    assert "instance-id" in str(bad)
-
-
-def test_the_resync_does_not_say_again_what_an_event_told(rig):
-    instance = rig.join("spot", capacity="spot")
-    handled(rig, rig.spot_event(instance))
-    rig.sleep(1)
-    version = rig.node("spot").resource_version
-    rig.aws.silent = [a_spot_notice(rig, instance)]
-
-    rig.resync.run()
-
-    assert rig.node("spot").resource_version == version
-
-
-def test_a_node_with_the_record_of_a_newer_version_is_left_alone(rig):
-    record = {"metadata": {"annotations": {INTERRUPTION: '{"v": 2}'}}}
-    instance = rig.join("spot", capacity="spot")
-    path = "/api/v1/nodes/spot"
-    merge = "application/merge-patch+json"
-    rig.hollow.handle("PATCH", path, now=rig.time, body=record, content_type=merge)
-    version = rig.node("spot").resource_version
-
-    handled(rig, rig.spot_event(instance))
-
-    assert rig.node("spot").resource_version == version
-    assert rig.wake_ups.sent == []
-    _, facts = rig.telemetry.said[-1]
-    assert "spot is left alone" in str(facts["because"])
-
-
-def test_a_node_that_somebody_else_writes_to_is_read_again(rig):
-    instance = rig.join("spot", capacity="spot")
-    real = rig.api.cordon
-    meddled: list[Node] = []
-
-    def meddle(node, interruption):
-        if len(meddled) < 2:
-            meddled.append(node)
-            rig.api.record(node, interruption)
-        real(node, interruption)
-
-    rig.api.cordon = meddle
-    handled(rig, rig.spot_event(instance))
-
-    assert len(meddled) == 2
-    assert rig.node("spot").unschedulable
-
-
-def test_a_registry_that_is_away_makes_only_its_own_notices_come_back(rig):
-    instance = rig.join("spot", capacity="spot")
-    rig.resync.run()
-
-    def away(name):
-        raise Temporary("the table is away")
-
-    rig.registry.get = away
-
-    ours, unknown = rig.notices.receive(
-        [rig.spot_event(instance), '{"source": "aws.ec2", "detail-type": "Other", "detail": {}}']
-    )
-    assert isinstance(ours, Temporary)
-    assert unknown is None
 
 
 def test_what_releases_took_is_not_waited_for_once_more(rig, monkeypatch):
