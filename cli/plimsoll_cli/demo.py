@@ -65,9 +65,10 @@ Exit status:
 def demo(file: Path | None, rig: str, keep: Path | None) -> None:
     """Watch Plimsoll carry a shop through the scenario FILE, and compare.
 
-    Without FILE every spot instance of a small shop gets its notice in the same second, and pods
-    return to spot when it is back, while a workload keeps its on-demand floor. The same drill is
-    simulated with a common drain and with nobody who reacts.
+    Without FILE every spot instance of a small shop gets its notice in the same second, EC2 refuses
+    the first group that is asked and the second serves, and pods return to spot when it is back, while
+    a workload keeps its on-demand floor. The same drill is simulated with a common drain and with
+    nobody who reacts.
     """
     play = rig_of(rig)
     drill = read_drill(_file(file))

@@ -28,6 +28,9 @@ _READS: Final = (
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeLifecycleHooks",
     "autoscaling:DescribeScalingActivities",
+    "ec2:DescribeFleetHistory",
+    "ec2:DescribeFleetInstances",
+    "ec2:DescribeFleets",
     "ec2:DescribeInstances",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
@@ -135,6 +138,7 @@ def _group_writes(place: Place) -> Iterator[tuple[Sequence[str], str, str]]:
     group = place.arn("autoscaling", _GROUP)
     yield ("autoscaling:SetDesiredCapacity", "autoscaling:LaunchInstances"), group, GROW
     yield ("eks:UpdateNodegroupConfig",), place.arn("eks", "nodegroup/harbor/spot/0a1b"), GROW
+    yield ("ec2:ModifyFleet",), place.arn("ec2", "fleet/fleet-0a1b"), GROW
     actions = ("autoscaling:CompleteLifecycleAction", "autoscaling:RecordLifecycleActionHeartbeat")
     yield actions, group, HOOK_MARK
     yield ("autoscaling:TerminateInstanceInAutoScalingGroup",), group, RENEW

@@ -97,7 +97,7 @@ def _instance(machine: Machine) -> dict[str, Any]:
     }
     if group.kind == "eks-nodegroup":
         tags |= {"eks:cluster-name": machine.cluster, "eks:nodegroup-name": group.name}
-    if group.kind == "static":
+    if group.kind in {"ec2-fleet", "static"}:
         del tags["aws:autoscaling:groupName"]
     described: dict[str, Any] = {
         "InstanceId": machine.id,

@@ -30,8 +30,16 @@ from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.events import event_of
 
-_LIST = {"asg": "autoscaling:DescribeAutoScalingGroups", "eks-nodegroup": "eks:DescribeNodegroup"}
-_GROW = {"asg": "autoscaling:LaunchInstances", "eks-nodegroup": "eks:UpdateNodegroupConfig"}
+_LIST = {
+    "asg": "autoscaling:DescribeAutoScalingGroups",
+    "ec2-fleet": "ec2:DescribeFleets",
+    "eks-nodegroup": "eks:DescribeNodegroup",
+}
+_GROW = {
+    "asg": "autoscaling:LaunchInstances",
+    "ec2-fleet": "ec2:ModifyFleet",
+    "eks-nodegroup": "eks:UpdateNodegroupConfig",
+}
 _ASKABLE = {"spot-interruption", "health-scheduled-change"}
 """What EC2 says when asked, besides the state; everything else is told by events only."""
 

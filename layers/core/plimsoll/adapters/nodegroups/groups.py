@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import calls
-from plimsoll.adapters.nodegroups import asg, eks, karpenter
+from plimsoll.adapters.nodegroups import asg, ec2_fleet, eks, karpenter
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
 from plimsoll.domain.errors import BadInput, NotFound, Refused
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 KINDS: Final[Mapping[str, type[Kind]]] = {
     asg.NAME: asg.AutoScalingGroups,
+    ec2_fleet.NAME: ec2_fleet.Ec2Fleets,
     eks.NAME: eks.ManagedNodeGroups,
     karpenter.NAME: karpenter.NodePools,
 }

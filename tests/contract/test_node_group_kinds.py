@@ -1,0 +1,189 @@
+"""Every kind of node group that is asked: AWS's protocols over the fleet, and the simulated rig's twin in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.session import Session as BotocoreSession
+
+from plimsoll.adapters.aws import Aws
+from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
+from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
+from plimsoll.domain.expectations import BEGUN, expect
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.refusals import NotGrown
+from plimsoll.services.ports import NodeGroups
+from plimsoll.services.reconcile_memory import ReconcileMemory
+from plimsoll_testbed.model.fleet import ANSWER, STALLED, Fleet
+from plimsoll_testbed.model.nodegroups import GroupKind, NodeGroupSpec
+from plimsoll_testbed.rigs.emulated.awsfleet import SERVICES, AwsFleet
+from plimsoll_testbed.rigs.simulated.aws import SimulatedNodeGroups
+from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
+from plimsoll_testbed.rigs.simulated.time import VirtualClock
+
+from .conftest import REGION, T0, Answers, refused
+from .test_nodegroups import empty
+
+ASKED = sorted(KINDS.keys() - {"karpenter"})
+
+
+@dataclass
+class Scene:
+    """A fleet of one group, as Plimsoll sees and asks it."""
+
+    fleet: Fleet
+    clock: VirtualClock
+    groups: NodeGroups
+
+    def read(self) -> NodeGroup:
+        self.fleet.step(self.clock.now())
+        (group,) = self.groups.list([])
+        return group
+
+    def wait(self, span: timedelta) -> None:
+        self.clock.run_until(self.clock.now() + span)
+        self.fleet.step(self.clock.now())
+
+
+def a_fleet(kind: GroupKind) -> Fleet:
+    spec = NodeGroupSpec(
+        name="web",
+        kind=kind,
+        capacity="on-demand",
+        instance_type="m6i.xlarge",
+        zones=(f"{REGION}a",),
+        size=1,
+        max=4,
+        allocatable={"cpu": "4", "memory": "16Gi"},
+    )
+    return Fleet("shop", [spec], seed=7, now=T0)
+
+
+@contextmanager
+def over_http(
+    fleet: Fleet, clock: VirtualClock, models: BotocoreSession, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[NodeGroups]:
+    with AwsFleet([fleet], clock=clock.now, lock=nullcontext()) as server:
+        for service in SERVICES:
+            monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", server.url)
+        yield AwsNodeGroups(Aws(REGION), "shop", clock, api=empty)
+
+
+@pytest.fixture(params=ASKED)
+def kind(request: pytest.FixtureRequest) -> GroupKind:
+    found: GroupKind = request.param
+    return found
+
+
+@pytest.fixture(params=["AWS", "simulated"])
+def scene(
+    request: pytest.FixtureRequest,
+    kind: GroupKind,
+    credentials: None,
+    models: BotocoreSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Scene]:
+    clock, fleet = VirtualClock(T0), a_fleet(kind)
+    if request.param == "simulated":
+        yield Scene(fleet, clock, SimulatedNodeGroups(fleet, SimulatedNetwork(clock, 0.0), clock))
+        return
+    with over_http(fleet, clock, models, monkeypatch) as groups:
+        yield Scene(fleet, clock, groups)
+
+
+def test_a_group_says_what_it_is(scene: Scene, kind: str) -> None:
+    group = scene.read()
+    assert (group.kind, group.capacity, group.may_grow) == (kind, "on-demand", True)
+    assert (group.desired, group.max_size, group.headroom) == (1, 4, 3)
+    assert group.instances == {machine.id for machine in scene.fleet.alive()}
+    assert (group.zones, group.instance_types) == ((f"{REGION}a",), ("m6i.xlarge",))
+    assert group.template is not None
+    assert group.template.allocatable.cpu > 3000
+
+
+def test_the_same_request_twice_is_one_and_its_nodes_come(scene: Scene) -> None:
+    group = scene.read()
+    for _ in range(2):
+        assert scene.groups.grow(group, 2, None, "token") == 2
+    assert (scene.read().desired, len(scene.read().instances)) == (3, 3)
+    scene.wait(timedelta(minutes=2))
+    assert sum(machine.joined for machine in scene.fleet.alive()) == 3
+
+
+def test_a_group_is_asked_for_no_more_than_its_maximum(scene: Scene) -> None:
+    full = scene.read()
+    scene.groups.grow(full, 3, None, "one")
+    with pytest.raises(NotGrown) as told:
+        scene.groups.grow(scene.read(), 1, None, "two")
+    assert [refusal.kind for refusal in told.value.refusals] == ["group-maximum"]
+    assert scene.read().desired == 4
+
+
+def test_a_refusal_is_told_with_its_type_at_once_or_at_the_next_reading(scene: Scene) -> None:
+    scene.fleet.refuse("web", T0 + timedelta(minutes=5))
+    group, told = scene.read(), list[Any]()
+    try:
+        scene.groups.grow(group, 1, None, "token")
+    except NotGrown as error:
+        told += error.refusals
+    else:
+        scene.wait(ANSWER)
+        read = scene.read()
+        told += read.refusals
+        assert expect(read, [], scene.clock.now()).overdue == 1
+    assert [(r.kind, r.zone, r.instance_type) for r in told] == [
+        ("insufficient-capacity", f"{REGION}a", "m6i.xlarge")
+    ]
+
+
+def test_what_a_group_accepts_and_does_not_begin_is_not_expected_for_long(
+    scene: Scene, kind: str
+) -> None:
+    scene.fleet.refuse("web", T0 + timedelta(minutes=5), STALLED)
+    memory, group = ReconcileMemory(), scene.read()
+    try:
+        memory.grown(group, scene.groups.grow(group, 1, None, "token"), scene.clock.now())
+    except NotGrown:
+        assert kind == "asg", "only a launch is answered at once"
+        return
+
+    def overdue() -> int:
+        memory.note_groups([scene.read()], scene.clock.now())
+        (known,) = memory.groups or ()
+        return expect(known, [], scene.clock.now()).overdue
+
+    assert overdue() == 0
+    scene.wait(BEGUN)
+    assert overdue() == 1
+
+
+def test_a_fleet_without_a_maximum_or_with_weights_is_not_asked(moto_aws: Aws) -> None:
+    def told(tags: dict[str, str], **override: Any) -> NodeGroup:
+        tags |= {"kubernetes.io/cluster/shop": "owned", "plimsoll.dev/grow": "true"}
+        fleet = {
+            "FleetId": "fleet-1",
+            "Type": "maintain",
+            "FleetState": "active",
+            "TargetCapacitySpecification": {
+                "TotalTargetCapacity": 2,
+                "DefaultTargetCapacityType": "spot",
+            },
+            "LaunchTemplateConfigs": [{"Overrides": [{"InstanceType": "m5.large", **override}]}],
+            "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+        }
+        Answers(moto_aws, "ec2", "DescribeFleets", {"Fleets": [fleet]})
+        Answers(moto_aws, "ec2", "DescribeFleetInstances", {"ActiveInstances": []})
+        Answers(moto_aws, "ec2", "DescribeFleetHistory", {"HistoryRecords": []})
+        Answers(moto_aws, "eks", "ListNodegroups", refused("ResourceNotFoundException", "x", 404))
+        (group,) = AwsNodeGroups(moto_aws, "shop", VirtualClock(T0), api=empty).list([])
+        return group
+
+    assert told({MAXIMUM: "5"}).headroom == 3
+    assert told({}).headroom == told({MAXIMUM: "many"}).headroom == 0
+    assert told({MAXIMUM: "5"}).template is not None
+    assert told({MAXIMUM: "5"}, WeightedCapacity=4).template is None
