@@ -46,7 +46,7 @@ class Cycle:
     moving: bool = False
     """Whether gangs start or stop at this moment."""
     waiting: int = 0
-    """Gangs that wait."""
+    """Gangs that wait; those that somebody started by hand do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class QueueService:
             plan=plan,
             outcomes=outcomes,
             moving=any(jobs.stopping or jobs.starting for jobs in seen.gangs.values()),
-            waiting=len(seen.state.gangs),
+            waiting=sum(not seen.gangs[gang.uid].started for gang in seen.state.gangs),
         )
 
     def _most_pods(self, seen: Seen, now: datetime) -> int:
