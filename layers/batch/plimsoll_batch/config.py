@@ -6,15 +6,13 @@ with `batch.yaml`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
 
-from plimsoll.domain.errors import BadInput
+from plimsoll.config import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Settings):
     """One stack's settings."""
 
     aws_region: str
@@ -25,19 +23,3 @@ class Config:
     """URL."""
     pods_per_second: int
     """How many pods a control plane is given."""
-
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the environment, `os.environ` in Lambda.
-
-        Raises:
-            BadInput: a variable is missing or unreadable; the message names it.
-        """
-        missing = [f.name.upper() for f in fields(cls) if f.name.upper() not in env]
-        if missing:
-            raise BadInput(f"environment variables are missing: {', '.join(missing)}")
-        values: dict[str, Any] = {f.name: env[f.name.upper()] for f in fields(cls)}
-        rate = values["pods_per_second"]
-        if not rate.isdecimal() or not int(rate):
-            raise BadInput(f"the environment variable PODS_PER_SECOND is {rate!r}: no rate")
-        return cls(**values | {"pods_per_second": int(rate)})

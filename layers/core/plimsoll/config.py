@@ -17,7 +17,27 @@ from plimsoll.domain.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Settings:
+    """What the settings of every stack have in common: each field is read off its variable, by its type."""
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Self:
+        """Read the environment, `os.environ` in Lambda.
+
+        Raises:
+            BadInput: a variable is missing or unreadable; the message names it.
+        """
+        names = {field.name.upper(): field for field in fields(cls)}
+        if missing := names.keys() - env.keys():
+            raise BadInput(f"environment variables are missing: {', '.join(sorted(missing))}")
+        values: dict[str, Any] = {
+            field.name: _read(name, field.type, env[name]) for name, field in names.items()
+        }
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(Settings):
     """One stack's settings."""
 
     aws_region: str
@@ -43,18 +63,6 @@ class Config:
     accept_drills: bool
     """Whether notices of the source `plimsoll.drill` are taken as real."""
 
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the environment, `os.environ` in Lambda.
-
-        Raises:
-            BadInput: a variable is missing or unreadable; the message names it.
-        """
-        values: dict[str, Any] = {
-            field.name: _read(field.name.upper(), field.type, env) for field in fields(cls)
-        }
-        return cls(**values)
-
 
 def in_lambda() -> bool:
     """Whether this process is a Lambda function.
@@ -64,13 +72,11 @@ def in_lambda() -> bool:
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
-def _read(name: str, kind: Any, env: Mapping[str, str]) -> object:
-    if name not in env:
-        raise BadInput(f"the environment variable {name} is missing: template.yaml sets it")
+def _read(name: str, kind: Any, text: str) -> object:
     try:
-        return _READERS[kind](env[name])
+        return _READERS[kind](text)
     except ValueError as error:
-        raise BadInput(f"the environment variable {name} is {env[name]!r}: {error}") from error
+        raise BadInput(f"the environment variable {name} is {text!r}: {error}") from error
 
 
 def _switch(text: str) -> bool:
@@ -79,9 +85,16 @@ def _switch(text: str) -> bool:
     return text == "true"
 
 
+def _rate(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError("it must be a whole number above 0")
+    return int(text)
+
+
 # Annotations are strings here, because of `from __future__ import annotations`.
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "str": str,
     "bool": _switch,
+    "int": _rate,
     "Mapping[str, str]": json.loads,
 }

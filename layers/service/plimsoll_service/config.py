@@ -6,15 +6,13 @@ with `service.yaml`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
 
-from plimsoll.domain.errors import BadInput
+from plimsoll.config import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Settings):
     """One stack's settings."""
 
     aws_region: str
@@ -41,19 +39,3 @@ class Config:
     """The KMS key that signs instructions: its ARN."""
     snapshots_per_minute: int
     """How many snapshots of one tenant are taken."""
-
-    @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the environment, `os.environ` in Lambda.
-
-        Raises:
-            BadInput: a variable is missing or unreadable; the message names it.
-        """
-        missing = [f.name.upper() for f in fields(cls) if f.name.upper() not in env]
-        if missing:
-            raise BadInput(f"environment variables are missing: {', '.join(missing)}")
-        values: dict[str, Any] = {f.name: env[f.name.upper()] for f in fields(cls)}
-        limit = values["snapshots_per_minute"]
-        if not limit.isdecimal():
-            raise BadInput(f"the environment variable SNAPSHOTS_PER_MINUTE is {limit!r}: no number")
-        return cls(**values | {"snapshots_per_minute": int(limit)})
