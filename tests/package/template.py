@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 BUILT = ROOT / ".aws-sam" / "build"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Reads `!Ref`, `!GetAtt` and the rest."""
 
 
