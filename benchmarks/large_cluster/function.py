@@ -60,6 +60,7 @@ def wired(order: dict[str, Any]) -> tuple[Services, workload_sets.Telemetry]:
         registry=stores.MemoryRegistry([cluster]),
         index=index,
         instances=simulated,
+        instances_of=lambda _: simulated,
         clusters=OpenClusters(aws, clock, workers),
         groups=lambda _: simulated,
         reports=stores.MemoryReports(),

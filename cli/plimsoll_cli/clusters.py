@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -36,6 +37,7 @@ EXAMPLES: Final = """\b
 Examples:
   plimsoll clusters add harbor
   plimsoll clusters add lab --endpoint https://10.0.0.1:6443 --ca ca.pem --secret plimsoll/lab
+  plimsoll clusters add quay --role arn:aws:iam::210987654321:role/plimsoll-spoke-us-east-1 --external-id KEY
   plimsoll clusters list --json
   plimsoll clusters list --wide
   plimsoll clusters set harbor --mode act
@@ -53,6 +55,9 @@ Exit status:
   2  something given is wrong, or the stack or the cluster cannot be reached
 """
 
+_UNSAID: Final = frozenset({"ca", "external_id"})
+"""Of a cluster in JSON: what is long, and what is nobody else's business."""
+_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,128}")
 ACTING: Final = """\
 From now on Plimsoll writes to {name}:
   - interrupted nodes are cordoned, tainted and annotated;
@@ -88,6 +93,14 @@ def clusters() -> None:
     help="With --endpoint: the secret in Secrets Manager, named plimsoll/…, that holds the token.",
 )
 @click.option("--region", metavar="REGION", help="Where the cluster is; the stack's by default.")
+@click.option(
+    "--role",
+    metavar="ARN",
+    help="For a cluster in another account: the role there that infra/spoke.yaml made.",
+)
+@click.option(
+    "--external-id", metavar="TEXT", help="With --role: the external id that the role asks for."
+)
 @stack_option
 @click.pass_context
 def add(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -98,6 +111,8 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
     ca: Path | None,
     secret: str | None,
     region: str | None,
+    role: str | None,
+    external_id: str | None,
     stack: str,
 ) -> None:
     """Register the cluster NAME, in the mode observe."""
@@ -105,6 +120,10 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
         raise click.UsageError("--eks and --endpoint are two ways to one cluster: give one")
     if endpoint is None and (ca is not None or secret is not None):
         raise click.UsageError("--ca and --secret go with --endpoint; an EKS cluster needs neither")
+    if (role is None) != (external_id is None):
+        raise click.UsageError("--role and --external-id go together")
+    if role is not None and not _ROLE.fullmatch(role):
+        raise BadInput(f"--role {role}: it is an ARN as in arn:aws:iam::123456789012:role/NAME")
     certificate = None if ca is None else _certificate(ca)
     environment = environment_of(ctx)
     deployed = environment.deployed(stack)
@@ -115,6 +134,8 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
         endpoint=endpoint,
         ca=certificate,
         secret=secret,
+        role=role,
+        external_id=external_id,
         added=environment.clock.now(),
     )
     if endpoint is not None:
@@ -159,7 +180,7 @@ def list_(
                 "stack": deployed.name,
                 "kill_switch": deployed.kill_switch,
                 "clusters": [
-                    {name: said for name, said in asdict(c).items() if name != "ca"}
+                    {name: said for name, said in asdict(c).items() if name not in _UNSAID}
                     | ({"wide": asdict(answers[c.name])} if wide else {})
                     for c in found
                 ],
@@ -181,9 +202,11 @@ def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: d
             shown.add_row(c.name, c.mode, c.endpoint or "EKS", c.region, clock_text(c.added))
         console().print(shown)
         return
-    shown = table("NAME", "MODE", "REGION", "VERSION", "RIGHTS", "NODE INDEX", "LAST STORM")
+    shown = table(
+        "NAME", "MODE", "ACCOUNT", "REGION", "VERSION", "RIGHTS", "NODE INDEX", "LAST STORM"
+    )
     for c in found:
-        shown.add_row(c.name, c.mode, c.region, *answers[c.name].cells(now))
+        shown.add_row(c.name, c.mode, c.account or "-", c.region, *answers[c.name].cells(now))
     console().print(shown)
     for answer in answers.values():
         for words in answer.not_read:

@@ -44,6 +44,8 @@ class Deployed:
     reports: Reports
     pools: Pools
     instances: Instances
+    """Those of the stack's own account."""
+    instances_of: Callable[[Cluster], Instances]
     clusters: Clusters
     requests: Callable[[Cluster], Requests]
     """What makes calls to a cluster that no service makes."""

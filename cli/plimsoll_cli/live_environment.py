@@ -54,10 +54,11 @@ class LiveEnvironment:
             reports=DynamoReports(aws, found.output("ReportsTable")),
             pools=DynamoPools(aws, found.output("PoolsTable")),
             instances=Ec2Instances(aws, self.clock),
+            instances_of=lambda cluster: Ec2Instances(aws.of_cluster(cluster), self.clock),
             clusters=clusters,
             requests=lambda cluster: clusters.open(cluster).requests,
             groups=lambda cluster: AwsNodeGroups(
-                aws.in_region(cluster.region),
+                aws.of_cluster(cluster),
                 cluster.name,
                 self.clock,
                 api=lambda: clusters.open(cluster).requests,
@@ -78,13 +79,11 @@ class LiveEnvironment:
                 targets=partial(account.targets, aws, stack),
                 cluster=partial(probe_of, clusters, self._workers),
                 group_settings=lambda cluster, groups: account.group_settings(
-                    aws.in_region(cluster.region), self.clock, groups
+                    aws.of_cluster(cluster), self.clock, groups
                 ),
                 simulated=partial(simulated, aws, stack),
-                quota=lambda cluster: account.on_demand_quota(aws.in_region(cluster.region)),
-                unknown_roles=lambda cluster: account.unknown_roles(
-                    aws, aws.in_region(cluster.region), stack, cluster.name
-                ),
+                quota=lambda cluster: account.on_demand_quota(aws.of_cluster(cluster)),
+                unknown_roles=lambda cluster: account.unknown_roles(aws, stack, cluster),
             ),
         )
 

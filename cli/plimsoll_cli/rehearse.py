@@ -174,7 +174,7 @@ def _with_aws(deployed: Deployed, cluster: Cluster, live: LiveCluster) -> LiveCl
     """Return the reading with its node groups and the launches of its nodes."""
     groups = deployed.groups(cluster).list(live.seen.nodes)
     ids = [node.instance for node in live.seen.nodes if node.instance is not None]
-    known = deployed.instances.describe(ids)
+    known = deployed.instances_of(cluster).describe(ids)
     launched = {id_: said.launched for id_, said in known.items() if said.launched is not None}
     return replace(live, groups=groups, launched=launched)
 

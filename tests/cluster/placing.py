@@ -146,6 +146,7 @@ def a_cast(plane: ControlPlane) -> Iterator[Cast]:
             registry=MemoryRegistry([cluster]),
             index=MemoryNodeIndex(),
             instances=aws,
+            instances_of=lambda _: aws,
             clusters=One(),
             groups=lambda _: aws,
             reports=MemoryReports(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,8 +29,10 @@ from plimsoll_cli.checks.account import (
 from plimsoll_cli.checks.facts import Direct, Quota, Target
 from plimsoll_cli.stack import describe, roles
 from tests.support.builders import a_group
+from tests.support.cli_environment import a_cluster
 
 ACCOUNT = "123456789012"
+HARBOR = a_cluster()
 TRUST = {"Version": "2012-10-17", "Statement": []}
 TEMPLATE = json.dumps(
     {
@@ -195,7 +198,7 @@ def test_the_roles_of_a_stack_are_those_of_its_functions(aws: Aws):
         known = {"accessEntry": {"kubernetesGroups": ["plimsoll"]}}
         eks.add_response("describe_access_entry", known)
         eks.add_client_error("describe_access_entry", "ResourceNotFoundException", "none")
-        found = unknown_roles(aws, aws, "plimsoll", "harbor")
+        found = unknown_roles(aws, "plimsoll", HARBOR)
     assert found == [f"{prefix}/the-SweepRole"]
 
 
@@ -208,12 +211,12 @@ def test_a_role_in_another_group_is_a_stranger(aws: Aws):
         for _ in range(2):
             entry = {"accessEntry": {"kubernetesGroups": ["viewers"]}}
             eks.add_response("describe_access_entry", entry)
-        assert len(unknown_roles(aws, aws, "plimsoll", "harbor")) == 2
+        assert len(unknown_roles(aws, "plimsoll", HARBOR)) == 2
 
 
 def test_a_cluster_that_is_not_there_is_not_a_cluster_of_strangers(aws: Aws):
     with pytest.raises(NotFound, match="nowhere"):
-        unknown_roles(aws, aws, "plimsoll", "nowhere")
+        unknown_roles(aws, "plimsoll", replace(HARBOR, name="nowhere"))
 
 
 def test_a_cluster_without_access_entries_is_sent_to_its_config_map(aws: Aws):
@@ -221,9 +224,18 @@ def test_a_cluster_without_access_entries_is_sent_to_its_config_map(aws: Aws):
     with Stubber(aws.eks) as eks:
         eks.add_response("describe_cluster", {"cluster": config})
         with pytest.raises(Refused, match="aws-auth"):
-            unknown_roles(aws, aws, "plimsoll", "harbor")
+            unknown_roles(aws, "plimsoll", HARBOR)
 
 
 def test_a_stack_that_is_not_there_has_no_roles(aws: Aws):
     with pytest.raises(BadInput, match="nowhere does not exist"):
         roles(aws, "nowhere")
+
+
+def test_to_a_cluster_in_another_account_comes_the_role_that_is_assumed_there(aws: Aws):
+    role = "arn:aws:iam::210987654321:role/plimsoll-spoke-us-east-1"
+    quay = replace(a_cluster("quay"), role=role, external_id="between-us-two")
+    with Stubber(aws.of_cluster(quay).eks) as eks:
+        eks.add_response("describe_cluster", {"cluster": {"name": "quay"}})
+        eks.add_client_error("describe_access_entry", "ResourceNotFoundException", "none")
+        assert unknown_roles(aws, "plimsoll", quay) == [role]

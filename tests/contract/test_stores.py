@@ -63,6 +63,8 @@ BARE = Cluster(
     ca="-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n",
     secret="plimsoll/bare",
     agent="a-d12436e2cf24b1d86001dfd9",
+    role="arn:aws:iam::210987654321:role/plimsoll-spoke-us-east-1",
+    external_id="between-us-two",
     added=T0,
 )
 REPORT = Report(

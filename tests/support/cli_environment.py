@@ -149,6 +149,7 @@ class MemoryEnvironment:
             reports=self.reports,
             pools=self.pools,
             instances=self.instances,
+            instances_of=lambda _: self.instances,
             clusters=self,
             requests=lambda cluster: self._api(cluster.name).requests,
             groups=self._groups,

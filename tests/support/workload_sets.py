@@ -167,6 +167,7 @@ class WiredServices(VirtualTime):
             registry=self.registry,
             index=self.index,
             instances=self.aws,
+            instances_of=lambda _: self.aws,
             clusters=self,
             groups=self.node_groups,
             reports=self.reports,

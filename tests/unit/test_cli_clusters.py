@@ -93,6 +93,35 @@ def test_a_name_that_is_taken_is_refused_with_the_cure():
     assert environment.registry.get("harbor") == a_cluster(mode=Mode.ACT)
 
 
+ROLE = "arn:aws:iam::210987654321:role/plimsoll-spoke-us-east-1"
+
+
+def test_a_cluster_in_another_account_is_added_with_its_role_and_its_external_id_is_not_shown():
+    environment = MemoryEnvironment()
+    args = ("--role", ROLE, "--external-id", "between-us-two")
+    assert run(environment, "clusters", "add", "quay", *args).exit_code == 0
+    quay = environment.registry.get("quay")
+    assert quay is not None
+    assert (quay.account, quay.place) == ("210987654321", "210987654321/us-east-1")
+    shown = run(environment, "clusters", "list", "--json").stdout
+    assert ROLE in shown
+    assert "between-us-two" not in shown
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--role", ROLE), "go together"),
+        (("--external-id", "between-us-two"), "go together"),
+        (("--role", "plimsoll-spoke", "--external-id", "between-us-two"), "it is an ARN"),
+    ],
+)
+def test_a_role_that_cannot_be_assumed_is_refused(args, said):
+    result = run(MemoryEnvironment(), "clusters", "add", "quay", *args)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
 def test_lists_clusters_for_people_and_as_json():
     environment = MemoryEnvironment()
     environment.registry.add(a_cluster("quay", mode=Mode.ACT))

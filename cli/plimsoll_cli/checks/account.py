@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.adapters.nodegroups import asg
 from plimsoll.adapters.nodegroups.account import Account
+from plimsoll.domain.clusters import Cluster
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.notices.canary import DETAIL_TYPE, SOURCE
@@ -163,21 +164,23 @@ def _vcpus(instance: Mapping[str, Any]) -> int:
     return int(options.get("CoreCount", 1)) * int(options.get("ThreadsPerCore", 1))
 
 
-def unknown_roles(home: Aws, there: Aws, stack: str, cluster: str) -> Sequence[str]:
-    """Return the ARNs of the stack's roles that an EKS cluster does not put into our group.
+def unknown_roles(home: Aws, stack: str, registered: Cluster) -> Sequence[str]:
+    """Return the ARNs of the roles that come to an EKS cluster and that it does not put into our group.
+
+    They are those of the stack; to a cluster in another account comes the one role that is assumed there.
 
     https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
 
     Args:
         home: the clients of the stack's region.
-        there: the clients of the cluster's region.
         stack: the name of the stack.
-        cluster: the name of the cluster.
+        registered: the cluster.
 
     Raises:
         NotFound: there is no such cluster.
         Refused: it has no access entries, but the ConfigMap `aws-auth`.
     """
+    there, cluster = home.of_cluster(registered), registered.name
     with translated(f"describe EKS cluster {cluster}"):
         config = there.eks.describe_cluster(name=cluster)["cluster"].get("accessConfig", {})
     if config.get("authenticationMode") == "CONFIG_MAP":
@@ -185,7 +188,8 @@ def unknown_roles(home: Aws, there: Aws, stack: str, cluster: str) -> Sequence[s
             f"EKS cluster {cluster} has no access entries: see that the ConfigMap "
             f"kube-system/aws-auth puts the roles of the stack into the group {GROUP}"
         )
-    return [arn for arn in stacks.roles(home, stack) if not _is_in_group(there, cluster, arn)]
+    roles = stacks.roles(home, stack) if registered.role is None else [registered.role]
+    return [arn for arn in roles if not _is_in_group(there, cluster, arn)]
 
 
 def _is_in_group(aws: Aws, cluster: str, arn: str) -> bool:

@@ -85,12 +85,17 @@ def _clusters() -> OpenClusters:
 @cache
 def _groups(cluster: Cluster) -> AwsNodeGroups:
     return AwsNodeGroups(
-        aws().in_region(cluster.region),
+        aws().of_cluster(cluster),
         cluster.name,
         SystemClock(),
         api=lambda: _clusters().open(cluster).requests,
         warn=_warn,
     )
+
+
+@cache
+def _instances(cluster: Cluster) -> Ec2Instances:
+    return Ec2Instances(aws().of_cluster(cluster), SystemClock())
 
 
 @cache
@@ -100,6 +105,7 @@ def _services() -> Services:
         registry=CachedRegistry(DynamoRegistry(aws(), config().tables["ClustersTable"]), telemetry),
         index=DynamoNodeIndex(aws(), config().tables["NodesTable"]),
         instances=Ec2Instances(aws(), clock),
+        instances_of=_instances,
         clusters=_clusters(),
         groups=_groups,
         announcer=SnsAnnouncer(aws(), config().report_topic),

@@ -11,6 +11,8 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.domain.clusters import Cluster
+
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_autoscaling import AutoScalingClient
@@ -43,6 +45,7 @@ class Aws:
         self._endpoints = dict(endpoints or {})
         self._clients: dict[str, Any] = {}
         self._elsewhere: dict[str, Aws] = {}
+        self._assumed: dict[tuple[str, str], Aws] = {}
         self._lock = Lock()
 
     def in_region(self, region: str) -> Aws:
@@ -51,8 +54,29 @@ class Aws:
             return self
         with self._lock:
             if region not in self._elsewhere:
-                self._elsewhere[region] = Aws(region, endpoints=self._endpoints)
+                self._elsewhere[region] = self._in_region(region)
             return self._elsewhere[region]
+
+    def assuming(self, role: str, external_id: str) -> Aws:
+        """Return the clients of another account, by a role that is assumed there; always the same ones."""
+        with self._lock:
+            if (role, external_id) not in self._assumed:
+                from plimsoll.adapters.assumed_role import AssumedRole  # noqa: PLC0415 - it is seldom needed
+
+                self._assumed[role, external_id] = AssumedRole(
+                    self, role, external_id, self._region, endpoints=self._endpoints
+                )
+            return self._assumed[role, external_id]
+
+    def of_cluster(self, cluster: Cluster) -> Aws:
+        """Return the clients that act for a cluster: of its account and region."""
+        own = self
+        if cluster.role is not None and cluster.external_id is not None:
+            own = self.assuming(cluster.role, cluster.external_id)
+        return own.in_region(cluster.region)
+
+    def _in_region(self, region: str) -> Aws:
+        return Aws(region, endpoints=self._endpoints)
 
     def make_ready(self, *services: str) -> None:
         """Make the clients of some services now, by their ids."""

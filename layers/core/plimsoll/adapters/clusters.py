@@ -62,13 +62,13 @@ class OpenClusters:
 
     def transport(self, cluster: Cluster, *, as_group: str | None = None) -> Transport:
         """Return what carries requests to a cluster; to EKS as one of a group, where that is named."""
-        aws = self._aws.in_region(cluster.region)
         match cluster.kind:
             case ClusterKind.EKS:
+                aws = self._aws.of_cluster(cluster)
                 return LazyTransport(lambda: _to_eks(aws, cluster.name, self._clock, as_group))
             case ClusterKind.ENDPOINT:
                 check_endpoint(cluster)
-                secret = cluster.secret
+                secret, aws = cluster.secret, self._aws.in_region(cluster.region)
                 token = None if secret is None else SecretToken(aws, secret, self._clock)
                 return ClientTransport(cluster.endpoint or "", ca=cluster.ca, token=token)
             case _:

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from plimsoll.domain.notices.state_change import GONE, LEAVING
 from plimsoll.domain.policy import Policy
 from plimsoll.domain.quantities import Resources
+
+_ACCOUNT: Final = 4
+"""Which part of an ARN names the account."""
 
 
 class Mode(StrEnum):
@@ -42,10 +46,28 @@ class Cluster:
     """The CA certificate in PEM, for ENDPOINT."""
     secret: str | None = None
     """Name or ARN of the secret with the token, for ENDPOINT. Never the token itself."""
+    role: str | None = None
+    """The ARN of the role that is assumed for it, where it is in another account than the stack."""
+    external_id: str | None = None
+    """What the owner of that role asks of who assumes it; given exactly when that is."""
     agent: str | None = None
     """The agent whose interruption taints are heard, by the id that the optimisation service gave it."""
     added: datetime
     policy: Policy = field(default_factory=Policy)
+
+    @property
+    def account(self) -> str | None:
+        """The account that it is in; None: that of the stack."""
+        return None if self.role is None else self.role.split(":")[_ACCOUNT]
+
+    @property
+    def place(self) -> str:
+        """Its region; in another account than the stack's with that before it.
+
+        Each account has names of its own for zones: us-east-1a of two need not be the same one.
+        https://docs.aws.amazon.com/ram/latest/userguide/working-with-az-ids.html
+        """
+        return self.region if self.account is None else f"{self.account}/{self.region}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ class DrainService:
     registry: Registry
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
-    instances: Instances
+    instances_of: Callable[[Cluster], Instances]
     node_sums: NodeSums
     reports: Reports
     pools: Pools
@@ -247,7 +247,7 @@ class DrainService:
         if reports_wanted(seen):
             seen = replace(seen, reports=self._past(cluster, memory))
         memory.count(seen, began)
-        instances = self._instances(seen, memory)
+        instances = self._instances(cluster, seen, memory)
         fresh = memory.wants_groups(seen.nodes, self.clock.now())
         while True:
             if fresh:
@@ -282,14 +282,14 @@ class DrainService:
         """Return the risks of capacity pools. Without them capacity is asked all the same."""
         now = self.clock.now()
         try:
-            return risks(self.pools.read(cluster.region, now), now)
+            return risks(self.pools.read(cluster.place, now), now)
         except PlimsollError as error:
             self.telemetry.warn("capacity pools not read", because=str(error))
             return {}
 
     def _remember(self, cluster: Cluster, memory: ReconcileMemory) -> None:
         try:
-            self.pools.put(cluster.region, memory.pool_events.values())
+            self.pools.put(cluster.place, memory.pool_events.values())
         except PlimsollError as error:
             self.telemetry.warn("capacity pools not written", because=str(error))
 
@@ -311,7 +311,9 @@ class DrainService:
             self.telemetry.warn("node groups not read", because=str(error))
             return None
 
-    def _instances(self, seen: Observation, memory: ReconcileMemory) -> Mapping[str, Instance]:
+    def _instances(
+        self, cluster: Cluster, seen: Observation, memory: ReconcileMemory
+    ) -> Mapping[str, Instance]:
         """Ask EC2 about the instances of nodes with a record, but for those whose end is yet to come.
 
         What its tags name as another cluster's is not believed to be this one's.
@@ -329,7 +331,7 @@ class DrainService:
             and not (node.ready and _is_near(node.interruption.deadline, now))
         ]
         try:
-            described = self.instances.describe(asked) if asked else {}
+            described = self.instances_of(cluster).describe(asked) if asked else {}
             said = {i: e for i, e in described.items() if not e.is_of_another(seen.cluster)}
         except Temporary as error:
             self.telemetry.warn("instances not read", because=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from plimsoll.domain.actions import Grow
@@ -19,7 +20,7 @@ class NodeSums:
     """Plans the growth of node groups by the sums of requests in the node index."""
 
     index: NodeIndex
-    instances: Instances
+    instances_of: Callable[[Cluster], Instances]
     clock: Clock
 
     def plan(self, cluster: Cluster, groups: NodeGroups) -> Plan:
@@ -34,7 +35,7 @@ class NodeSums:
         ours = {i: entry for i, entry in entries.items() if entry.cluster == cluster.name}
         located = [
             Located(notice=notice, decision=decision, entry=ours[notice.instance])
-            for notice in self.instances.interrupted(list(ours))
+            for notice in self.instances_of(cluster).interrupted(list(ours))
             if notice.instance in ours and (decision := actionable(notice)).merges
         ]
         interrupted: dict[str, Interruption] = {}

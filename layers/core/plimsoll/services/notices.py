@@ -183,7 +183,7 @@ class NoticeService:
             and (zone := located.entry.zone)
         ]
         try:
-            self.pools.put(cluster.region, events)
+            self.pools.put(cluster.place, events)
         except PlimsollError as error:
             self.telemetry.warn("capacity pools not written", because=str(error))
 
@@ -230,10 +230,8 @@ class NoticeService:
         """Whether a notice comes from where the cluster is: an instance's id alone proves nothing."""
         if cluster is None:
             return False
-        here = notice.region in {None, cluster.region} and self.senders.account in {
-            None,
-            notice.account,
-        }
+        account = cluster.account or self.senders.account
+        here = notice.region in {None, cluster.region} and account in {None, notice.account}
         if not here:
             self.telemetry.warn(
                 "notice from another account or region",

@@ -70,7 +70,7 @@ class ResyncService:
 
     registry: Registry
     index: NodeIndex
-    instances: Instances
+    instances_of: Callable[[Cluster], Instances]
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     reports: Reports
@@ -125,7 +125,7 @@ class ResyncService:
         try:
             told = [
                 notice
-                for notice in self.instances.interrupted(list(ours))
+                for notice in self.instances_of(cluster).interrupted(list(ours))
                 if _begins(notice, cluster) and not _told(notice, ours[notice.instance])
             ]
             known = self.index.find(asked)
@@ -175,7 +175,7 @@ class ResyncService:
         known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(list(ours)), {})
         asked = to_describe(seen, known, now)
         said: Mapping[str, Instance] | None = tried(
-            lambda: self.instances.describe(asked) if asked else {}, None
+            lambda: self.instances_of(cluster).describe(asked) if asked else {}, None
         )
         if said and not woken:  # only EC2 knows which nodes run again
             tried(partial(self._wake, cluster, seen.among(instances=said), now), otherwise=False)
@@ -255,7 +255,7 @@ class ResyncService:
                 entry=entry[notice.instance],
                 node=nodes[notice.instance],
             )
-            for notice in self.instances.interrupted(list(nodes))
+            for notice in self.instances_of(cluster).interrupted(list(nodes))
             if notice.instance in entry and not _told(notice, nodes[notice.instance])
         ]
         merging = heeded(cluster, [located for located in found if located.decision.merges])

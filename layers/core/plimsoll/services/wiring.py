@@ -45,6 +45,9 @@ class Ports:
     registry: Registry
     index: NodeIndex
     instances: Instances
+    """Those of the stack's own account: whose cluster an instance is that the index does not know."""
+    instances_of: Callable[[Cluster], Instances]
+    """Returns those of a cluster's account and region."""
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     """Returns the node groups of a cluster, the same object every time: it remembers."""

@@ -127,13 +127,15 @@ class Plimsoll(Responder):
             name: SimulatedNodeGroups(rig_cluster.fleet, network, clock)
             for name, rig_cluster in rig_clusters.items()
         }
+        instances = SimulatedInstances(
+            [rig_cluster.fleet for rig_cluster in rig_clusters.values()], network
+        )
         self._services = wire(
             Ports(
                 registry=CachedRegistry(behind(network, registered, REGISTRY), context.telemetry),
                 index=behind(network, MemoryNodeIndex(), NODE_INDEX),
-                instances=SimulatedInstances(
-                    [rig_cluster.fleet for rig_cluster in rig_clusters.values()], network
-                ),
+                instances=instances,
+                instances_of=lambda _: instances,
                 clusters=_Clusters(context, workers),
                 groups=lambda cluster: node_groups[cluster.name],
                 reports=behind(network, self._reports, REPORTS),

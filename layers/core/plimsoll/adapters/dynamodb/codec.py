@@ -82,6 +82,8 @@ def cluster_to_item(cluster: Cluster) -> Item:
         ca=cluster.ca,
         secret=cluster.secret,
         agent=cluster.agent,
+        role=cluster.role,
+        external_id=cluster.external_id,
         added=time_to_text(cluster.added),
         policy=json.dumps(asdict(cluster.policy)),
     )
@@ -98,6 +100,8 @@ def item_to_cluster(item: Mapping[str, Any]) -> Cluster:
         ca=_text(item, "ca"),
         secret=_text(item, "secret"),
         agent=_text(item, "agent"),
+        role=_text(item, "role"),
+        external_id=_text(item, "external_id"),
         added=text_to_time(item["added"]["S"]),
         policy=_policy(_text(item, "policy")),
     )

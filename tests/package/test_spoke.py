@@ -1,0 +1,104 @@
+"""infra/spoke.yaml beside the hub's template: what is forwarded is taken, and what is assumed may be."""
+
+from __future__ import annotations
+
+import fnmatch
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.package.rendered import ACCOUNT, rendered
+from tests.package.template import ROOT, listed, template
+
+SPOKE = "infra/spoke.yaml"
+OTHER = "210987654321"
+
+
+def spoke(kind: str) -> dict[str, Any]:
+    found = template(SPOKE)["Resources"]
+    return {name: r["Properties"] for name, r in found.items() if r["Type"] == kind}
+
+
+def rights_of(role: dict[str, Any]) -> list[dict[str, Any]]:
+    return [s for p in role["Policies"] for s in p["PolicyDocument"]["Statement"]]
+
+
+def test_it_is_a_template_that_cloudformation_takes():
+    linter = ROOT / ".tools/sam/bin/cfn-lint"
+    if not linter.exists():
+        pytest.skip("cfn-lint is not there: run `make setup`")
+    done = subprocess.run([linter, ROOT / SPOKE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_all_that_is_forwarded_is_taken_by_a_rule_of_the_hub_in_the_name_of_that_account():
+    hub = rendered("AWS::Events::Rule", SpokeAccounts=OTHER)
+    for name, rule in spoke("AWS::Events::Rule").items():
+        for kind in rule["EventPattern"]["detail-type"]:
+            takes = [
+                r["EventPattern"] for r in hub.values() if kind in r["EventPattern"]["detail-type"]
+            ]
+            assert takes, f"{name}: nobody takes {kind}"
+            assert OTHER in takes[0]["account"]
+            assert takes[0].get("detail") == rule["EventPattern"].get("detail")
+            assert set(takes[0]["source"]) <= set(rule["EventPattern"]["source"])
+
+
+def test_without_spokes_nobody_else_is_heard():
+    rules = rendered("AWS::Events::Rule").values()
+    assert {a for rule in rules for a in rule["EventPattern"]["account"]} == {ACCOUNT}
+    assert rendered("AWS::Events::EventBusPolicy") == {}
+    roles = rendered("AWS::IAM::Role").values()
+    assert not [s for role in roles for s in rights_of(role) if s["Action"] == "sts:AssumeRole"]
+
+
+def test_spokes_may_send_what_aws_says_and_no_event_of_ours():
+    [policy] = rendered("AWS::Events::EventBusPolicy", SpokeAccounts=OTHER).values()
+    said = policy["Statement"]
+    assert said["Principal"] == {"AWS": [OTHER]}
+    sources = said["Condition"]["StringEquals"]["events:source"]
+    assert all(source.startswith("aws.") for source in sources)
+    forwarded = {
+        s for r in spoke("AWS::Events::Rule").values() for s in r["EventPattern"]["source"]
+    }
+    assert set(sources) == forwarded
+
+
+def test_the_functions_may_assume_the_role_of_a_spoke_and_no_other():
+    roles = rendered("AWS::IAM::Role", SpokeAccounts=OTHER)
+    name = spoke("AWS::IAM::Role")["Role"]["RoleName"]["Fn::Sub"].replace(
+        "${AWS::Region}", "eu-west-1"
+    )
+    for logical in ("NoticesRole", "DrainsRole", "SweepRole", "PlacementRole"):
+        [may] = [s for s in rights_of(roles[logical]) if s["Action"] == "sts:AssumeRole"]
+        assert fnmatch.fnmatchcase(f"arn:aws:iam::{OTHER}:role/{name}", may["Resource"])
+        assert not fnmatch.fnmatchcase(f"arn:aws:iam::{OTHER}:role/admin", may["Resource"])
+    assert not [s for s in rights_of(roles["ScheduleRole"]) if s["Action"] == "sts:AssumeRole"]
+
+
+def test_the_role_asks_for_the_external_id_and_for_a_role_of_the_hubs_stack():
+    [trust] = spoke("AWS::IAM::Role")["Role"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Condition"]["StringEquals"] == {"sts:ExternalId": {"Ref": "ExternalId"}}
+    functions, people = trust["Condition"]["ArnLike"]["aws:PrincipalArn"]
+    assert functions["Fn::Sub"].endswith("role/${HubStack}-*")
+    assert people == {"Fn::If": ["HasPeople", {"Ref": "People"}, {"Ref": "AWS::NoValue"}]}
+
+
+def test_the_role_of_a_spoke_may_what_the_drain_may_in_its_own_account():
+    def of(found: list[dict[str, Any]]) -> dict[str, Any]:
+        services = ("ec2:", "autoscaling:", "eks:")
+        return {
+            action: s.get("Condition")
+            for s in found
+            for action in listed(s["Action"])
+            if action.startswith(services)
+        }
+
+    drains = [
+        s
+        for p in rendered("AWS::IAM::Role")["DrainsRole"]["Policies"]
+        if p["PolicyName"] == "drains"
+        for s in p["PolicyDocument"]["Statement"]
+    ]
+    assert of(rights_of(spoke("AWS::IAM::Role")["Role"])) == of(drains)
