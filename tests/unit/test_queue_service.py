@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
+from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from tests.support.queue_scenes import KilledError, Scene, a_job, a_training, record, stop_of
 
 TWO_FLAVORS = """
@@ -192,6 +196,48 @@ def test_who_suspends_a_role_by_hand_suspends_the_gang_and_is_not_fought():
     scene.run(30)
     assert not scene.pods_of("train-ps", "train-workers")
     assert scene.suspended("train-workers")
+
+
+def reclaim(scene: Scene, node: str, minutes: float = 2) -> None:
+    """Let a node's record say when its instance goes."""
+    api = KubernetesCluster(scene.wire, "harbor", scene.clock, workers=SerialWorkers())
+    found = api.node(node)
+    assert found is not None
+    now = scene.clock.now()
+    ends = now + timedelta(minutes=minutes)
+    notice = NoticeRecord(kind="spot-interruption", time=now, id="event", ends=ends)
+    instance = found.instance or ""
+    record = Interruption(instance=instance, launched=None, node=node, notices=(notice,))
+    api.cordon(found, record)
+
+
+WHOLE = {"plimsoll.dev/on-interruption": "suspend"}
+
+
+def test_a_gang_that_asks_for_it_is_suspended_whole_when_a_node_is_reclaimed_and_placed_first():
+    scene = Scene(nodes=6, pod_stop=1)
+    scene.submit(*a_training("train", annotations=WHOLE))
+    scene.run()
+    scene.submit(a_job("urgent", 6, annotations={"plimsoll.dev/priority": "0"}))
+    reclaim(scene, "n0")
+    scene.run(10)
+    assert scene.suspended("train-ps")
+    assert not scene.pods_of("train-ps", "train-workers")
+    assert stop_of(scene.job("train-ps"))["why"] == "node n0 is reclaimed"
+    scene.play.nodes("new", cpu="1")
+    scene.run(10)
+    assert scene.running("train-ps", "train-workers") == 6
+    assert scene.suspended("urgent")
+
+
+@pytest.mark.parametrize(("notes", "minutes"), [({}, 2), (WHOLE, 120)], ids=["unasked", "later"])
+def test_a_gang_that_does_not_ask_or_has_hours_is_left_alone(notes, minutes):
+    scene = Scene(nodes=6, pod_stop=1)
+    scene.submit(*a_training("train", annotations=notes))
+    scene.run()
+    reclaim(scene, "n0", minutes)
+    scene.run(10)
+    assert scene.running("train-ps", "train-workers") == 6
 
 
 # --- Hostile and broken input ----------------------------------------------------------------------

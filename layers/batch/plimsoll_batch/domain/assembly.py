@@ -199,6 +199,7 @@ def _gang(uid: str, name: str, roles: Sequence[Job], shapes: Shapes, *, alone: b
         priority=max(role.priority for role in roles),
         since=created if last is None else max(created, last.at),
         limit=max(limits) if len(limits) == len(roles) else None,
+        nominated=last is not None and last.first,
         made_way_for=() if last is None else last.made_way_for,
     )
 

@@ -34,6 +34,8 @@ class Job:
     held: bool = False
     resumed: str | None = None
     """The plan after which somebody suspended it by hand, and lets it start again."""
+    leaves_whole: bool = False
+    """Its gang is suspended when a node of it is reclaimed, and waits before all others."""
     suspended: bool
     parallelism: int = 1
     completions: int | None = None

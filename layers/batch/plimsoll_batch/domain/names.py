@@ -21,6 +21,8 @@ START_SECONDS: Final = "plimsoll.dev/start-seconds"
 HOLD: Final = "plimsoll.dev/hold"
 """On a Job, annotation: its gang is not started, and is suspended where it runs, when "true"."""
 
+ON_INTERRUPTION: Final = "plimsoll.dev/on-interruption"
+"""On a Job, annotation: `suspend` suspends its whole gang when a node of it is reclaimed soon."""
 RESUME: Final = "plimsoll.dev/resume"
 """On a Job, annotation: the plan after which it was suspended by hand, and may start again."""
 

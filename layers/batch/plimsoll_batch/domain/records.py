@@ -115,6 +115,8 @@ class Stop:
     """The uid of the gang that it was stopped for; empty: it was not for another."""
     made_way_for: tuple[str, ...] = ()
     """See `Gang.made_way_for`."""
+    first: bool = False
+    """It lost its place to an interruption: it is considered before all others."""
     attempts: int = 0
     """How often in a row it did not start in time."""
     not_before: datetime | None = None
@@ -130,6 +132,7 @@ class Stop:
                 "why": self.why[:LONGEST_WHY],
                 "madeWay": self.made_way,
                 "madeWayFor": list(self.made_way_for),
+                "first": self.first,
                 "attempts": self.attempts,
                 "notBefore": None if self.not_before is None else self.not_before.isoformat(),
             }
@@ -154,6 +157,7 @@ class Stop:
             made_way_for=tuple(
                 each.required(limit=600) for each in found["madeWayFor"].each(MOST_REMEMBERED)
             ),
+            first=found["first"].flag(),
             attempts=attempts,
             not_before=found["notBefore"].optional_time(),
         )

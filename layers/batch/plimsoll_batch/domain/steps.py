@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.nodes import Node
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.decisions import Admitted
 from plimsoll_batch.domain.flavors import RoleFlavors, grouped
@@ -16,6 +17,8 @@ from plimsoll_batch.domain.placement import Domain
 from plimsoll_batch.domain.queues.forest import Flavor, Queue
 from plimsoll_batch.domain.records import Admission, Steering, Stop
 
+SOON: Final = timedelta(minutes=10)
+"""An instance that goes later than that does not concern a gang yet."""
 START_SECONDS: Final = 300
 """How long the pods of a gang may take until they run, where its Jobs do not say it."""
 BACKOFF: Final = timedelta(seconds=10)
@@ -54,9 +57,18 @@ class Suspend:
 type Step = Begin | Finish | Suspend
 
 
-def upkeep(gangs: Sequence[GangJobs], now: datetime) -> Sequence[Finish | Suspend]:
-    """Return what has to be carried on, or taken back, of what was begun before."""
-    found = (_upkeep(jobs, now) for jobs in gangs)
+def upkeep(
+    gangs: Sequence[GangJobs], now: datetime, nodes: Sequence[Node] = ()
+) -> Sequence[Finish | Suspend]:
+    """Return what has to be carried on, or taken back, of what was begun before.
+
+    Args:
+        gangs: all of them.
+        now: the present.
+        nodes: all of them, to know which are reclaimed.
+    """
+    reclaimed = frozenset(node.name for node in nodes if _reclaimed(node, now))
+    found = (_upkeep(jobs, now, reclaimed) for jobs in gangs)
     return [step for step in found if step is not None]
 
 
@@ -113,7 +125,15 @@ def taken_back(jobs: GangJobs, plan: str, why: str, now: datetime) -> Suspend:
     )
 
 
-def _upkeep(jobs: GangJobs, now: datetime) -> Finish | Suspend | None:
+def _reclaimed(node: Node, now: datetime) -> bool:
+    """Whether a node goes within minutes; of what is only advised, or far ahead, a gang need not know."""
+    known = node.interruption
+    if known is None or known.phase != "open" or known.withdrawn or known.deadline is None:
+        return False
+    return known.deadline - now < SOON
+
+
+def _upkeep(jobs: GangJobs, now: datetime, reclaimed: frozenset[str]) -> Finish | Suspend | None:
     plan = jobs.plan
     if plan is None:
         return None
@@ -127,6 +147,12 @@ def _upkeep(jobs: GangJobs, now: datetime) -> Finish | Suspend | None:
     if held is not None or jobs.by_hand is not None:
         why = f"{held} is held" if held is not None else f"Job {jobs.by_hand} was suspended by hand"
         return Suspend(jobs=jobs, stop=_kept(jobs, plan, why, now), reason=why)
+    if any(role.leaves_whole for role in mine):
+        lost = sorted(reclaimed.intersection(pod.node or "" for pod in jobs.pods))
+        if lost:
+            why = f"node {lost[0]} is reclaimed"
+            stop = replace(_kept(jobs, plan, why, now), first=True)
+            return Suspend(jobs=jobs, stop=stop, reason=why)
     left = [role for role in mine if role.suspended]
     if left:
         return Finish(jobs=jobs, roles=left, reason="its other roles were started already")

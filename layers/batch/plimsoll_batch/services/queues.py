@@ -109,11 +109,12 @@ class QueueService:
             self._events(cluster, carrying)
             return Cycle(plan=None)
         now = self.clock.now()
-        seen = seen_in(cluster.read(), forest, now, self.shapes)
+        objects = cluster.read()
+        seen = seen_in(objects, forest, now, self.shapes)
         for jobs in seen.gangs.values():
             for event in of_problems(jobs):
                 carrying.note(event)
-        outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now), now))
+        outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now, objects.nodes), now))
         plan = None
         if not outcomes:
             plan = plan_queues(seen.state, now, most_pods=self._most_pods(seen, now))

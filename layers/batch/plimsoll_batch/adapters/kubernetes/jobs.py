@@ -119,6 +119,7 @@ def parse_job(obj: Raw) -> Job:
         limit=timedelta(seconds=limit) if limit and 0 < limit <= MOST_SECONDS else None,
         start_seconds=said(names.START_SECONDS, _whole(1, MOST_SECONDS)),
         held=meta.annotations.get(names.HOLD) == "true",
+        leaves_whole=said(names.ON_INTERRUPTION, _suspends) or False,
         resumed=meta.annotations.get(names.RESUME),
         suspended=spec.suspend,
         parallelism=_within(spec.parallelism, "spec.parallelism"),
@@ -172,6 +173,12 @@ def _topology(text: str) -> Topology:
             f"must be required=LABEL or preferred=LABEL, such as required={PREFIX}rack, not {clip(text)}"
         )
     return Topology(label=label, required=word == "required")
+
+
+def _suspends(text: str) -> bool:
+    if text != "suspend":
+        raise BadInput(f"must be suspend, not {clip(text)}")
+    return True
 
 
 def _within(count: int, where: str) -> int:
