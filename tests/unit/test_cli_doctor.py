@@ -171,6 +171,7 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "node index",
             "other drainers",
             "node groups",
+            "group maxima",
             "AWS rights",
             "quota",
         ),
@@ -654,6 +655,16 @@ def test_rules_are_compared_with_what_the_template_told_them(target, state):
     environment = healthy()
     environment.targets = [target]
     assert findings_by_check(environment)[1]["delivery"]["state"] == state
+
+
+def test_groups_whose_maxima_do_not_hold_what_spot_nodes_are_is_noted_before_a_storm():
+    environment = healthy()
+    for group, said in ((FULL, "0 of"), (CLOSED, "0 of"), (a_group("base", cpu="1"), "of")):
+        environment.groups = [replace(group, max_size=min(group.max_size, group.desired + 1))]
+        _, found = findings_by_check(environment)
+        assert found["group maxima"]["state"] == "info"
+        assert said in found["group maxima"]["says"]
+        assert "raise the maximum" in found["group maxima"]["cure"]
 
 
 def test_a_group_that_launches_nothing_at_once_is_named():

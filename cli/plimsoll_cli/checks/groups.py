@@ -52,6 +52,33 @@ def groups(facts: Facts) -> Iterator[Finding]:
             yield info(f"node group {group.name}", says)
 
 
+def maxima(facts: Facts) -> Iterator[Finding]:
+    """Say whether on-demand groups may grow by as much as the cluster's spot nodes are."""
+    nodes, found = read_or_raise(facts.nodes), read_or_raise(facts.groups)
+    spot = [node.allocatable for node in nodes if node.capacity == "spot"]
+    growth = [
+        (group.headroom, group.template.allocatable)
+        for group in found
+        if group.capacity == "on-demand" and group.template is not None
+    ]
+    short = [
+        f"{can // unit} of {need // unit} {name}"
+        for name, unit, need, can in (
+            ("CPUs", 1000, sum(s.cpu for s in spot), sum(n * one.cpu for n, one in growth)),
+            ("GiB", 2**30, sum(s.memory for s in spot), sum(n * one.memory for n, one in growth)),
+        )
+        if can < need
+    ]
+    if not short:
+        yield ok("group maxima", "on-demand groups may grow by as much as the spot nodes are")
+        return
+    yield info(
+        "group maxima",
+        f"on-demand groups may grow by {' and '.join(short)} of the spot nodes, if all went at once",
+        "raise the maximum of a group, or tag another one; what stands free on on-demand nodes is not counted here",
+    )
+
+
 def quota(facts: Facts) -> Iterator[Finding]:
     """Say whether the account may run on-demand what runs on spot now."""
     found = facts.quota
