@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.names import NODE_POOL
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.quantities import Resources, total
@@ -72,6 +73,8 @@ def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
     unlabelled = sum(node.capacity is None for node in seen.nodes)
     if unlabelled:
         notes.append(f"{unlabelled} nodes have no capacity label: they are taken for on-demand")
+    if any(NODE_POOL in node.labels for node in seen.nodes):
+        notes.append("Karpenter is played as if it added no nodes")
     growing = dict[str, str]()
     refused = []
     most = _most(daemons.values())

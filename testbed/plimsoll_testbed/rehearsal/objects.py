@@ -80,6 +80,7 @@ class ModelledObjects:
         self._live = live
         self._names = names
         self._raw = {obj["metadata"]["uid"]: obj for obj in live.objects["pods"]}
+        self._workloads = {kind: live.by_name(plural) for kind, plural in _PLURALS.items()}
         self._timed = self._untimed = 0
         self._played: dict[tuple[str, str, str], None] = {}
         self._pods: list[Pod] = []
@@ -148,7 +149,7 @@ class ModelledObjects:
             self.bindings.setdefault(of, []).append(self._names[pod.node or ""])
 
     def _workload(self, ref: Ref, count: int, pod: Pod, startup: float | None) -> Json:
-        obj = self._live.by_name(_PLURALS[ref.kind])[ref.namespace, ref.name]
+        obj = self._workloads[ref.kind][ref.namespace, ref.name]
         live, meta, raw = obj["spec"], obj["metadata"], self._raw[pod.uid]
         template = live.get("template") or {"metadata": raw["metadata"], "spec": raw["spec"]}
         if ref.kind == OwnerKind.ROLLOUT:
