@@ -74,11 +74,35 @@ def test_workloads_that_serve_nowhere_stand_in_line_before_those_that_do():
 
     first = plan_drain(seen, noon(31))
     assert freed(first) == ["api-0"]
-    assert "default/web-0 died; workloads that serve nowhere stand in line first" in str(
+    assert "default/web-0 died; the first of each workload stands in line before it" in str(
         first.waiting
     )
     standing = [replace(pod, deleting=noon(31)) if pod in api else pod for pod in seen.pods]
     assert freed(plan_drain(replace(seen, pods=standing), noon(32))) == ["web-0"]
+
+
+def test_the_first_of_each_workload_stands_in_line_before_the_second_of_any():
+    api = [*pods_of("api", 2, node="spot", cpu=BIG), a_pod("api-9", node="od", cpu=BIG)]
+    web = pods_of("web", 2, node="spot", cpu=BIG)
+    seen = after_death(*api[:2], *web, state="terminated")
+    serving = replace(api[2], labels=api[0].labels, owner=api[0].owner)
+    workloads = [a_deployment(replicas=2), a_deployment("api", replicas=3)]
+    seen = replace(seen, pods=[*seen.pods, serving], workloads=workloads)
+
+    def after(seconds: float, *gone: str) -> list[str]:
+        pods = [replace(p, deleting=noon(31)) if p.name in gone else p for p in seen.pods]
+        made = [
+            replace(p, name=f"{p.name}-new", uid=f"{p.name}-new", node=None, phase="Pending")
+            for p in seen.pods
+            if p.name in gone
+        ]
+        return freed(plan_drain(replace(seen, pods=[*pods, *made]), noon(seconds)))
+
+    (first,) = after(31)
+    assert first in {"web-0", "web-1"}  # nothing of it serves
+    (second,) = after(32, first)
+    assert second in {"api-0", "api-1"}
+    assert len(after(33, first, second)) == 2
 
 
 def test_what_the_api_server_refuses_for_one_workload_holds_up_another_for_five_seconds_at_most():

@@ -23,7 +23,7 @@ from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.timeline import FaultEntry, Scale, ScaleEntry
 from plimsoll_testbed.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
 from plimsoll_testbed.storms.compare import Loss, worse_of, worse_than
-from plimsoll_testbed.storms.endings import endings_wrong
+from plimsoll_testbed.storms.endings import Ending, endings_wrong
 from plimsoll_testbed.storms.model import Rollout
 from plimsoll_testbed.storms.notice_delivery import NOTICE, NoticeDelivery
 from plimsoll_testbed.storms.oracle import knows
@@ -42,6 +42,27 @@ ROLLOUT = Rollout(at=timedelta(seconds=30), workload="web")
 def test_two_executors_at_once_leave_the_same_as_one():
     result = play_storm(a_storm(), twice=True)
     assert (result.violations, result.settled) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("alone", "by_two", "rules"),
+    [
+        ((4, 4, 4, 4, 4), 5, {"differs-desired"}),
+        ((4, 4, 5, 7, 4), 5, set()),  # one executor asks for as many where pods stand elsewhere
+        ((4, 4, 5, 7, 4), 6, {"differs-desired"}),
+    ],
+)
+def test_two_executors_are_blamed_for_what_one_leaves_with_no_choice_of_the_scheduler(
+    monkeypatch, alone, by_two, rules
+):
+    first, *others = alone
+    left = iter((first, by_two, *others))
+
+    def ending(_) -> Ending:
+        return Ending(replicas=(), desired=(("base", next(left)),), taints=())
+
+    monkeypatch.setattr("plimsoll_testbed.storms.play.ending_of", ending)
+    assert play_storm(a_storm(), twice=True).rules == rules
 
 
 def test_the_rules_see_what_a_common_drain_does_wrong():

@@ -7,7 +7,7 @@ gives a place to the pod that has waited for the longest, of those of the same p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,7 +18,7 @@ from plimsoll.domain.replace.disruption import PATIENCE
 from plimsoll.domain.replace.headroom import Headroom
 
 HEAD_START: Final = timedelta(seconds=5)
-"""How long workloads that serve elsewhere leave the line to those that do not. A plan takes a second, and
+"""How long the others leave the line to the first of each workload. A plan takes a second, and
 what the API server refuses for one workload may not hold up the others."""
 
 
@@ -45,19 +45,31 @@ def kept(
         and _may_start_again(seen, pod)
         and any(mate.pending and mate.uid in short for mate in seen.of_workload[ref])
     }
-    others = [pod for pod in lining_up if seen.workload_of(pod) in serving]
-    if len(others) + len(found) < len(lining_up):
-        found |= {
-            pod.uid: "workloads that serve nowhere stand in line first"
-            for pod in others
-            if now < _died(interrupted, pod, now) + HEAD_START
-        }
+    line = [pod for pod in lining_up if pod.uid not in found]
+    turn = dict(_turns(seen, line, serving))
+    foremost = min(turn.values(), default=0)
+    found |= {
+        pod.uid: "the first of each workload stands in line before it"
+        for pod in line
+        if turn[pod.uid] > foremost and now < _died(interrupted, pod, now) + HEAD_START
+    }
     found |= {
         pod.uid: "pods that serve have their places first"
         for pod in lately
         if headroom.gives_way(pod)
     }
     return found
+
+
+def _turns(
+    seen: Observation, line: Sequence[Pod], serving: Collection[Ref]
+) -> Iterator[tuple[str, int]]:
+    """Yield by uid when a pod is freed: the first of each workload that serves nowhere, of each other, then all."""
+    begun = {seen.workload_of(pod) for pod in seen.pods if pod.pending}
+    for pod in line:
+        ref = seen.workload_of(pod)
+        yield pod.uid, 2 if ref in begun else int(ref in serving)
+        begun.add(ref)
 
 
 def _died(interrupted: InterruptedNodes, pod: Pod, now: datetime) -> datetime:
