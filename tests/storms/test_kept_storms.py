@@ -28,6 +28,7 @@ def test_a_kept_storm_breaks_no_rule(name: str):
     "name",
     [
         "first-of-each-workload",
+        "first-of-the-dead",
         "job-that-died",
         "place-on-a-stopped-instance",
         "place-that-others-take",
