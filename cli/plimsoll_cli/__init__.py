@@ -28,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "plimsoll_cli.doctor:doctor",
     "drain": "plimsoll_cli.drain:drain",
     "event": "plimsoll_cli.event:event",
+    "guard": "plimsoll_cli.guard:guard",
     "install-policy": "plimsoll_cli.install_policy:install_policy",
     "jobs": "plimsoll_cli.gangs:jobs",
     "login": "plimsoll_cli.advice:login",

@@ -14,7 +14,6 @@ import click
 from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
-from plimsoll.domain.interruptions import URGENCY
 from plimsoll.domain.maintenance import MaintenanceWindow
 from plimsoll.domain.notices.taint import AGENT
 from plimsoll.domain.policy import Response
@@ -30,7 +29,7 @@ from plimsoll_cli.options import (
     stack_option,
     table,
 )
-from plimsoll_cli.policy_options import FLOOR, HOURLY, WINDOW, changed, listed
+from plimsoll_cli.policy_options import FLOOR, HOURLY, KINDS, WINDOW, changed, listed
 from plimsoll_cli.uninstall import name_what_is_left, put_back, unbind_injection
 
 EXAMPLES: Final = """\b
@@ -225,7 +224,7 @@ def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: d
     "responses",
     multiple=True,
     metavar="KIND=RESPONSE",
-    help=f"What a kind of notice leads to: {listed(Response)}. KIND: {listed(URGENCY)}. "
+    help=f"What a kind of notice leads to: {listed(Response)}. KIND: {listed(KINDS)}. "
     "May be given more than once.",
 )
 @click.option(

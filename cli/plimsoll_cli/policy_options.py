@@ -12,7 +12,7 @@ import click
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import URGENCY
 from plimsoll.domain.maintenance import MaintenanceWindow
-from plimsoll.domain.policy import Policy, Response
+from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response, usual_response
 
 
 class _Window(click.ParamType[MaintenanceWindow | Literal["none"]]):
@@ -63,6 +63,7 @@ class _Floor(click.ParamType[str]):
 
 
 _FLOOR: Final = re.compile(r"[0-9]{1,6}|([0-9]{1,2}|100)%")
+KINDS: Final = (*URGENCY, FOREIGN_CORDON)
 FLOOR: Final = _Floor()
 HOURLY: Final = _Hourly()
 WINDOW: Final = _Window()
@@ -89,9 +90,9 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
     on = dict(policy.on)
     for given in responses:
         kind, _, response = given.partition("=")
-        if kind not in URGENCY or response not in list(Response):
+        if kind not in KINDS or response not in list(Response):
             raise click.UsageError(
-                f"--on {given}: write KIND=RESPONSE, with one of {listed(URGENCY)}, "
+                f"--on {given}: write KIND=RESPONSE, with one of {listed(KINDS)}, "
                 f"and one of {listed(Response)}"
             )
         on[kind] = Response(response)
@@ -100,7 +101,7 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
     opens = policy.window if window is None else window
     return replace(
         policy,
-        on=tuple(sorted((k, r) for k, r in on.items() if r is not Response.MOVE)),
+        on=tuple(sorted((k, r) for k, r in on.items() if r is not usual_response(k))),
         nodes_per_hour=None if nodes == "default" else nodes,
         moves_per_hour=None if moves == "default" else moves,
         window=None if opens == "none" else opens,

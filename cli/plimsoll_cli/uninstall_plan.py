@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, Uncordon
+from plimsoll.domain.actions import Action, Uncordon, Unguard
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.names import INTERRUPTION
@@ -64,6 +64,11 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
         for disruption in disruptions_of(after, leaving, now)
         for pod in disruption.released
         if pod.node not in leaving.names
+    ]
+    actions += [
+        Unguard(budget=budget, reason="Plimsoll leaves the cluster, and others would wait for ever")
+        for budget in seen.budgets
+        if budget.guards
     ]
     return UninstallPlan(
         plan=Plan(

@@ -404,6 +404,42 @@ def test_a_pod_is_created_in_a_dry_run_only(guarded: ControlPlane, ours: Transpo
     assert guarded.transport().call("GET", f"{pods}/canary").status == 404
 
 
+def test_only_budgets_of_our_own_that_let_no_pod_go_are_made_and_deleted(
+    guarded: ControlPlane, ours: Transport
+):
+    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    labels = {"plimsoll.dev/guard": "true"}
+    selector = {"matchLabels": {"app": "web"}}
+
+    def budget(name: str, labels: dict[str, str], **spec: Any) -> dict[str, Any]:
+        return {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"selector": selector, **spec},
+        }
+
+    made = budget("plimsoll-deployment-web", labels, maxUnavailable=0)
+    theirs = budget("theirs", {}, minAvailable=1)
+    assert guarded.transport().call("POST", path, body=theirs).status == 201
+    for refused in (
+        budget("plimsoll-deployment-web", {}, maxUnavailable=0),
+        budget("web", labels, maxUnavailable=0),
+        budget("plimsoll-deployment-web", labels, maxUnavailable=1),
+        budget("plimsoll-deployment-web", labels, maxUnavailable="100%"),
+        budget("plimsoll-deployment-web", labels, minAvailable=0),
+    ):
+        answer = ours.call("POST", path, body=refused)
+        assert answer.status == 403, answer.body
+        assert "plimsoll-guard" in message_of(answer)
+    assert ours.call("POST", path, body=made).status == 201
+    one = f"{path}/plimsoll-deployment-web"
+    assert patch(ours, one, {"spec": {"maxUnavailable": 1}}).status == 403
+    assert ours.call("DELETE", f"{path}/theirs").status == 403
+    assert ours.call("DELETE", one).status == 200
+    assert guarded.transport().call("DELETE", f"{path}/theirs").status == 200
+
+
 def test_of_the_floors_of_a_namespace_only_their_words_change(floors: str, ours: Transport):
     for value in ("1", "on-demand", None):
         answer = patch(ours, floors, {"data": {"deployment.web": value}}, dryRun="All")

@@ -24,6 +24,7 @@ from plimsoll.domain.actions import (
     Evict,
     ForceDelete,
     Grow,
+    Guard,
     Heartbeat,
     InjectFloors,
     LabelNode,
@@ -35,11 +36,12 @@ from plimsoll.domain.actions import (
     TerminateInstance,
     Uncordon,
     UndoRelease,
+    Unguard,
 )
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import DELETION_COST, FLOORS, INTERRUPTION, MOVED, SPREAD_PREFIX
+from plimsoll.domain.names import DELETION_COST, FLOORS, GUARD, INTERRUPTION, MOVED, SPREAD_PREFIX
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
@@ -210,6 +212,38 @@ def inject_floors(scene: Situation) -> tuple[Make, Look]:
     return action, lambda: "deployment.web" in scene.ground.get(f"{path}/{FLOORS}").get("data", {})
 
 
+BUDGETS = "/apis/policy/v1/namespaces/{}/poddisruptionbudgets"
+
+
+def guard(scene: Situation) -> tuple[Make, Look]:
+    scene.run_web()
+    path = f"{BUDGETS.format(scene.ground.name)}/plimsoll-deployment-web"
+
+    def action() -> Action:
+        return Guard(workload=scene.workload(), name="plimsoll-deployment-web", reason=WHY)
+
+    return action, lambda: scene.ground.get(path)["spec"]["maxUnavailable"] == 0
+
+
+def unguard(scene: Situation) -> tuple[Make, Look]:
+    path = BUDGETS.format(scene.ground.name)
+    selector = {"matchLabels": {"app": "gone"}}
+    metadata = {"name": "plimsoll-deployment-gone", "labels": {GUARD: "true"}}
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata,
+        "spec": {"maxUnavailable": 0, "selector": selector},
+    }
+    scene.ground.create(path, budget)
+
+    def action() -> Action:
+        (ours,) = (b for b in scene.observed().budgets if b.ref.namespace == scene.ground.name)
+        return Unguard(budget=ours, reason=WHY)
+
+    return action, lambda: not scene.ground.get(path)["items"]
+
+
 def record(scene: Situation) -> tuple[Make, Look]:
     def action() -> Action:
         return Record(node=scene.node, interruption=scene.interruption(), reason=WHY)
@@ -328,6 +362,8 @@ SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     SetDeletionCost: set_deletion_cost,
     MarkMoved: mark_moved,
     InjectFloors: inject_floors,
+    Guard: guard,
+    Unguard: unguard,
     Record: record,
     OutOfService: out_of_service,
     Heartbeat: heartbeat,

@@ -45,10 +45,14 @@ def test_nothing_is_granted_twice_and_nothing_by_star() -> None:
     assert "*" not in {part for grant in found for part in grant}
 
 
-def test_no_role_writes_a_workload_a_budget_or_an_autoscaler() -> None:
+def test_no_role_writes_a_workload_or_an_autoscaler_and_budgets_only_by_an_overlay() -> None:
     read = {"apps", "batch", "autoscaling", "policy", "argoproj.io"}
-    found = {g.verb for g in grants() if g.group in read}
-    assert found == {"list", "watch"}
+    written = {
+        (g.verb, g.resource)
+        for g in grants()
+        if g.group in read and g.verb not in {"list", "watch"}
+    }
+    assert written == {(call.verb, call.resource) for call in OVERLAYS["guard"]}
 
 
 def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
@@ -96,6 +100,13 @@ def test_everything_the_table_lists_is_really_asked(rig: ContractRig) -> None:
     assert api.try_pod(None).requests == Resources(pods=1)
     with pytest.raises(NotFound):
         api.remove_injection()
+    assert api.guarded_namespaces() == set()
+    web = api.observe().workload[WEB]
+    api.guard(web, "plimsoll-deployment-web")
+    rig.wait(1)
+    (budget,) = api.observe().budgets
+    assert (budget.guards, budget.max_unavailable, budget.selector) == (True, 0, web.selector)
+    api.unguard(budget)
     KubernetesProbe(rig.wire, "shop", SerialWorkers()).queue()
     rig.apply(
         {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "flexible"}}
@@ -141,14 +152,14 @@ def test_pods_are_created_nowhere_but_beside_our_lease() -> None:
 
 def test_roles_are_bound_to_the_group_and_to_nobody_else() -> None:
     bindings = [d for d in documents("**/rbac.yaml") if d["kind"].endswith("Binding")]
-    assert len(bindings) == 5
+    assert len(bindings) == 6
     for binding in bindings:
         assert [(s["kind"], s["name"]) for s in binding["subjects"]] == [("Group", "plimsoll")]
 
 
 def test_one_command_applies_every_file_beside_it() -> None:
     there = {str(f.relative_to(CLUSTER)) for f in CLUSTER.rglob("*.yaml")}
-    overlays = {file for file in there if file.partition("/")[0] in OVERLAYS}
+    overlays = {file for file in there if file.partition("/")[0] in {*OVERLAYS, "batch"}}
     assert set(resources()) == there - {"kustomization.yaml"} - overlays
     (namespace,) = yaml.safe_load_all((CLUSTER / "namespace.yaml").read_text())
     assert namespace["metadata"]["name"] == names.NAMESPACE
@@ -157,7 +168,7 @@ def test_one_command_applies_every_file_beside_it() -> None:
 # Field by field
 
 
-GUARDS = [*documents("fields/*.yaml"), *documents("injection/fields.yaml")]
+GUARDS = [*documents("fields/*.yaml"), *documents("*/fields.yaml")]
 POLICIES = [d for d in GUARDS if d["kind"] == "ValidatingAdmissionPolicy"]
 
 

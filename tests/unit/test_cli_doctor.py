@@ -308,6 +308,7 @@ def test_the_rights_of_overlays_may_be_withheld():
     assert exit_status == 0
     for overlay, effect in {
         "deletions": "(delete pods): no budget is overruled",
+        "guard": "no budget is made for workloads that opted in",
         "injection": "is neither told of floors nor proven",
     }.items():
         finding = found[f"rights of {overlay}"]

@@ -18,6 +18,7 @@ STALE: Final = REFRESH + LULL
 _WITHHELD: Final = {
     "deletions": "no budget is overruled at a last call, and pods of dead instances stay until the "
     "cluster's own garbage collection",
+    "guard": "no budget is made for workloads that opted in by plimsoll.dev/guard, nor deleted",
     "injection": "the admission policy of `plimsoll install-policy`, where there is one, is neither "
     "told of floors nor proven",
 }

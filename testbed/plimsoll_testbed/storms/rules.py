@@ -21,7 +21,7 @@ from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.floors import budget_keeps
 from plimsoll.domain.interruptions import MARGIN
-from plimsoll.domain.names import IGNORE
+from plimsoll.domain.names import GUARD, IGNORE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
@@ -69,6 +69,10 @@ def judged(write: Request, situation: Situation) -> list[Wrong]:
         seen = situation.observe()
         pod = next((p for p in seen.pods if (p.namespace, p.name) == (namespace, write.name)), None)
         return [] if pod is None else list(_Removal(write, situation, seen, pod).wrong())
+    if plural == "poddisruptionbudgets":
+        budget = situation.rig_cluster.get(plural, namespace, write.name or "") or {"metadata": {}}
+        if (budget["metadata"].get("labels") or {}).get(GUARD) == "true":
+            return []
     if plural not in {"pods", "nodes", "leases", "events"}:
         return [("workload-written", f"{write.method} {plural} {namespace}/{write.name}")]
     return []

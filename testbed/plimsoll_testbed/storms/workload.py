@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plimsoll.domain.names import HOSTNAME, IGNORE, STOP_SECONDS
+from plimsoll.domain.names import GUARD, HOSTNAME, IGNORE, STOP_SECONDS
 from plimsoll_testbed.model.hollow.controllers.kubelet import RUN, STARTUP, STOP, USAGE
 
 type Json = dict[str, Any]
@@ -54,6 +54,8 @@ class Workload:
     """A custom resource is its controlling owner, and sets it back."""
     ignored: bool = False
     """It has opted out."""
+    guarded: bool = False
+    """Its owner lets nobody evict its pods before they are replaced."""
     stated: bool = False
     """Its owner states how long its pods take to stop."""
     priority: int = 0
@@ -106,6 +108,8 @@ class Workload:
 
     def _object(self, generation: int) -> Json:
         metadata: Json = {"name": self.name, **(self._owner() if self.operated else {})}
+        if self.guarded:
+            metadata["labels"] = {GUARD: "true"}
         template = self._template(generation)
         if self.kind == "Pod":
             spec = template["spec"]

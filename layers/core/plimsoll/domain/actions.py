@@ -13,14 +13,14 @@ from enum import IntEnum, unique
 from itertools import islice
 from typing import ClassVar, override
 
-from plimsoll.domain.errors import Blocked, NotFound, Refused
+from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import DELETION_COST, MOVED
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.workloads import ReplicaSet
+from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 from plimsoll.domain.writers import Writers
 
 
@@ -185,16 +185,18 @@ class Evict(AboutPod):
     grace_seconds: int | None = None
     """None keeps the pod's own grace period."""
     overrule: bool = False
+    guarded: bool = False
+    """Whether only budgets of ours cover it: then no owner's budget is overruled."""
 
     def perform(self, writers: Writers) -> str | None:
-        """Evict it; delete it if that is refused and may be overruled, and return the refusal."""
+        """Evict it; delete it if that is refused and may be overruled, and return whose refusal it was."""
         try:
             writers.cluster.evict(self.pod, self.grace_seconds)
         except (Blocked, Refused) as refusal:
             if not self.overrule:
                 raise
             writers.cluster.delete(self.pod, self.grace_seconds)
-            return str(refusal)
+            return None if self.guarded else str(refusal)
         return None
 
 
@@ -283,6 +285,50 @@ class InjectFloors:
     def perform(self, writers: Writers) -> None:
         """Patch its ConfigMap once."""
         writers.cluster.inject_floors(self.namespace, self.entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """Make a budget that lets nobody evict the pods of a workload before they are replaced."""
+
+    verb: ClassVar[str] = "guard"
+    wave: ClassVar[Wave] = Wave.CLOSE
+
+    workload: Workload
+    name: str
+    """Of the budget."""
+    reason: str
+
+    @property
+    def target(self) -> str:
+        """The workload."""
+        return str(self.workload.ref)
+
+    def perform(self, writers: Writers) -> None:
+        """Create it once; what somebody else made of that name meanwhile stays."""
+        with suppress(Conflict):
+            writers.cluster.guard(self.workload, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unguard:
+    """Delete a budget of ours: beside another one it would keep every pod from being evicted."""
+
+    verb: ClassVar[str] = "unguard"
+    wave: ClassVar[Wave] = Wave.REPLACE
+
+    budget: Budget
+    reason: str
+
+    @property
+    def target(self) -> str:
+        """The budget."""
+        return str(self.budget.ref)
+
+    def perform(self, writers: Writers) -> None:
+        """Delete it, if it is still the same."""
+        with suppress(NotFound, Conflict):
+            writers.cluster.unguard(self.budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,6 +440,8 @@ type Action = (
     | SetDeletionCost
     | MarkMoved
     | InjectFloors
+    | Guard
+    | Unguard
     | Record
     | TerminateInstance
     | Heartbeat

@@ -10,10 +10,12 @@ from functools import cached_property
 from typing import Final, Self
 
 from plimsoll.domain.floors import budget_keeps, ready_floor
+from plimsoll.domain.foreign_drains import DRAIN, why_drained
+from plimsoll.domain.guard import guards_of
 from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, in_this_life
 from plimsoll.domain.lifecycle_hooks import as_told
 from plimsoll.domain.manual_drain import left_to_drain
-from plimsoll.domain.names import IGNORE
+from plimsoll.domain.names import IGNORE, NODE_POOL
 from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
@@ -77,7 +79,9 @@ class InterruptedNodes:
 
     def nodes_of(self, disruption: WorkloadDisruption) -> frozenset[str]:
         """Return the interrupted nodes on which a disruption still has pods; all where none is left."""
-        return frozenset(p.node for p in disruption.pods if p.node in self.names) or self.names
+        here = frozenset(p.node for p in disruption.pods if p.node in self.names)
+        others = frozenset(one.pod.node for one in disruption.evictable if one.pod.node)
+        return here or others or self.names
 
 
 def _is_interrupted(node: Node) -> bool:
@@ -268,18 +272,55 @@ def disruptions_of(
                         deadline=interruption.deadline,
                         overrules=not interruption.guessed,
                         clamps=interruption.exact,
+                        guarded=bool(guards_of(seen, pod)),
                     )
                 )
+    drained = _drained_by_others(seen, interrupted, found)
     for pod in seen.pods:
         if pod.released and pod.deleting is None:
             found.setdefault(seen.workload_of(pod), [])
     claimed: dict[str, Resources] = defaultdict(Resources)
     return [
         _disruption(
-            seen, interrupted, held, ref, evictable, now, claimed, (refused or {}).get(str(ref))
+            seen,
+            interrupted,
+            drained,
+            held,
+            ref,
+            evictable,
+            now,
+            claimed,
+            (refused or {}).get(str(ref)),
         )
         for ref, evictable in sorted(found.items())
     ]
+
+
+def _drained_by_others(
+    seen: Observation, interrupted: InterruptedNodes, found: dict[Ref, list[EvictablePod]]
+) -> frozenset[str]:
+    """Add guarded pods on nodes that somebody else empties, and return the uids of all such pods."""
+    drained: set[str] = set()
+    for node in seen.nodes:
+        if node.name in interrupted.names or why_drained(node, seen.policy) is None:
+            continue
+        for pod in seen.on_node.get(node.name, ()):
+            if not must_leave(seen, pod, node) or not guards_of(seen, pod):
+                continue
+            drained.add(pod.uid)
+            moving = found[seen.workload_of(pod)]
+            if pod.deleting is None:
+                replica_set = seen.replica_set(pod)
+                moving.append(
+                    EvictablePod(
+                        pod=pod,
+                        replica_set=replica_set,
+                        interruption=DRAIN,
+                        deadline=None,
+                        guarded=True,
+                    )
+                )
+    return frozenset(drained)
 
 
 def by_node(
@@ -296,6 +337,7 @@ def by_node(
 def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each part named
     seen: Observation,
     interrupted: InterruptedNodes,
+    drained: Collection[str],
     held: Collection[str],
     ref: Ref,
     evictable: list[EvictablePod],
@@ -316,12 +358,17 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         workload=workload,
         pods=pods,
         evictable=tuple(
-            sorted(evictable, key=lambda d: (interrupted.turn[d.pod.node or ""], d.pod.name))
+            sorted(
+                evictable,
+                key=lambda d: (interrupted.turn.get(d.pod.node or "", len(seen.nodes)), d.pod.name),
+            )
         ),
         on_interrupted_nodes=frozenset(
             p.uid
             for p in pods
-            if (p.node in interrupted.names and p.uid not in held) or p.released_for_placement
+            if (p.node in interrupted.names and p.uid not in held)
+            or p.released_for_placement
+            or p.uid in drained
         ),
         dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
         replicas=replicas,
@@ -331,6 +378,10 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         not_releasable=dict(_not_releasable(seen, workload, evictable, claimed, refused)),
         undone={p.uid: why for p in pods if p.released and (why := why_undone(seen, workload, p))},
         left_to_drain=frozenset(p.uid for p in pods if left_to_drain(seen, p)),
+        provisioned=any(
+            one.interruption == DRAIN and NODE_POOL in seen.node[one.pod.node or ""].labels
+            for one in evictable
+        ),
         current=seen.current.get(ref),
         now=now,
     )

@@ -21,6 +21,7 @@ from plimsoll.domain.actions import (
     Release,
     Uncordon,
     UndoRelease,
+    Unguard,
 )
 from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
 from plimsoll.domain.disruptions import (
@@ -113,6 +114,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     for disruption in () if back else sorted(disruptions, key=_urgency):
         begun += _plan_moves(_without_told(told, disruption, now), draft, headroom)
     _plan_begun(begun, draft, pace, now)
+    _plan_unguarded(disruptions, draft)
     for one in calls[:LAST_CALLS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
     for node, turn in turn_of:
@@ -164,7 +166,9 @@ class _Draft:
 
     def add(self, action: Action, nodes: Iterable[str]) -> None:
         match action:
-            case UndoRelease() | Evict(overrule=False) if why := self.refused.get(action.target):
+            case UndoRelease() | Unguard() | Evict(overrule=False) if why := self.refused.get(
+                action.target
+            ):
                 self.wait(why, nodes)
             case _:
                 self.steps.append(Step(action=action, nodes=frozenset(nodes)))
@@ -324,6 +328,16 @@ def _plan_begun(begun: Sequence[_Begun], draft: _Draft, pace: Pace, now: datetim
         if start and seconds is not None and now + timedelta(seconds=seconds) + START > start:
             late = f"{one.pod} will be evicted at its last call, {start:%H:%M:%S}"
             draft.wait(f"{late}: at the present rate it is not replaced by then", {node})
+
+
+def _plan_unguarded(disruptions: Iterable[WorkloadDisruption], draft: _Draft) -> None:
+    """Take budgets of ours away where an owner has made another meanwhile: two let no pod go."""
+    for disruption in disruptions:
+        if len(disruption.budgets) > 1:
+            for budget in disruption.budgets:
+                if budget.guards:
+                    why = "the eviction API refuses pods that several budgets cover"
+                    draft.add(Unguard(budget=budget, reason=why), draft.interrupted.names)
 
 
 def _plan_given_back(

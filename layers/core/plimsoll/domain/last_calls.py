@@ -83,4 +83,10 @@ def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
     reason = f"its latest safe start {come}: it may need {one.pod.stop_seconds} s to stop"
     if grace is not None:
         reason += f", of which {grace} s are left"
-    return Evict(pod=one.pod, grace_seconds=grace, overrule=one.overrules, reason=reason)
+    return Evict(
+        pod=one.pod,
+        grace_seconds=grace,
+        overrule=one.overrules,
+        guarded=one.guarded,
+        reason=reason,
+    )

@@ -58,6 +58,10 @@ HOOK_MARK: Final = "plimsoll.dev/complete"
 """In the notification metadata of a lifecycle hook, and on its Auto Scaling group, tag with "true":
 Plimsoll sends the hook's heartbeats and completes it."""
 
+GUARD: Final = "plimsoll.dev/guard"
+"""On a workload or Namespace, label: nobody may evict its pods before they are replaced when "true". Also
+on the PodDisruptionBudgets that see to it."""
+
 NAMESPACE: Final = "plimsoll"
 KUBE_SYSTEM: Final = "kube-system"
 LEASE: Final = "drains"

@@ -25,6 +25,10 @@ _FEWEST_MOVES: Final = 20
 """So many moves are free in any cluster: a workload of a small one is even again within the hour."""
 
 
+FOREIGN_CORDON: Final = "foreign-cordon"
+"""No notice of AWS: somebody else cordoned a node. Nothing tells `kubectl drain` from `kubectl cordon`."""
+
+
 class Response(StrEnum):
     """What is done about a notice, from the least to the most."""
 
@@ -50,7 +54,7 @@ class Policy:
 
     def of_kind(self, kind: str) -> Response:
         """Return the response to one kind of notice."""
-        return dict(self.on).get(kind, Response.MOVE)
+        return dict(self.on).get(kind, usual_response(kind))
 
     def response(self, interruption: Interruption) -> Response:
         """Return the strongest response that any of the notices that count asks for."""
@@ -102,6 +106,11 @@ class Policy:
                 ),
             ]
         )
+
+
+def usual_response(kind: str) -> Response:
+    """Return the response to a kind for which the owner named none."""
+    return Response.IGNORE if kind == FOREIGN_CORDON else Response.MOVE
 
 
 def _is_scheduled(found: Interruption) -> bool:

@@ -55,12 +55,14 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
-    """What a namespace says of the on-demand floors of its workloads."""
+    """What a namespace says of its workloads."""
 
     name: str
     floor: str | None
     injects: bool
     """Whether the admission policy constrains its new pods."""
+    guarded: bool = False
+    """Whether all workloads in it are guarded that say nothing themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,9 @@ class Budget:
     """A PodDisruptionBudget and its status."""
 
     ref: Ref
+    uid: str = ""
+    guards: bool = False
+    """Whether it is ours: see `plimsoll.domain.guard`."""
     selector: Selector
     min_available: int | str | None = None
     max_unavailable: int | str | None = None

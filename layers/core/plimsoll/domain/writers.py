@@ -17,7 +17,7 @@ from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.workloads import ReplicaSet
+from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
 
 class EventWriter(Protocol):
@@ -53,6 +53,12 @@ class ClusterWriter(EventWriter, Protocol):
 
     def inject_floors(self, namespace: str, entries: Mapping[str, str | None]) -> None:
         """Change what the admission policy gives the new pods of workloads; None gives nothing."""
+
+    def guard(self, workload: Workload, name: str) -> None:
+        """Create a PodDisruptionBudget that lets no pod of a workload go; it is deleted with the workload."""
+
+    def unguard(self, budget: Budget) -> None:
+        """Delete such a budget, under its UID."""
 
     def remove_injection(self) -> None:
         """Delete the binding of the admission policy: pods are created as without it from then on."""

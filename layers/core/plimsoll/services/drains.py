@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Evict, Grow, LabelNode, Release, TerminateInstance, UndoRelease
+from plimsoll.domain.actions import (
+    Evict,
+    Grow,
+    LabelNode,
+    Release,
+    TerminateInstance,
+    UndoRelease,
+    Unguard,
+)
 from plimsoll.domain.added_nodes import added, reports_wanted
 from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.cluster_events import of_report
@@ -366,7 +374,7 @@ class DrainService:
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why
-                case UndoRelease() | Evict() | LabelNode() as action if refused:
+                case UndoRelease() | Unguard() | Evict() | LabelNode() as action if refused:
                     memory.refused[action.target] = f"{action.target}: {outcome.error}"
 
     def _save(self, reports: Sequence[Report]) -> Sequence[Report]:

@@ -12,6 +12,7 @@ from plimsoll.domain.actions import Release
 from plimsoll.domain.cluster_events import ClusterEvent, about_namespace
 from plimsoll.domain.clusters import Cluster, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError
+from plimsoll.domain.guard import plan_guard
 from plimsoll.domain.metrics import Metric, labelled
 from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.observation import Observation
@@ -96,6 +97,7 @@ class PlacementService:
         pods that it releases are evicted by the drain, which a wake-up starts.
         """
         now = self.clock.now()
+        guard = plan_guard(seen, api.guarded_namespaces())
         injection, found = injection_of(api)
         plan = plan_placement(
             replace(seen, policy=cluster.policy),
@@ -103,6 +105,7 @@ class PlacementService:
             namespaces=api.namespace_floors(),
             injection=injection,
         )
+        plan = replace(plan, steps=(*plan.steps, *guard.steps))
         if found is not None and found.proof is not Proof.IN_FORCE:
             self.telemetry.warn(found.proof, cluster=cluster.name, because=found.why)
         for problem in plan.problems:

@@ -5,7 +5,7 @@ Every call may raise the errors of `plimsoll.domain.errors`, and nothing else th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -85,6 +85,9 @@ class ClusterApi(ClusterWriter, LeaseKeeper, Protocol):
 
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name; those that say nothing are left out."""
+
+    def guarded_namespaces(self) -> Collection[str]:
+        """Return the namespaces whose label says that all workloads in them are guarded."""
 
     def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
         """Return what the admission policy is told, by namespace; only those that opted in."""

@@ -23,6 +23,7 @@ from plimsoll.domain.announcements import announcement, costs
 from plimsoll.domain.clusters import Cluster, IndexEntry, Instance, Mode
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Effect, actionable
 from plimsoll.domain.lifecycle_hooks import waits_for_hooks
@@ -120,6 +121,8 @@ class ResyncService:
         ours = by_instance(nodes)
         open_now = (node.interruption for node in nodes if node.interruption is not None)
         if not ours or not all(cluster.policy.postpones(found, now) for found in open_now):
+            return False
+        if any(why_drained(node, cluster.policy) for node in nodes):
             return False
         asked = witnesses(ours, now)
         try:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes import calls, lease
+from plimsoll.adapters.kubernetes.guards import budget_object
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.kubernetes.reading import Reader
 from plimsoll.adapters.kubernetes.requests import Json, Requests
@@ -33,7 +34,7 @@ from plimsoll.domain.names import (
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling
-from plimsoll.domain.workloads import ReplicaSet
+from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 from plimsoll.services.ports import Clock, Workers
 
 OUT_OF_SERVICE: Final = Taint(
@@ -119,6 +120,32 @@ class KubernetesCluster:
     def namespace_floors(self) -> Mapping[str, str]:
         """Return what namespaces say of on-demand floors, by name."""
         return self._reader.namespace_floors()
+
+    def guarded_namespaces(self) -> Collection[str]:
+        """Return the namespaces whose workloads are all guarded."""
+        return self._reader.guarded_namespaces()
+
+    def guard(self, workload: Workload, name: str) -> None:
+        """Create the budget of a workload, which is deleted with it."""
+        self._requests.send(
+            calls.CREATE_BUDGET,
+            namespace=workload.ref.namespace,
+            name=name,
+            body=budget_object(workload, name),
+        )
+
+    def unguard(self, budget: Budget) -> None:
+        """Delete a budget of ours, under its UID."""
+        self._requests.send(
+            calls.DELETE_BUDGET,
+            namespace=budget.ref.namespace,
+            name=budget.ref.name,
+            body={
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": {"uid": budget.uid},
+            },
+        )
 
     def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
         """Return what the admission policy is told, by namespace; only those that opted in."""

@@ -104,8 +104,12 @@ REMOVE_INJECTION: Final = Call(
     resource="mutatingadmissionpolicybindings",
     only=FLOORS,
 )
+CREATE_BUDGET: Final = Call(verb="create", group="policy", resource="poddisruptionbudgets")
+DELETE_BUDGET: Final = Call(verb="delete", group="policy", resource="poddisruptionbudgets")
+"""Of budgets with our label only, which a policy holds us to: RBAC knows no labels."""
 OVERLAYS: Final[Mapping[str, tuple[Call, ...]]] = {
     "deletions": (DELETE_POD,),
+    "guard": (CREATE_BUDGET, DELETE_BUDGET),
     "injection": (LIST_FLOORS, PATCH_FLOORS, TRY_POD, REMOVE_INJECTION),
 }
 """Folder in `infra/cluster` -> the calls whose rights an owner may withhold."""

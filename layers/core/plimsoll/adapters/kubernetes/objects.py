@@ -234,12 +234,13 @@ def parse_scaler(obj: Raw) -> tuple[Ref, tuple[str, int, datetime | None]]:
 
 @naming("Namespace")
 def parse_namespace(obj: Raw) -> Namespace:
-    """Read what a namespace says of the on-demand floors of its workloads."""
+    """Read what a namespace says of its workloads."""
     meta = decoded(obj, schema.Named).metadata
     return Namespace(
         name=meta.name,
         floor=meta.annotations.get(names.MIN_ON_DEMAND),
         injects=meta.labels.get(names.INJECT_FLOORS) == "true" and meta.name != names.KUBE_SYSTEM,
+        guarded=meta.labels.get(names.GUARD) == "true" and meta.name != names.KUBE_SYSTEM,
     )
 
 
@@ -304,6 +305,8 @@ def parse_budget(obj: Raw) -> Budget:
     read = decoded(obj, schema.Budget)
     return Budget(
         ref=_ref("PodDisruptionBudget", read.metadata),
+        uid=read.metadata.uid,
+        guards=read.metadata.labels.get(names.GUARD) == "true",
         selector=read_selector(read.spec.selector, "spec.selector"),
         min_available=read.spec.min_available,
         max_unavailable=read.spec.max_unavailable,

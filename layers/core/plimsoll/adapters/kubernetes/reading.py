@@ -91,6 +91,10 @@ class Reader:
         """Return what namespaces say of on-demand floors, by name."""
         return {n.name: n.floor for n in self._listed(self._namespaces) if n.floor is not None}
 
+    def guarded_namespaces(self) -> frozenset[str]:
+        """Return the namespaces whose workloads are all guarded."""
+        return frozenset(n.name for n in self._listed(self._namespaces) if n.guarded)
+
     def injected_floors(self) -> Mapping[str, Mapping[str, str]]:
         """Return what the admission policy is told, by namespace; only those that opted in."""
         found = dict(self._listed_if_allowed(self._floors))

@@ -36,6 +36,8 @@ class EvictablePod:
 
     overrules: bool = True
     """Whether its last call overrules budgets: not by a deadline that is only guessed."""
+    guarded: bool = False
+    """Whether only budgets of ours cover it."""
     clamps: bool = True
     """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
 
@@ -90,6 +92,8 @@ class WorkloadDisruption:
     """Uid of a released pod -> why it must not stay so."""
     left_to_drain: frozenset[str] = frozenset()
     """Uids of released pods that a `plimsoll drain` goes on with: see `plimsoll.domain.manual_drain`."""
+    provisioned: bool = False
+    """Whether Karpenter takes the nodes of its pods away, and makes others for what is Pending."""
     current: ReplicaSet | None = None
     """The newest ReplicaSet of a Deployment or Rollout."""
     now: datetime

@@ -39,6 +39,21 @@ def why_not_released(
     )
 
 
+def why_never_released(seen: Observation, workload: Workload, pod: Pod) -> str | None:
+    """Return why a pod could not be released whatever there is room for, or None where it could.
+
+    What passes is left out: a quota that is full, a ReplicaSet that cannot make pods just now.
+    """
+    return next(
+        chain(
+            _forbidden(workload, pod, seen.replica_set(pod), seen),
+            (f"its volume {name} can be on one node only" for name in one_node_claims(seen, pod)),
+            _kept_apart(pod),
+        ),
+        None,
+    )
+
+
 def why_undone(seen: Observation, workload: Workload | None, pod: Pod) -> str | None:
     """Return why a released pod must not stay released, or None where it may.
 

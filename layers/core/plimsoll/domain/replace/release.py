@@ -194,7 +194,8 @@ def _releases(
     wave = able[: _wave_size(disruption, able, standing)]
     waiting = None if len(wave) == len(able) else "waits for the wave before, for its autoscaler"
     fits = sum(headroom.add(one.pod) is not None for one in wave)
-    if (headroom.reserved or not disruption.deadline_near) and fits < len(wave):
+    patient = not (disruption.deadline_near or disruption.provisioned)
+    if (headroom.reserved or patient) and fits < len(wave):
         wave, waiting = wave[:fits], "waits for headroom for its replacements"
     elif fits < len(wave) and _better_waits(wave[fits:], disruption, headroom):
         wave = wave[:fits]
