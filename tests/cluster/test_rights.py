@@ -422,6 +422,9 @@ def test_only_budgets_of_our_own_that_let_no_pod_go_are_made_and_deleted(
     made = budget("plimsoll-deployment-web", labels, maxUnavailable=0)
     theirs = budget("theirs", {}, minAvailable=1)
     assert guarded.transport().call("POST", path, body=theirs).status == 201
+    dry = {"dryRun": "All"}
+    foreign = budget("ours-not", labels, maxUnavailable=0)
+    until(lambda: ours.call("POST", path, query=dry, body=foreign).status == 403)  # in force
     for refused in (
         budget("plimsoll-deployment-web", {}, maxUnavailable=0),
         budget("web", labels, maxUnavailable=0),
