@@ -11,6 +11,7 @@ import pytest
 from functions.api import app
 from functions.authorizer import policy
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.notices import taint
 from plimsoll_cli.checks.policies import Decision, Request, decide
 from plimsoll_service.config import Config
 from plimsoll_service.domain.advice_requests import CLOCKS_APART
@@ -215,6 +216,15 @@ def test_what_anybody_can_reach_holds_no_key_of_instructions_in_production():
                     assert statement["Fn::If"][0] == "OnRig"
                 elif "RigInstructionSecret" in json.dumps(statement):
                     pytest.fail(f"{role} reads the key of instructions")
+
+
+def test_of_events_the_api_may_put_interruption_taints_only_but_on_a_rig():
+    (statement,) = (s for s in statements("ApiRole") if s["Action"] == "events:PutEvents")
+    on_rig, nothing, condition = statement["Condition"]["Fn::If"]
+    assert (on_rig, nothing) == ("OnRig", {"Ref": "AWS::NoValue"})
+    assert condition == {
+        "StringEquals": {"events:source": taint.SOURCE, "events:detail-type": taint.DETAIL_TYPE}
+    }
 
 
 def test_the_variables_are_the_fields_of_the_settings():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from threading import Thread
@@ -38,18 +39,10 @@ class AwsError(Exception):
         self.code = code
 
 
-class AwsServer:
-    """Answers `service:Action` from a table, on loopback and a free port.
+class LoopbackServer(ABC):
+    """Answers HTTP on loopback and a free port; use it as a context manager."""
 
-    Args:
-        answers: `ec2:DescribeInstances` -> what answers it. An action that is not there is an
-            error that names it.
-    """
-
-    def __init__(self, answers: Mapping[str, Operation]) -> None:
-        self.calls: Counter[str] = Counter()
-        """How often each action was asked, the unknown ones included."""
-        self._answers = answers
+    def __init__(self) -> None:
         self._server = make_server(
             "127.0.0.1", 0, self._serve, threaded=True, request_handler=_Quiet
         )
@@ -72,9 +65,30 @@ class AwsServer:
         self._thread.join()
 
     def _serve(self, environ: dict[str, Any], start_response: Any) -> Any:
-        return self._respond(Request(environ))(environ, start_response)
+        return self.respond(Request(environ))(environ, start_response)
 
-    def _respond(self, request: Request) -> Response:
+    @abstractmethod
+    def respond(self, request: Request) -> Response:
+        """Return the answer to a request; threads may ask at once."""
+
+
+class AwsServer(LoopbackServer):
+    """Answers `service:Action` from a table.
+
+    Args:
+        answers: `ec2:DescribeInstances` -> what answers it. An action that is not there is an
+            error that names it.
+    """
+
+    def __init__(self, answers: Mapping[str, Operation]) -> None:
+        super().__init__()
+        self.calls: Counter[str] = Counter()
+        """How often each action was asked, the unknown ones included."""
+        self._answers = answers
+
+    @override
+    def respond(self, request: Request) -> Response:
+        """Answer an action in the protocol in which it was asked for."""
         scope = _SCOPE.search(request.headers.get("Authorization", ""))
         if scope is None:
             return Response("the request is not signed as boto3 signs it", status=403)

@@ -64,7 +64,11 @@ class ServiceRig:
         """
         with ExitStack() as exits:
             exits.enter_context(self.emulator)
-            self.emulator.deploy(self.emulator.checkout.service_template, Rig="true")
+            self.emulator.deploy(
+                self.emulator.checkout.service_template,
+                Rig="true",
+                Size="small",  # each worker unpacks all layers when it starts
+            )
             self._take_bodies_as_they_are()
             self._exits = exits.pop_all()
         return self
@@ -75,7 +79,11 @@ class ServiceRig:
     @property
     def url(self) -> str:
         """Where the API is, with its stage."""
-        return f"{self.emulator.url}/_aws/execute-api/{self.emulator.outputs['ApiId']}/live"
+        return self.url_through(self.emulator.url)
+
+    def url_through(self, server: str) -> str:
+        """Return the API's URL at a server that hands requests on to the emulator."""
+        return f"{server}/_aws/execute-api/{self.emulator.outputs['ApiId']}/live"
 
     @property
     def members(self) -> DynamoMembers:
@@ -129,12 +137,20 @@ class ServiceRig:
         self.members.invite(digest_of(token), invitation)
         return token
 
-    def enrolled(self, tenant: str, name: str, role: Role) -> tuple[str, Service]:
-        """Let somebody in by a fresh key; return what the service calls them, and their client."""
+    def enrolled(self, tenant: str, name: str, role: Role, *, url: str = "") -> tuple[str, Service]:
+        """Let somebody in by a fresh key; return what the service calls them, and their client.
+
+        Args:
+            tenant: whose they are.
+            name: of the cluster or the person.
+            role: what they may ask for.
+            url: of the API, for the client; empty: straight to the emulator.
+        """
         key = Ed25519PrivateKey.generate()
         joining = Service(self.url, Identity(key), self.clock)
         answer = joining.enrol(self.invite(tenant, name, role), f"uid-of-{tenant}-{name}")
-        return answer.cluster_id, Service(self.url, Identity(key, enrolled=answer), self.clock)
+        identity = Identity(key, enrolled=answer)
+        return answer.cluster_id, Service(url or self.url, identity, self.clock)
 
     def _take_bodies_as_they_are(self) -> None:
         """Say again which bodies are binary: the emulator does not read it in the API's definition.

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import override
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TotalQueue[T]:
+    """What was sent, what of it was acknowledged, and what was found in the end."""
+
     attempted: AbstractSet[T]
     acknowledged: AbstractSet[T]
     found: AbstractSet[T]
@@ -30,7 +33,9 @@ class TotalQueue[T]:
         """Found, although nobody acknowledged it."""
         return (self.attempted - self.acknowledged) & self.found
 
+    @override
     def __str__(self) -> str:
+        """Return the counts, in one line."""
         counts = {
             "attempted": self.attempted,
             "acknowledged": self.acknowledged,
