@@ -19,7 +19,8 @@ from plimsoll.domain.notices.taint import AGENT
 from plimsoll.domain.policy import Response
 from plimsoll_cli.clusters_wide import Wide
 from plimsoll_cli.clusters_wide import wide as wide_of
-from plimsoll_cli.environment import environment_of, warn
+from plimsoll_cli.environment import Deployed, environment_of, warn
+from plimsoll_cli.neighbours import refuse_beside_drainers
 from plimsoll_cli.options import (
     clock_text,
     console,
@@ -263,6 +264,11 @@ def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: d
     help="The agent of the optimisation service in this cluster, as `plimsoll tenants invite` named it: "
     "of interruption taints that it forwards EC2 is asked at once.",
 )
+@click.option(
+    "--beside-drainers",
+    is_flag=True,
+    help="Let it act although others drain the same nodes, and no workload is guarded.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stack_option
 @click.pass_context
@@ -276,6 +282,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
     agent: str | None,
+    beside_drainers: bool,
     yes: bool,
     stack: str,
 ) -> None:
@@ -294,9 +301,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
         click.echo(f"{name} is in the mode {wanted} already, under this policy: {policy}.")
         return
     if cluster.mode is not wanted and wanted is Mode.ACT:
-        click.echo(ACTING.format(name=name))
-        if not yes:
-            click.confirm(f"Let Plimsoll write to {name}?", abort=True)
+        _agree_to_act(deployed, cluster, beside_drainers=beside_drainers, yes=yes)
     deployed.registry.update(replace(cluster, mode=wanted, policy=policy, agent=heard))
     if cluster.agent != heard:
         click.echo(f"Of interruption taints in {name}, {heard or 'no agent'} is heard now.")
@@ -352,6 +357,17 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
         return
     deployed.registry.remove(name)
     click.echo(f"{name} is removed.")
+
+
+def _agree_to_act(
+    deployed: Deployed, cluster: Cluster, *, beside_drainers: bool, yes: bool
+) -> None:
+    """Say what acting means, and ask, once nobody else is in the way."""
+    if not beside_drainers:
+        refuse_beside_drainers(deployed, cluster)
+    click.echo(ACTING.format(name=cluster.name))
+    if not yes:
+        click.confirm(f"Let Plimsoll write to {cluster.name}?", abort=True)
 
 
 def _agent(given: str | None, known: str | None) -> str | None:

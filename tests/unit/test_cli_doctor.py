@@ -541,6 +541,52 @@ def test_who_else_evicts_the_pods_of_interrupted_nodes_is_named(
         assert said["cure"]
 
 
+def a_handler(environment: MemoryEnvironment) -> None:
+    """Let aws-node-termination-handler run in the cluster."""
+    labels = {"app.kubernetes.io/name": "aws-node-termination-handler"}
+    metadata = {"name": "p", "namespace": "kube-system", "labels": labels}
+    environment.transports["harbor"].call(
+        "POST",
+        "/api/v1/namespaces/kube-system/pods",
+        body={
+            "metadata": metadata,
+            "spec": {"containers": [{"name": "main", "image": "x"}]},
+        },
+    )
+
+
+def a_guard(environment: MemoryEnvironment) -> None:
+    metadata = {"name": "plimsoll-deployment-web", "labels": {"plimsoll.dev/guard": "true"}}
+    environment.transports["harbor"].call(
+        "POST",
+        "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+        body={"metadata": metadata, "spec": {"maxUnavailable": 0}},
+    )
+
+
+def test_beside_the_guard_another_that_drains_is_only_told_of():
+    environment = healthy()
+    a_handler(environment)
+    a_guard(environment)
+    found = findings_by_check(environment)[1]["other drainers: aws-node-termination-handler"]
+    assert found["state"] == "info"
+    assert "Budgets of the guard: 1" in found["says"]
+
+
+def test_a_cluster_acts_beside_another_that_drains_only_with_the_guard_or_where_that_is_said():
+    environment = healthy(Mode.OBSERVE)
+    a_handler(environment)
+    act = ("clusters", "set", "harbor", "--mode", "act", "--yes")
+    refused = run(environment, *act)
+    assert refused.exit_code == 2
+    assert "aws-node-termination-handler in namespace kube-system" in refused.output
+    assert "plimsoll guard install" in refused.output
+    assert run(environment, *act, "--beside-drainers").exit_code == 0
+    assert run(environment, "clusters", "set", "harbor", "--mode", "observe").exit_code == 0
+    a_guard(environment)
+    assert run(environment, *act).exit_code == 0
+
+
 def test_nodes_that_eks_drains_itself_are_noted():
     environment = healthy()
     guarding(environment).inner.call(

@@ -8,12 +8,15 @@ from typing import Any, Final
 
 from plimsoll.adapters.nodegroups.eks import LABEL
 from plimsoll.domain.clusters import Mode
+from plimsoll.domain.nodes import Node
 from plimsoll_cli.checks.facts import Drainer, Facts, read_or_raise
 from plimsoll_cli.checks.findings import Finding, fail, info, ok
 
 NAME: Final = "app.kubernetes.io/name"
 HANDLER: Final = "aws-node-termination-handler"
 KARPENTER: Final = "karpenter"
+GUARD_THEM: Final = "guard workloads that must not lose pods (plimsoll guard install)"
+"""The cure beside whoever cannot be told not to drain."""
 _QUEUE: Final = "INTERRUPTION_QUEUE"
 """https://karpenter.sh/docs/reference/settings/"""
 _OF_SPOT_GROUPS: Final = (
@@ -43,26 +46,33 @@ def drainers_of(pods: Sequence[Mapping[str, Any]]) -> Sequence[Drainer]:
 def other_drainers(facts: Facts) -> Iterator[Finding]:
     """Name who evicts the pods of interrupted nodes besides us."""
     found, nodes = read_or_raise(facts.drainers), read_or_raise(facts.nodes)
-    say = fail if facts.cluster.mode is Mode.ACT else info
+    guards = read_or_raise(facts.guards)
+    say = fail if facts.cluster.mode is Mode.ACT and not guards else info
+    held = f". Budgets of the guard: {guards}, which it waits for" if guards else ""
     rivals = [drainer for drainer in found if drainer.drains]
     for rival in rivals:
         yield say(
             f"other drainers: {rival.name}",
             f"it runs in namespace {rival.namespace}, and evicts the pods of an interrupted node within seconds, "
-            "before their replacements are Ready",
+            f"before their replacements are Ready{held}",
             "take settings.interruptionQueue out of its Helm values: it still provides nodes for Pending pods"
             if rival.name == KARPENTER
-            else "uninstall it, or leave this cluster in the mode observe",
+            else f"uninstall it, or {GUARD_THEM}, or leave this cluster in the mode observe",
         )
-    managed = sum(node.capacity == "spot" and LABEL in node.labels for node in nodes)
+    managed = managed_spot(nodes)
     if managed:
         yield info(
             "other drainers: EKS",
-            f"spot nodes of managed node groups: {managed}. {_OF_SPOT_GROUPS}",
-            "give workloads that must not lose pods a PodDisruptionBudget, or use Auto Scaling groups of your own",
+            f"spot nodes of managed node groups: {managed}. {_OF_SPOT_GROUPS}{held}",
+            f"{GUARD_THEM}, or use Auto Scaling groups of your own",
         )
     if not rivals and not managed:
         yield ok("other drainers", "nothing else that drains interrupted nodes was found")
+
+
+def managed_spot(nodes: Sequence[Node]) -> int:
+    """Return how many spot nodes EKS drains by itself."""
+    return sum(node.capacity == "spot" and LABEL in node.labels for node in nodes)
 
 
 def _has_queue(pod: Mapping[str, Any]) -> bool:

@@ -174,6 +174,8 @@ class Facts:
     trials: Asked[Sequence[Trial]]
     queue: Asked[Queue]
     drainers: Asked[Sequence[Drainer]]
+    guards: Asked[int]
+    """How many budgets of the standing guard there are."""
     unknown_roles: Asked[Sequence[str]]
     """The roles of the stack that the EKS cluster does not put into our group."""
     nodes: Asked[Sequence[Node]]

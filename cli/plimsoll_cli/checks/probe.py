@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, LIST_PODS, Call
+from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, LIST_BUDGETS, LIST_PODS, Call
 from plimsoll.adapters.kubernetes.client import PLAYED
 from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
@@ -24,6 +24,7 @@ from plimsoll.adapters.kubernetes.transport import Transport
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import BadInput, Refused, Temporary
+from plimsoll.domain.names import GUARD
 from plimsoll.services.ports import Workers
 from plimsoll_cli.checks.drainers import HANDLER, KARPENTER, NAME, drainers_of
 from plimsoll_cli.checks.facts import Drainer, Queue, Right, Trial
@@ -144,6 +145,18 @@ class KubernetesProbe:
         if answer.status >= _REFUSED or not isinstance(answer.body, Mapping):
             raise refusal(self._requests.cluster, LIST_PODS, "", answer)
         return drainers_of(answer.body.get("items") or ())
+
+    def guards(self) -> int:
+        """Return how many budgets of the standing guard there are.
+
+        Raises:
+            Refused: budgets may not be listed.
+        """
+        query = {"labelSelector": f"{GUARD}=true", "limit": str(_ENOUGH)}
+        answer = self._transport.call(LIST_BUDGETS.method, LIST_BUDGETS.path(), query=query)
+        if answer.status >= _REFUSED or not isinstance(answer.body, Mapping):
+            raise refusal(self._requests.cluster, LIST_BUDGETS, "", answer)
+        return len(answer.body.get("items") or ())
 
     def _ask(self, call: Call) -> Right:
         resource, _, subresource = call.resource.partition("/")

@@ -90,6 +90,7 @@ def read_facts(
         trials=_asked(probe.trials),
         queue=_asked(probe.queue),
         drainers=_asked(probe.drainers),
+        guards=_asked(probe.guards),
         unknown_roles=_asked(lambda: probes.unknown_roles(cluster)) if eks else (),
         nodes=nodes,
         index=_asked(lambda: deployed.index.find([n.instance for n in seen if n.instance])),
