@@ -49,6 +49,7 @@ from plimsoll_testbed.storms.draw import draw_groups
 from plimsoll_testbed.storms.draw_workloads import draw_workloads
 from plimsoll_testbed.storms.files import read_storm
 from plimsoll_testbed.storms.model import CLUSTER, Storm
+from plimsoll_testbed.storms.workload import CUSTOM
 
 RIGS: Final[dict[str, Callable[..., Run]]] = {
     "simulated": Simulation,
@@ -171,7 +172,10 @@ def _drawn(seed: int) -> tuple[Storm, Scope]:
     """Draw a cluster, and what of it goes."""
     rnd = random.Random(f"rehearsal/{seed}")
     groups = draw_groups(rnd, small=False)
-    workloads = draw_workloads(rnd, groups, small=False)
+    drawn = draw_workloads(rnd, groups, small=False)
+    workloads = tuple(
+        w for w in drawn if not w.operated and w.kind != CUSTOM
+    )  # only one rig has operators
     spot = [group for group in groups if group.capacity == "spot"]
     kind, one = rnd.choice(("all", "zone", "family")), rnd.choice(spot)
     nodes: dict[str, Any] = {"capacity": "spot"}
