@@ -19,11 +19,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plimsoll_testbed.scenario.clusters import RivalName
 from plimsoll_testbed.storms import (
+    DRAINS,
     Other,
     Storm,
     StormResult,
     Worse,
+    beside,
     draw_storm,
     play_storm,
     shrink,
@@ -36,6 +39,7 @@ Examples:
   plimsoll storms --count 10000 --jobs 4 --keep broken/
   plimsoll storms --seed 4711 --count 1 --twice-every 1
   plimsoll storms --count 2000 --jobs 2 --against drain --against none
+  plimsoll storms --count 100 --rival karpenter --guarded --against none
 
 \b
 Exit status:
@@ -67,6 +71,12 @@ REPORTED: Final = 3
     help="Play this responder too, and print the workloads that it serves better.",
 )
 @click.option(
+    "--rival",
+    type=click.Choice(sorted(DRAINS)),
+    help="Let this program drain beside the responder in every storm.",
+)
+@click.option("--guarded", is_flag=True, help="Every Deployment opts in to the standing guard.")
+@click.option(
     "--keep",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
@@ -78,6 +88,8 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     jobs: int,
     twice_every: int,
     against: tuple[Other, ...],
+    rival: RivalName | None,
+    guarded: bool,
     keep: Path | None,
 ) -> None:
     """Play COUNT random storms, from --seed on, and report every rule that is broken."""
@@ -87,7 +99,10 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
     broken: Counter[str] = Counter()
     played = judged = unplayable = 0
     worse: list[tuple[int, Worse]] = []
-    play = partial(_play, twice_every=twice_every, against=against)
+    if guarded and rival is None:
+        raise click.UsageError("--guarded goes with --rival")
+    drawn = partial(_drawn, rival=rival, guarded=guarded)
+    play = partial(_play, drawn=drawn, twice_every=twice_every, against=against)
     for result in _played(play, range(seed, seed + count), jobs):
         played += 1
         judged += result.judged
@@ -101,6 +116,7 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
                     result,
                     rule,
                     keep,
+                    drawn,
                     partial(play_storm, twice=_is_twice(result.seed, twice_every), against=against),
                 )
         if time.monotonic() - progressed > EVERY or played == count:
@@ -130,8 +146,15 @@ def _played(play: Callable[[int], StormResult], seeds: range, jobs: int) -> Iter
         yield from pool.map(play, seeds, chunksize=4)
 
 
-def _play(seed: int, *, twice_every: int, against: tuple[Other, ...]) -> StormResult:
-    return play_storm(draw_storm(seed), twice=_is_twice(seed, twice_every), against=against)
+def _drawn(seed: int, *, rival: RivalName | None, guarded: bool) -> Storm:
+    storm = draw_storm(seed)
+    return storm if rival is None else beside(storm, rival, guarded=guarded)
+
+
+def _play(
+    seed: int, *, drawn: Callable[[int], Storm], twice_every: int, against: tuple[Other, ...]
+) -> StormResult:
+    return play_storm(drawn(seed), twice=_is_twice(seed, twice_every), against=against)
 
 
 def _is_twice(seed: int, twice_every: int) -> bool:
@@ -150,14 +173,15 @@ def _table(rows: Sequence[tuple[int, Worse]], *, excused: bool) -> Table:
     return table
 
 
-def _report(
+def _report(  # noqa: PLR0913, PLR0917 - what is told, and how it is played again
     out: Console,
     result: StormResult,
     rule: str,
     keep: Path | None,
+    drawn: Callable[[int], Storm],
     play: Callable[[Storm], StormResult],
 ) -> None:
-    storm = draw_storm(result.seed)
+    storm = drawn(result.seed)
     said = f"seed {storm.seed} broke {rule}{_first(result, rule)}"
     out.print(Text(said), soft_wrap=True)
     if keep is None:

@@ -25,6 +25,32 @@ def test_storms_that_keep_every_rule_end_well():
     assert "2 of 2 storms" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("rival", "kind"),
+    [("karpenter", "karpenter"), ("nth", None), ("managed-node-group", "eks-nodegroup")],
+)
+def test_a_storm_is_played_beside_a_rival_that_has_nodes_of_its_own_kind(
+    rival: str, kind: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    played: list[Storm] = []
+
+    def play(storm: Storm, **_: object) -> StormResult:
+        played.append(storm)
+        return StormResult(seed=storm.seed)
+
+    monkeypatch.setattr(command, "play_storm", play)
+    assert run("--count", "9", "--rival", rival, "--guarded").exit_code == 0
+    assert all(rival in storm.rivals for storm in played)
+    spot = [g for s in played for g in s.groups if g.capacity == "spot" and g.kind != "static"]
+    assert {g.kind for g in spot} == ({kind} if kind else {"asg", "eks-nodegroup"})
+    workloads = [w for storm in played for w in storm.workloads]
+    assert all(w.guarded == (w.kind == "Deployment") for w in workloads)
+
+
+def test_a_guard_without_a_rival_is_refused():
+    assert run("--guarded").exit_code == 2
+
+
 def test_a_broken_rule_is_told_with_its_seed_and_kept_as_a_small_drill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

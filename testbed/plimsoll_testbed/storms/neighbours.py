@@ -1,0 +1,46 @@
+"""A storm beside another program that drains, with workloads guarded or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from plimsoll_testbed.model.nodegroups import GroupKind, NodeGroupSpec
+from plimsoll_testbed.scenario.clusters import RivalName
+from plimsoll_testbed.storms.model import Storm
+
+DRAINS: Final[Mapping[RivalName, GroupKind | None]] = {
+    "cluster-autoscaler": None,
+    "karpenter": "karpenter",
+    "kubectl-drain": None,
+    "managed-node-group": "eks-nodegroup",
+    "nth": None,
+    "nth-imds": None,
+}
+"""Rivals that drain -> the one kind of node group that they do it of; None: any."""
+
+
+def beside(storm: Storm, rival: RivalName, *, guarded: bool) -> Storm:
+    """Return a storm in which a rival acts too, and has spot nodes of its own kind to act on.
+
+    Args:
+        storm: as it was drawn. Its static groups stay: they are somebody's own machines.
+        rival: one that drains.
+        guarded: whether every Deployment opts in to the standing guard.
+    """
+    kind = DRAINS[rival]
+    return replace(
+        storm,
+        groups=tuple(_of_kind(group, kind) for group in storm.groups),
+        workloads=tuple(
+            replace(w, guarded=guarded and w.kind == "Deployment") for w in storm.workloads
+        ),
+        rivals=(*storm.rivals, rival),
+    )
+
+
+def _of_kind(group: NodeGroupSpec, kind: GroupKind | None) -> NodeGroupSpec:
+    if kind is None or group.kind == "static" or group.capacity != "spot":
+        return group
+    return group.model_copy(update={"kind": kind})
