@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from plimsoll.adapters.kubernetes import Response
 from plimsoll_batch.adapters.kubernetes.calls import CALLS
 from tests.support.queue_scenes import Scene, a_training
 
-from .rights import Asked, documents
+from .rights import CLUSTER, Asked
 
 TABLE = {(c.verb, c.group, c.resource, c.only_in, c.only) for c in CALLS}
 
@@ -16,7 +18,7 @@ TABLE = {(c.verb, c.group, c.resource, c.only_in, c.only) for c in CALLS}
 def test_what_is_granted_is_what_the_table_of_calls_lists() -> None:
     granted = {
         (verb, group, resource, document["metadata"].get("namespace"), name)
-        for document in documents("batch/rbac.yaml")
+        for document in yaml.safe_load_all((CLUSTER / "batch" / "rbac.yaml").read_text())
         for rule in document.get("rules", ())
         for group in rule["apiGroups"]
         for resource in rule["resources"]
