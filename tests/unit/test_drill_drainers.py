@@ -204,3 +204,17 @@ def test_the_cluster_autoscaler_removes_an_underused_node_unless_a_budget_keeps_
         assert len(cluster.nodes) == 3
         cluster.wait(700)
         assert len(cluster.nodes) == (3 if budget else 2), "the last of a group stays"
+
+
+@pytest.mark.parametrize("notice", ["rebalance-recommendation", "spot-interruption"])
+def test_a_drill_is_not_settled_before_they_have_acted(notice):
+    storm = a_storm(
+        groups=(a_group("base", "on-demand"), a_group("spot-1", "spot")),
+        workloads=(replace(WEB, cpu=1900),),
+        events=(a_batch("spot-1", 1, notice=notice),),
+        rivals=("nth",),
+    )
+    with Simulation(read_storm(storm), responder="none", seed=1) as simulation:
+        (web,) = simulation.run()["workloads"]
+    assert web["min_ready"] == 1
+    assert web["pods_evicted"] == 1

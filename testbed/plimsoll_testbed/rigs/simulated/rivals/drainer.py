@@ -16,6 +16,8 @@ from plimsoll_testbed.rigs.simulated.rivals.rival import Json, Rival
 
 HEARD: Final = timedelta(milliseconds=500)
 """From an event to whoever reads it from a queue of its own."""
+TAKEN_UP: Final = timedelta(seconds=5)
+"""How soon whoever handles an event has begun with it. One that a budget refuses may wait for ever."""
 KUBECTL_RETRY: Final = timedelta(seconds=5)
 """How soon `kubectl drain` tries a refused eviction again. Source: k8s.io/kubectl/pkg/drain/drain.go"""
 CORDON: Final = {"spec": {"unschedulable": True}}
@@ -68,6 +70,20 @@ class Drainer(Rival):
 
     def after(self, drain: Drain) -> None:
         """Go on with a node that is empty; called at each look."""
+
+    @property
+    @override
+    def under_way(self) -> bool:
+        now = self.clock.now()
+        fresh = any(
+            now - time < TAKEN_UP
+            for machine in self.rig_cluster.fleet.alive()
+            for _, time in machine.notices
+        )
+        return fresh or any(
+            drain.emptied is None and drain.machine.gone is None and not drain.refused
+            for drain in self.drains.values()
+        )
 
     @override
     def look(self) -> None:

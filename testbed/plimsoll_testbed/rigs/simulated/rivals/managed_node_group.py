@@ -39,6 +39,14 @@ class ManagedNodeGroup(Drainer):
             if replacement is not None and replacement.joined:
                 yield machine
 
+    @property
+    @override
+    def under_way(self) -> bool:
+        machines = self.rig_cluster.fleet.machine
+        return super(ManagedNodeGroup, self).under_way or any(
+            life not in self.drains and machines[life[0]].gone is None for life in self.replacements
+        )
+
     @override
     def after(self, drain: Drain) -> None:
         self.rig_cluster.fleet.end(drain.machine.id, self.clock.now())

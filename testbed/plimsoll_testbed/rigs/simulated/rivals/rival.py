@@ -31,6 +31,11 @@ class Rival(ABC):
         with suppress(ConnectionRefusedError):
             self.look()
 
+    @property
+    def under_way(self) -> bool:
+        """Whether it is about to act, or in the midst of it: then the drill is not settled."""
+        return False
+
     @abstractmethod
     def look(self) -> None:
         """Look once.
