@@ -104,6 +104,14 @@ def test_on_advice_so_many_nodes_are_cordoned_in_an_hour(nodes, hourly, cordoned
     assert all("waits for its turn" in w for w in words)
 
 
+@pytest.mark.parametrize(("ends", "turns"), [(60, 1), (3600, 0)])
+def test_a_node_whose_deadline_was_near_when_it_was_cordoned_took_nobody_s_turn(ends, turns):
+    told = replace(told_of("i-gone@noon"), kind=HEALTH, deadline=noon(ends))
+    seen = replace(looked([waits("spot")], []), reports=[told])
+
+    assert len(actions(plan_drain(seen, TURN), Cordon)) == turns
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_a_node_that_somebody_else_cordoned_meanwhile_stays_cordoned_after_us(before):
     node = replace(waits("spot"), unschedulable=before)

@@ -9,7 +9,14 @@ from typing import Final
 
 from plimsoll.domain.actions import Cordon, Uncordon
 from plimsoll.domain.fit import ClusterSnapshot
-from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, marked
+from plimsoll.domain.interruptions import (
+    ADVICE,
+    NEAR,
+    NEVER,
+    SCALE_DOWN,
+    Interruption,
+    marked,
+)
 from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.node_rules import UNSCHEDULABLE
 from plimsoll.domain.nodes import Node
@@ -39,11 +46,15 @@ def waiting_for_turn(seen: Observation) -> list[Node]:
 
 
 def moved_lately(reports: Sequence[Report], now: datetime) -> frozenset[str]:
-    """Return the interruptions whose nodes, gone perhaps, were cordoned on advice within the hour."""
+    """Return the interruptions whose nodes, gone perhaps, were cordoned on advice within the hour.
+
+    One whose deadline was near by then did not wait for its turn.
+    """
     return frozenset(
         r.interruption
         for r in reports
         if r.kind in ADVICE and r.cordoned is not None and r.cordoned > now - HOUR
+        if r.deadline is None or r.deadline - r.cordoned >= NEAR
     )
 
 
