@@ -25,7 +25,8 @@ def test_a_start_that_fails_is_logged_and_left_to_the_first_event(monkeypatch, l
 
     [line] = log()
     assert line["level"] == "WARNING"
-    assert "TABLES is missing" in line["because"]
+    assert "are missing: " in line["because"]
+    assert "TABLES" in line["because"]
 
 
 def test_elsewhere_than_in_lambda_nothing_is_made_or_said(monkeypatch, log):
