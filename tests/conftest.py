@@ -57,8 +57,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the modules that take minutes, so that no core is left alone with one of them."""
-    items.sort(key=lambda item: str(item.path.relative_to(TESTS)) not in SLOWEST)
+    """Begin with what takes minutes, so that no core is left alone with it; all emulators are one chain."""
+
+    def is_quick(item: pytest.Item) -> bool:
+        module = str(item.path.relative_to(TESTS))
+        return module not in SLOWEST and not starts_an_emulator(f"tests/{module}")
+
+    items.sort(key=is_quick)
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-socket's own, which lifts what it was not told of
