@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,19 +18,28 @@ from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.kubernetes.client import ClientTransport
 from plimsoll.adapters.kubernetes.requests import MERGE_PATCH, Requests
 from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.errors import Refused
 from plimsoll.domain.names import NAMESPACE
 from plimsoll_agent.calls import JOURNAL, KEY, POLICY
+from plimsoll_agent.config import Config
 from plimsoll_agent.executing import CommandExecutor
 from plimsoll_agent.identity import SecretIdentity
 from plimsoll_agent.journal import ConfigMapJournal
 from plimsoll_agent.output import Output
 from plimsoll_agent.owner_policy import read_policy
 from plimsoll_agent.reading import ClusterReader
+from plimsoll_agent.running import Running
+from plimsoll_agent.service import Service
 from plimsoll_agent.snapshots import full_snapshot
+from plimsoll_agent.wiring import put_together
+from plimsoll_service.domain.principals import Role
+from plimsoll_service.services.instructions import post, result_of
 from plimsoll_service.wire import instructions as wire
 from plimsoll_service.wire.snapshot import Snapshot, decode, encode
+from plimsoll_service.wire.views import Workloads
 from plimsoll_testbed.rigs.controlplane import ControlPlane, binaries
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST
+from plimsoll_testbed.rigs.emulated.service import ServiceRig
 from tests.cluster.conftest import SETTINGS
 from tests.cluster.ground import Ground
 from tests.cluster.installed import message_of, until
@@ -90,6 +100,20 @@ class Site:
 
     def patch(self, path: str, body: Json) -> Response:
         return self.agent().call("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    def enrolled(self, rig: ServiceRig, tenant: str, folder: Path) -> Running:
+        """Put the agent together under its own rights; it enrols by a fresh join token."""
+        token = rig.invite(tenant, "harbor", Role.AGENT)
+        of_plimsoll = f"/api/v1/namespaces/{NAMESPACE}"
+        for path, body in (
+            (f"{of_plimsoll}/secrets/{KEY}", {"stringData": {"join-token": token}}),
+            (f"{of_plimsoll}/configmaps/{POLICY}", {"data": {"instruction-keys": None}}),
+            (f"{of_plimsoll}/configmaps/{JOURNAL}", {"data": None}),  # others acted before
+        ):
+            answer = self.plane.transport().call("PATCH", path, body=body, content_type=MERGE_PATCH)
+            assert answer.status == 200, answer.body
+        config = Config(service=rig.url, spool=folder / tenant, spool_bytes=2**20, metrics_port=0)
+        return put_together(self.agent(), config, rig.clock, Output(rig.clock))
 
     def snapshot(self) -> tuple[Snapshot, list[str]]:
         warnings: list[str] = []
@@ -209,7 +233,7 @@ def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{POLICY}"
     written = acting.plane.transport().call("PATCH", path, body=policy, content_type=MERGE_PATCH)
     assert written.body["data"]["mode"] == "act"
-    service.ask(an_instruction(acting, ground, old, new))
+    service.ask(an_instruction(acting, ground, old, new, "c"))
     transport, clock = acting.agent(), SystemClock()
     api = KubernetesCluster(transport, "harbor", clock, workers=ThreadWorkers(4))
     executor = CommandExecutor(
@@ -230,7 +254,60 @@ def test_a_signed_instruction_empties_a_node_while_every_pod_serves(acting: Site
     assert '"outcome":"done"' in journal["data"]["journal"]
 
 
-def an_instruction(site: Site, ground: Ground, old: str, new: str) -> wire.Instruction:
+def test_of_two_tenants_each_agent_tells_the_service_of_its_own_cluster_and_acts_there_alone(
+    acting: Site, ground: Ground, tmp_path: Path
+):
+    """The deployed service, two real control planes, and the agent as `plimsoll agent run` wires it."""
+    (old,) = ground.nodes("old")
+    ground.apply(a_deployment("web", 2))
+    ground.until(lambda: len(ground.serving()) == 2)
+    (new,) = ground.nodes("new")
+    with ServiceRig() as rig, ControlPlane(settings=SETTINGS) as plane:
+        other = Site(plane)
+        other.apply("read-only")
+        mine = acting.enrolled(rig, "acme", tmp_path)
+        theirs = other.enrolled(rig, "globex", tmp_path)
+        for agent in (mine, theirs):
+            agent.telling.take()
+            agent.telling.send()
+            assert not agent.telling.spool.entries
+        _, ann = rig.enrolled("acme", "ann", Role.PERSON)
+        _, eve = rig.enrolled("globex", "eve", Role.PERSON)
+        ground.until(lambda: workloads_of(ann, mine) and workloads_of(eve, theirs) is not None)
+        assert (ground.name, "web") in (workloads_of(ann, mine) or set())
+        assert workloads_of(eve, theirs) == set()
+        with pytest.raises(Refused, match="404"):
+            eve.call("GET", f"/v1/clusters/{mine.telling.cluster_id}/workloads", Workloads)
+
+        asked = an_instruction(acting, ground, old, new, mine.telling.cluster_id)
+        signed = wire.sign(asked, rig.signer())
+        for tenant, agent in (("acme", mine), ("globex", theirs)):  # theirs is sent the same
+            data = rig.data(tenant)
+            post(data, agent.telling.cluster_id, asked.number, signed, asked.expires_at)
+            agent.executor.round()
+        done, refused = (
+            result_of(rig.data(tenant), agent.telling.cluster_id, asked.number)
+            for tenant, agent in (("acme", mine), ("globex", theirs))
+        )
+    assert done is not None
+    assert (done.outcome, {p["spec"]["nodeName"] for p in ground.serving()}) == ("done", {new})
+    assert refused is not None
+    assert (refused.outcome, "cluster" in refused.reason) == ("refused", True)
+
+
+def workloads_of(person: Service, agent: Running) -> set[tuple[str, str]] | None:
+    """What a person reads of the cluster of an agent; None: nothing was worked in yet."""
+    try:
+        path = f"/v1/clusters/{agent.telling.cluster_id}/workloads"
+        found = person.call("GET", path, Workloads)
+    except Refused:
+        return None
+    return {(w.namespace, w.name) for w in found.workloads}
+
+
+def an_instruction(
+    site: Site, ground: Ground, old: str, new: str, cluster_id: str
+) -> wire.Instruction:
     """As the service makes it, out of what the agent told."""
     found, _ = site.snapshot()
     now = datetime.now(UTC)
@@ -241,7 +318,7 @@ def an_instruction(site: Site, ground: Ground, old: str, new: str) -> wire.Instr
     )
     return wire.Instruction(
         id="r-1",
-        cluster_id="c",
+        cluster_id=cluster_id,
         number=1,
         issued_at=now,
         expires_at=now + timedelta(minutes=30),

@@ -17,8 +17,10 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll_agent.identity import Identity
 from plimsoll_agent.service import Service
 from plimsoll_service.adapters.aws import ServiceAws
+from plimsoll_service.adapters.ed25519 import LocalSigner
 from plimsoll_service.adapters.members import DynamoMembers
 from plimsoll_service.adapters.tenants import AwsTenantData
+from plimsoll_service.adapters.token_keys import SecretTokenKeys
 from plimsoll_service.domain.principals import JOIN_LIFE, Invitation, Role
 from plimsoll_service.domain.tenancy import session_policy
 from plimsoll_service.services.access import digest_of
@@ -109,9 +111,7 @@ class ServiceRig:
         """
         database = self.emulator.client("dynamodb")
         table = database.describe_table(TableName=self.emulator.outputs["DocumentsTable"])
-        configured = self.emulator.client("lambda").get_function_configuration(
-            FunctionName=self.emulator.outputs["ApiFunction"]
-        )["Environment"]["Variables"]
+        configured = self._variables("ApiFunction")
         role, iam = configured["TENANT_ROLE"], self.emulator.client("iam")
         trusted = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
         iam.update_assume_role_policy(
@@ -128,6 +128,15 @@ class ServiceRig:
             ),
         )["Credentials"]
         return _EmulatedAws(self.emulator, credentials)
+
+    def signer(self) -> LocalSigner:
+        """Return the key by which the deployed advice signs instructions, and which agents pin."""
+        aws, secret = (
+            _EmulatedAws(self.emulator),
+            self._variables("AdviceFunction")["INSTRUCTION_KEY"],
+        )
+        keys = SecretTokenKeys(aws=aws, secret=secret, clock=self.clock)
+        return LocalSigner.of("rig", keys.newest())
 
     def invite(self, tenant: str, name: str, role: Role) -> str:
         """Return a join token."""
@@ -151,6 +160,13 @@ class ServiceRig:
         answer = joining.enrol(self.invite(tenant, name, role), f"uid-of-{tenant}-{name}")
         identity = Identity(key, enrolled=answer)
         return answer.cluster_id, Service(url or self.url, identity, self.clock)
+
+    def _variables(self, function: str) -> Mapping[str, str]:
+        found = self.emulator.client("lambda").get_function_configuration(
+            FunctionName=self.emulator.outputs[function]
+        )
+        variables: Mapping[str, str] = found["Environment"]["Variables"]
+        return variables
 
     def _take_bodies_as_they_are(self) -> None:
         """Say again which bodies are binary: the emulator does not read it in the API's definition.
