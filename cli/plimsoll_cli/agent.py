@@ -19,6 +19,7 @@ from plimsoll_agent.output import Output
 from plimsoll_agent.service import check_address
 from plimsoll_agent.wiring import put_together
 from plimsoll_agent.wiring import run as run_agent
+from plimsoll_cli.options import kubeconfig_options
 from plimsoll_testbed.rigs.kubeconfig import load
 
 EXAMPLES: Final = """\b
@@ -81,8 +82,7 @@ def manifests(service: str, image: str, join_token: str | None) -> Iterator[dict
 
 @agent.command(epilog=EXAMPLES, short_help="Run the agent here, by a kubeconfig.")
 @click.option("--service", required=True, metavar="URL", help="The address of the service.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: current]")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE")
+@kubeconfig_options
 @click.option(
     "--spool",
     type=click.Path(path_type=Path, file_okay=False),

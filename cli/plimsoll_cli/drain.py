@@ -17,7 +17,7 @@ from plimsoll_agent.drain_loop import End, NodeDrain, waits
 from plimsoll_agent.node_drain import DrainPlan, DrainRequest, plan_nodes, plan_undo
 from plimsoll_cli.drain_progress import Progress
 from plimsoll_cli.environment import Environment, environment_of
-from plimsoll_cli.options import json_option, print_json
+from plimsoll_cli.options import json_option, kubeconfig_options, print_json
 from plimsoll_testbed.model.durations import parse_duration
 from plimsoll_testbed.model.label_selectors import parse_labels
 
@@ -42,13 +42,7 @@ Exit status:
 @click.command(epilog=EXAMPLES, short_help="Drain nodes by hand, replacements first.")
 @click.argument("nodes", nargs=-1, metavar="[NODE]...")
 @click.option("--selector", "-l", metavar="LABELS", help="Drain the nodes with these labels.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: current]")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="[default: $KUBECONFIG, else ~/.kube/config]",
-)
+@kubeconfig_options
 @click.option("--dry-run", is_flag=True, help="Print what would be done now, and write nothing.")
 @click.option(
     "--timeout", default="0s", metavar="DURATION", help="Give up after 90s, 10m, … [default: never]"

@@ -6,7 +6,7 @@ alone: these commands say what their user wants, and the planner does it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,14 @@ from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.why import in_words, why
 from plimsoll_batch.services.state import Seen, seen_in
 from plimsoll_cli.environment import Environment, environment_of, warn
-from plimsoll_cli.options import clock_text, console, json_option, print_json, table
+from plimsoll_cli.options import (
+    clock_text,
+    console,
+    json_option,
+    kubeconfig_options,
+    print_json,
+    table,
+)
 
 _CREATE: Final = Call(verb="create", group="batch", resource="jobs")
 _DELETE: Final = Call(verb="delete", group="batch", resource="jobs")
@@ -46,20 +53,6 @@ Exit status:
   1  there is no such gang
   2  something given is wrong, a right is missing, or the cluster cannot be reached
 """
-
-
-def _cluster_options[F: Callable[..., Any]](command: F) -> F:
-    for option in (
-        click.option(
-            "--kubeconfig",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="[default: $KUBECONFIG, else ~/.kube/config]",
-        ),
-        click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-    ):
-        command = option(command)
-    return command
 
 
 _GANG: Final = click.argument("gang", metavar="NAMESPACE/NAME")
@@ -109,7 +102,7 @@ class _Queues:
 @click.option("--gang", metavar="NAME", help="Start all Jobs of the file together, or none.")
 @click.option("--priority", type=int, help="The higher comes first.")
 @click.option("--namespace", "-n", default="default", show_default=True)
-@_cluster_options
+@kubeconfig_options
 @click.pass_context
 def submit(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
@@ -149,7 +142,7 @@ def submit(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 @click.command(short_help="List the gangs that wait and run.", epilog=EXAMPLES)
-@_cluster_options
+@kubeconfig_options
 @json_option
 @click.pass_context
 def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, as_json: bool) -> None:
@@ -169,7 +162,7 @@ def jobs(ctx: click.Context, context: str | None, kubeconfig: Path | None, as_js
 
 @click.command(name="why", short_help="Say why a gang waits.", epilog=EXAMPLES)
 @_GANG
-@_cluster_options
+@kubeconfig_options
 @click.pass_context
 def why_command(
     ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None
@@ -184,7 +177,7 @@ def why_command(
 
 @click.command(short_help="Suspend a gang, and hold it.", epilog=EXAMPLES)
 @_GANG
-@_cluster_options
+@kubeconfig_options
 @click.pass_context
 def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
     """Suspend all Jobs of a gang at once. It waits until `plimsoll resume`."""
@@ -196,7 +189,7 @@ def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path
 
 @click.command(short_help="Let a gang start again.", epilog=EXAMPLES)
 @_GANG
-@_cluster_options
+@kubeconfig_options
 @click.pass_context
 def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
     """Let a gang wait in its queue again that was suspended, by this command line or by hand."""
@@ -209,7 +202,7 @@ def resume(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
 
 @click.command(short_help="Delete a gang.", epilog=EXAMPLES)
 @_GANG
-@_cluster_options
+@kubeconfig_options
 @click.pass_context
 def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
     """Delete all Jobs of a gang that have not finished, and their pods."""

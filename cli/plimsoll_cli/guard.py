@@ -17,7 +17,7 @@ from plimsoll.domain.names import GUARD, KUBE_SYSTEM
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Ref
 from plimsoll_cli.environment import environment_of
-from plimsoll_cli.options import console, json_option, print_json, table
+from plimsoll_cli.options import console, json_option, kubeconfig_options, print_json, table
 
 EXAMPLES: Final = """\b
 Examples:
@@ -46,27 +46,10 @@ def guard() -> None:
     """Let others that drain wait until guarded workloads are replaced."""
 
 
-def _cluster_options[F: click.Command](command: F) -> F:
-    command.params += [
-        click.Option(
-            ["--context"],
-            metavar="NAME",
-            help="Context of the kubeconfig. [default: current]",
-        ),
-        click.Option(
-            ["--kubeconfig"],
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="[default: $KUBECONFIG, else ~/.kube/config]",
-        ),
-    ]
-    return command
-
-
-@_cluster_options
 @guard.command(epilog=EXAMPLES)
 @click.argument("targets", nargs=-1, required=True, metavar="NAMESPACE[/DEPLOYMENT]...")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@kubeconfig_options
 @click.pass_context
 def install(
     ctx: click.Context,
@@ -94,11 +77,11 @@ def install(
     click.echo(COST)
 
 
-@_cluster_options
 @guard.command(epilog=EXAMPLES)
 @click.argument("targets", nargs=-1, metavar="[NAMESPACE[/DEPLOYMENT]]...")
 @click.option("--all", "everything", is_flag=True, help="Every label and every budget of ours.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@kubeconfig_options
 @click.pass_context
 def remove(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
@@ -127,9 +110,9 @@ def remove(  # noqa: PLR0913, PLR0917 - the options of the command
         _kept(api, set(api.guarded_namespaces()))
 
 
-@_cluster_options
 @guard.command(epilog=EXAMPLES)
 @json_option
+@kubeconfig_options
 @click.pass_context
 def status(ctx: click.Context, as_json: bool, context: str | None, kubeconfig: Path | None) -> None:
     """Show what opted in, what is guarded now, and why the rest is not."""

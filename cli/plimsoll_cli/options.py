@@ -37,6 +37,23 @@ json_option: Final[Decorator] = click.option(
 )
 
 
+def kubeconfig_options[F: Callable[..., Any]](command: F) -> F:
+    """Add the options that choose a cluster by a kubeconfig alone: `context` and `kubeconfig`."""
+    for option in (
+        click.option(
+            "--kubeconfig",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="[default: $KUBECONFIG, else ~/.kube/config]",
+        ),
+        click.option(
+            "--context", metavar="NAME", help="Context of the kubeconfig. [default: current]"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """Which cluster a command was asked about."""

@@ -26,6 +26,7 @@ from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.why import in_words, why
 from plimsoll_batch.services.queues import QueueService
 from plimsoll_cli.environment import Said, environment_of, warn
+from plimsoll_cli.options import kubeconfig_options
 
 EXAMPLES: Final = """\b
 Examples:
@@ -83,8 +84,7 @@ def check(file: Path) -> None:
 
 @queues.command()
 @_FILE
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: current]")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE")
+@kubeconfig_options
 @click.pass_context
 def apply(ctx: click.Context, file: Path, context: str | None, kubeconfig: Path | None) -> None:
     """Check a configuration, and make it that of a cluster: as a ConfigMap, which is replaced whole."""
@@ -129,8 +129,7 @@ def plan(ctx: click.Context, file: Path, snapshot: Path, at: str | None, as_json
 
 
 @queues.command(name="run")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: current]")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), metavar="FILE")
+@kubeconfig_options
 @click.option("--seconds", type=click.FloatRange(min=1), help="Stop then. [default: never]")
 @click.pass_context
 def run_command(
