@@ -43,7 +43,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "snippet": "plimsoll_cli.snippet:snippet",
     "status": "plimsoll_cli.status:status",
     "storms": "plimsoll_cli.storms:storms",
-    "submit": "plimsoll_cli.gangs:submit",
+    "submit": "plimsoll_cli.submit:submit",
     "suspend": "plimsoll_cli.gangs:suspend",
     "tenants": "plimsoll_cli.tenants:tenants",
     "why": "plimsoll_cli.gangs:why_command",

@@ -1,4 +1,4 @@
-"""Gangs of a cluster's queues: `plimsoll submit`, `jobs`, `why`, `suspend`, `resume` and `cancel`.
+"""Gangs of a cluster's queues: `plimsoll jobs`, `why`, `suspend`, `resume` and `cancel`.
 
 They read and write with the rights of a kubeconfig. What runs and what waits is decided by the planner
 alone: these commands say what their user wants, and the planner does it.
@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import yaml
 
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.errors import BadInput, NotFound, PlimsollError
+from plimsoll.domain.errors import BadInput, NotFound
 from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain import names
@@ -35,12 +34,9 @@ from plimsoll_cli.options import (
     table,
 )
 
-_CREATE: Final = Call(verb="create", group="batch", resource="jobs")
 _DELETE: Final = Call(verb="delete", group="batch", resource="jobs")
-_MOST_JOBS: Final = 100
 EXAMPLES: Final = """\b
 Examples:
-  plimsoll submit -f train.yaml --queue research --gang train
   plimsoll jobs --context harbor
   plimsoll why lab/train
   plimsoll suspend lab/train
@@ -88,57 +84,6 @@ class _Queues:
             if str(jobs.gang) == name:
                 return jobs
         raise NotFound(f"no gang {name} waits or runs: see `plimsoll jobs`")
-
-
-@click.command(epilog=EXAMPLES, short_help="Submit Jobs to a queue, as a gang.")
-@click.option(
-    "-f",
-    "--file",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Manifests of Jobs, YAML.",
-)
-@click.option("--queue", help="The queue; by default what the Jobs' own label says.")
-@click.option("--gang", metavar="NAME", help="Start all Jobs of the file together, or none.")
-@click.option("--priority", type=int, help="The higher comes first.")
-@click.option("--namespace", "-n", default="default", show_default=True)
-@kubeconfig_options
-@click.pass_context
-def submit(  # noqa: PLR0913, PLR0917 - the options of the command
-    ctx: click.Context,
-    file: Path,
-    queue: str | None,
-    gang: str | None,
-    priority: int | None,
-    namespace: str,
-    context: str | None,
-    kubeconfig: Path | None,
-) -> None:
-    """Create the Jobs of a file suspended, with the labels by which they wait in a queue.
-
-    With --gang they are roles of one gang, whose size is counted. Where one of them is refused, those that
-    were created before are deleted again.
-    """
-    jobs = _jobs_in(file)
-    size = sum(_parallelism(job) for job in jobs)
-    for job in jobs:
-        _mark(job, queue, gang, priority, size)
-    _, api = environment_of(ctx).by_kubeconfig(kubeconfig, context)
-    created: list[tuple[str, str]] = []
-    for job in jobs:
-        meta = job["metadata"]
-        there = meta.setdefault("namespace", namespace)
-        try:
-            api.requests.send(_CREATE, namespace=there, name=meta["name"], body=job)
-        except PlimsollError:
-            for within, name in created:
-                _delete(api.requests, within, name)
-            raise
-        created.append((there, meta["name"]))
-    for within, name in created:
-        click.echo(
-            f"Job {within}/{name} waits in queue {jobs[0]['metadata']['labels'][names.QUEUE]}"
-        )
 
 
 @click.command(short_help="List the gangs that wait and run.", epilog=EXAMPLES)
@@ -208,7 +153,7 @@ def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
     """Delete all Jobs of a gang that have not finished, and their pods."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
     for role in _asked(ctx, found, gang).roles:
-        _delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid)
+        delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid)
     click.echo(f"{gang} is deleted")
 
 
@@ -218,45 +163,6 @@ def _asked(ctx: click.Context, found: _Queues, name: str) -> GangJobs:
     except NotFound as error:
         click.echo(str(error), err=True)
         ctx.exit(1)
-
-
-def _jobs_in(file: Path) -> list[dict[str, Any]]:
-    try:
-        found = [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file}: is not YAML: {error}") from error
-    for number, each in enumerate(found):
-        named = isinstance(each, dict) and (each.get("metadata") or {}).get("name")
-        if not named or each.get("kind") != "Job" or each.get("apiVersion") != "batch/v1":
-            raise BadInput(f"{file}: document {number}: must be a Job of batch/v1 with a name")
-    if not 0 < len(found) <= _MOST_JOBS:
-        raise BadInput(f"{file}: must hold 1 to {_MOST_JOBS} Jobs, not {len(found)}")
-    return found
-
-
-def _parallelism(job: Mapping[str, Any]) -> int:
-    said = (job.get("spec") or {}).get("parallelism", 1)
-    if not isinstance(said, int) or said < 0:
-        raise BadInput(f"Job {job['metadata']['name']}: spec.parallelism: must be a whole number")
-    return said
-
-
-def _mark(
-    job: dict[str, Any], queue: str | None, gang: str | None, priority: int | None, size: int
-) -> None:
-    meta = job["metadata"]
-    labels = meta["labels"] = dict(meta.get("labels") or {})
-    notes = meta["annotations"] = dict(meta.get("annotations") or {})
-    if queue is not None:
-        labels[names.QUEUE] = queue
-    if names.QUEUE not in labels:
-        raise BadInput(f"Job {meta['name']}: names no queue: give --queue")
-    if gang is not None:
-        labels[names.GANG] = gang
-        notes[names.GANG_SIZE] = str(size)
-    if priority is not None:
-        notes[names.PRIORITY] = str(priority)
-    job["spec"] = {**(job.get("spec") or {}), "suspend": True}
 
 
 def _row(jobs: GangJobs) -> dict[str, Any]:
@@ -294,7 +200,8 @@ def _patch(
     )
 
 
-def _delete(requests: Requests, namespace: str, name: str, *, uid: str | None = None) -> None:
+def delete(requests: Requests, namespace: str, name: str, *, uid: str | None = None) -> None:
+    """Delete a Job and its pods."""
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
     body = options | ({"preconditions": {"uid": uid}} if uid is not None else {})
     requests.send(_DELETE, namespace=namespace, name=name, body=body)
