@@ -48,7 +48,7 @@ def grow(snapshot: ClusterSnapshot, pods: list[Pod], *groups: NodeGroup, **how: 
 
 
 def asked(plan: GrowthPlan) -> dict[tuple[str, str | None], int]:
-    return {(g.group, g.zone): g.add for g in plan.growths}
+    return {(g.group.name, g.zone): g.add for g in plan.growths}
 
 
 def total(plan: GrowthPlan) -> int:
@@ -144,7 +144,7 @@ class TestSmallestChange:
             ("small", ZONE_A): 1
         }
         assert [
-            g.group for g in grow(empty(), pods_of("web", 8, cpu="2"), small, large).growths
+            g.group.name for g in grow(empty(), pods_of("web", 8, cpu="2"), small, large).growths
         ] == ["large"]
 
     def test_waste_is_the_share_of_a_node_that_is_left_and_not_the_amount(self):
@@ -167,10 +167,23 @@ class TestSmallestChange:
         plan = grow(empty(), pods_of("web", 4, cpu="6"), a_group())
         assert asked(plan) == {("base", ZONE_A): 2, ("base", ZONE_B): 2}
 
+    def test_groups_of_two_kinds_with_one_name_are_two_groups(self):
+        ours, theirs = a_group(max_size=1), a_group(kind="eks-nodegroup", max_size=1)
+        pods = pods_of("web", 2, cpu="6")
+        told = GroupMaximum(at=NOON, why="full")
+
+        def kinds(**known) -> list[str]:
+            plan = grow(empty(), pods, ours, theirs, **known)
+            return sorted(growth.group.kind for growth in plan.growths)
+
+        assert kinds() == ["asg", "eks-nodegroup"]
+        assert kinds(refusals={"asg/base": [told]}) == ["eks-nodegroup"]
+        assert kinds(upcoming={("asg/base", None): 1}) == ["eks-nodegroup"]
+
     def test_an_ask_says_for_whom_and_why(self):
         snapshot = ClusterSnapshot([a_node("a", cpu="1"), a_node("b", unschedulable=True)], [])
         (growth,) = grow(snapshot, pods_of("web", 2, cpu="2"), a_group()).growths
-        assert (growth.kind, growth.pods) == ("asg", ("default/web-0", "default/web-1"))
+        assert (growth.group.kind, growth.pods) == ("asg", ("default/web-0", "default/web-1"))
         assert growth.reason == (
             "headroom for 2 pods, the first default/web-0 (0/2 nodes are available:"
             " 1 Insufficient cpu, 1 node(s) were unschedulable)"
@@ -210,7 +223,7 @@ class TestWhichGroups:
 
         def refused(seconds: int, zone: str | None, *groups: NodeGroup) -> GrowthPlan:
             told = OtherRefusal(at=NOON - timedelta(seconds=seconds), why="no", zone=zone)
-            return grow(empty(), pod, *groups, refusals={"base": [told]})
+            return grow(empty(), pod, *groups, refusals={"asg/base": [told]})
 
         assert asked(refused(0, ZONE_A, a_group())) == {("base", ZONE_B): 1}
         assert "base: refused lately" in refused(10, None, a_group()).unplaceable[pod[0].uid]
@@ -221,8 +234,8 @@ class TestWhichGroups:
     def test_a_group_that_cannot_be_steered_is_avoided_only_as_a_whole(self):
         group = a_group(launchable=False)
         one, other = (OtherRefusal(at=NOON, why="no", zone=zone) for zone in (ZONE_A, ZONE_B))
-        assert grow(empty(), [a_pod()], group, refusals={"base": [one]}).growths
-        assert not grow(empty(), [a_pod()], group, refusals={"base": [one, other]}).growths
+        assert grow(empty(), [a_pod()], group, refusals={"asg/base": [one]}).growths
+        assert not grow(empty(), [a_pod()], group, refusals={"asg/base": [one, other]}).growths
 
     @pytest.mark.parametrize(
         ("kind", "launchable", "zones", "expected"),
@@ -272,7 +285,7 @@ class TestWhichGroups:
         base = a_group()
         same = a_group("same", zones=[ZONE_A])
         spot = replace(a_group("spot", capacity="spot"), instance_types=("r5.2xlarge",))
-        refusals = {"base": [told]}
+        refusals = {"asg/base": [told]}
         assert asked(grow(empty(), [a_pod()], base, same, spot, refusals=refusals)) == {
             ("spot", ZONE_A): 1
         }
@@ -283,7 +296,7 @@ class TestWhichGroups:
             replace(a_group(name), instance_types=(of,))
             for name, of in (("c-group", "c5.2xlarge"), ("g-group", "g5.2xlarge"))
         )
-        refusals = {"base": [told]}
+        refusals = {"asg/base": [told]}
         assert asked(grow(empty(), [a_pod()], a_group(), standard, gpu, refusals=refusals)) == {
             ("g-group", ZONE_A): 1
         }
@@ -302,7 +315,7 @@ class TestWhichGroups:
         everywhere = {InsufficientCapacity, LaunchTemplateBroken, GroupMaximum}
         told = refusal(at=NOON, why="no", zone=None if refusal in everywhere else ZONE_A)
         other = replace(a_group("other"), instance_types=("r5.2xlarge",))
-        plan = grow(empty(), [a_pod()], a_group(), other, refusals={"base": [told]})
+        plan = grow(empty(), [a_pod()], a_group(), other, refusals={"asg/base": [told]})
         assert asked(plan) == expected
 
     def test_as_the_last_resort_what_is_avoided_is_asked_too(self):
@@ -310,7 +323,7 @@ class TestWhichGroups:
             kind(at=NOON - timedelta(seconds=20), why="no")
             for kind in (InsufficientCapacity, VcpuQuota, NoFreeAddresses, LaunchTemplateBroken)
         ]
-        assert asked(grow(empty(), [a_pod()], a_group(), refusals={"base": told})) == {
+        assert asked(grow(empty(), [a_pod()], a_group(), refusals={"asg/base": told})) == {
             ("base", ZONE_A): 1
         }
 
@@ -372,13 +385,13 @@ class TestUpcoming:
     def test_nodes_on_the_way_are_counted_before_new_ones(self):
         group = a_group(desired=1)
         pods = pods_of("web", 4, cpu="2")
-        assert not grow(empty(), pods, group, upcoming={("base", None): 1}).growths
-        assert not grow(empty(), pods, group, upcoming={("base", ZONE_B): 1}).growths
+        assert not grow(empty(), pods, group, upcoming={("asg/base", None): 1}).growths
+        assert not grow(empty(), pods, group, upcoming={("asg/base", ZONE_B): 1}).growths
 
     def test_one_that_comes_up_in_the_wrong_zone_is_of_no_use(self):
         snapshot = ClusterSnapshot([], [], {("default", "data"): a_claim("data", zone=ZONE_B)})
         pod = [a_pod(volumes=mounting("data"))]
-        plan = grow(snapshot, pod, a_group(desired=1), upcoming={("base", ZONE_A): 1})
+        plan = grow(snapshot, pod, a_group(desired=1), upcoming={("asg/base", ZONE_A): 1})
         assert asked(plan) == {("base", ZONE_B): 1}
 
     def test_one_on_the_way_in_a_group_that_was_refused_is_not_counted_on(self):
@@ -388,8 +401,8 @@ class TestUpcoming:
             [a_pod()],
             a_group(desired=1),
             a_group("other"),
-            upcoming={("base", None): 1},
-            refusals={"base": [refused]},
+            upcoming={("asg/base", None): 1},
+            refusals={"asg/base": [refused]},
         )
         assert asked(plan) == {("other", ZONE_A): 1}
 
@@ -398,9 +411,9 @@ def again(shortage: Shortage, plan: GrowthPlan, *, zones_known: bool) -> GrowthP
     """Look a second time, when what was asked for is on its way."""
     more, upcoming = Counter[str](), Counter[tuple[str, str | None]]()
     for growth in plan.growths:
-        more[growth.group] += growth.add
-        upcoming[growth.group, growth.zone if zones_known else None] += growth.add
-    groups = [replace(g, desired=g.desired + more[g.name]) for g in shortage.groups]
+        more[growth.group.key] += growth.add
+        upcoming[growth.group.key, growth.zone if zones_known else None] += growth.add
+    groups = [replace(g, desired=g.desired + more[g.key]) for g in shortage.groups]
     return grow(shortage.snapshot(), shortage.unschedulable, *groups, upcoming=upcoming)
 
 
@@ -410,7 +423,7 @@ def test_every_pod_is_placed_or_refused_and_no_group_outgrows_its_maximum(shorta
     assert plan.placed.keys() | plan.unplaceable.keys() == {p.uid for p in shortage.unschedulable}
     assert not plan.placed.keys() & plan.unplaceable.keys()
     for group in shortage.groups:
-        assert sum(g.add for g in plan.growths if g.group == group.name) <= group.headroom
+        assert sum(g.add for g in plan.growths if g.group.key == group.key) <= group.headroom
     assert all(g.add > 0 for g in plan.growths)
 
 

@@ -141,17 +141,17 @@ def test_what_a_group_launches_on_a_recommendation_is_not_asked_for_again(
 
 def grown(*groups: NodeGroup) -> dict[str, int]:
     """Return what is asked for one pod that fits nowhere."""
-    expected = {g.name: expect(g, [], NOON) for g in groups}
+    expected = {g.key: expect(g, [], NOON) for g in groups}
     plan = plan_growth(
         ClusterSnapshot([], []),
         [a_pod()],
         groups,
-        upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
-        doubts={name: e for name, e in expected.items() if e.doubt},
+        upcoming={(key, None): e.upcoming for key, e in expected.items() if e.upcoming},
+        doubts={key: e for key, e in expected.items() if e.doubt},
         now=NOON,
     )
     assert not plan.unplaceable
-    return {growth.group: growth.add for growth in plan.growths}
+    return {growth.group.name: growth.add for growth in plan.growths}
 
 
 def test_another_group_is_asked_for_what_does_not_come():

@@ -97,7 +97,7 @@ def test_of_spot_groups_the_one_at_the_least_risk_is_asked_and_as_last_resort_an
     plan = plan_growth(
         ClusterSnapshot([], []), [a_pod()], groups, upcoming={}, now=NOON, pools=remembered
     )
-    assert [growth.group for growth in plan.growths] == [chosen]
+    assert [growth.group.name for growth in plan.growths] == [chosen]
 
 
 def test_on_demand_comes_first_whatever_is_remembered_of_its_pools():
@@ -107,4 +107,4 @@ def test_on_demand_comes_first_whatever_is_remembered_of_its_pools():
     plan = plan_growth(
         ClusterSnapshot([], []), [a_pod()], [base, spot], upcoming={}, now=NOON, pools=refused
     )
-    assert [growth.group for growth in plan.growths] == ["base"]
+    assert [growth.group.name for growth in plan.growths] == ["base"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from plimsoll.domain.errors import Refused
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.services.reconcile_memory import ReconcileMemory
@@ -33,6 +34,17 @@ def test_two_promises_of_one_plan_count_both():
     for promised in (2, 1):
         memory.grown(known, promised, NOON)
     assert noted(memory, group, 1).desired == 4
+
+
+def test_groups_of_two_kinds_with_one_name_are_remembered_apart():
+    memory = ReconcileMemory()
+    groups = [a_group(desired=1), a_group(kind="eks-nodegroup", desired=4)]
+    memory.note_groups(groups, NOON)
+    memory.grown(groups[0], 2, NOON)
+    memory.not_grown(groups[1], Refused("no"), NOON)
+    memory.note_groups(groups, NOON + SECOND)
+    assert [group.desired for group in memory.groups or ()] == [3, 4]
+    assert memory.refusals.keys() == {groups[1].key}
 
 
 def test_what_was_promised_and_is_never_told_is_forgotten():

@@ -34,7 +34,7 @@ def added(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mapping[str
 
     `what` names it: the token of the request, or the instance. Of two of one name, the second changed nothing.
     """
-    return {f"{group.kind}/{group.name}@{now.isoformat()}@{what}": nodes}
+    return {f"{group.key}@{now.isoformat()}@{what}": nodes}
 
 
 def reports_wanted(seen: Observation) -> int:
@@ -94,11 +94,7 @@ def may_be_added(seen: Observation) -> Iterator[str]:
 
 
 def _asked(seen: Observation, group: NodeGroup) -> Mapping[str, int]:
-    return {
-        key: nodes
-        for key, nodes in _told(seen).items()
-        if key.rsplit("@", 2)[0] == f"{group.kind}/{group.name}"
-    }
+    return {key: nodes for key, nodes in _told(seen).items() if key.rsplit("@", 2)[0] == group.key}
 
 
 def _told(seen: Observation) -> Mapping[str, int]:

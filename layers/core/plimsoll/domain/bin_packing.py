@@ -48,9 +48,9 @@ class Doubts:
     last: frozenset[Source] = frozenset()
     """Refused lately, or reclaimed just now."""
     risk: Mapping[Source, float] = MappingProxyType({})
-    """Group and zone -> how likely what it launches from is to be reclaimed, 0 to 1."""
+    """Key of a group, and zone -> how likely what it launches from is to be reclaimed, 0 to 1."""
     expected: Mapping[str, Expectation] = MappingProxyType({})
-    """Group -> what is doubted of its nodes on the way."""
+    """Key of a group -> what is doubted of its nodes on the way."""
 
 
 class BinPacking:
@@ -67,7 +67,7 @@ class BinPacking:
         self._groups = groups
         self._upcoming = Counter[Asked](upcoming)
         self._doubts = doubts
-        self._headroom = {group.name: group.headroom for group in groups}
+        self._headroom = {group.key: group.headroom for group in groups}
         self._in_zone = _zones_in_use(snapshot, groups)
         self._daemons = Daemons(snapshot)
         self._serial: Counter[str] = Counter()
@@ -77,7 +77,7 @@ class BinPacking:
         self.awaited: dict[str, Node] = {}
         """All nodes that are not there yet, new or asked for before, in the order in which they were added."""
         self.group_of: dict[str, str] = {}
-        """Their groups."""
+        """The keys of their groups."""
         self.placed: dict[str, str] = {}
         """Pod uid -> node name, in the order of placing."""
         self.refused: dict[str, str] = {}
@@ -154,7 +154,7 @@ class BinPacking:
                     continue
                 zones = self._on_the_way_to(group, zone)
                 fresh = max(0, len(zones) - self._ready_to_open(group, zone))
-                if fresh > self._headroom[group.name]:
+                if fresh > self._headroom[group.key]:
                     full = f"at its maximum of {group.max_size} nodes"
                     reasons[group.name] = full if group.may_grow else f"without the tag {GROW}"
                     continue
@@ -167,11 +167,11 @@ class BinPacking:
                         0 if fresh == 0 else 1 if group.provisions else 2,
                         group.capacity != "on-demand",
                         fresh > group.warm,
-                        self._doubts.risk.get((group.name, zone), 0.0),
+                        self._doubts.risk.get((group.key, zone), 0.0),
                         len(zones),
                         left,
                         -taken,
-                        self._in_zone[group.name, zone],
+                        self._in_zone[group.key, zone],
                         group.name,
                         zone,
                     ),
@@ -184,7 +184,7 @@ class BinPacking:
         if why is not None:
             for node in nodes:
                 self._snapshot.remove_node(node.name)
-                self._in_zone[option.group.name, node.zone or ""] -= 1
+                self._in_zone[option.group.key, node.zone or ""] -= 1
             self._serial[option.group.name] -= len(nodes)
             return why
         for node in nodes:
@@ -193,11 +193,11 @@ class BinPacking:
         return None
 
     def _add(self, option: ScaleUpOption, zone: str) -> Node:
-        group = option.group.name
-        self._serial[group] += 1
-        self._in_zone[group, zone] += 1
-        name = f"new-{group}-{self._serial[group]}"
-        node = future_node(option.group, option.template, zone, name)
+        group = option.group
+        self._serial[group.name] += 1
+        self._in_zone[group.key, zone] += 1
+        name = f"new-{group.name}-{self._serial[group.name]}"
+        node = future_node(group, option.template, zone, name)
         self._snapshot.add_node(node)
         for daemon in self._daemons.on(node):
             self._snapshot.place(daemon, node.name)
@@ -205,13 +205,13 @@ class BinPacking:
 
     def _account(self, group: NodeGroup, node: Node, pod: Pod) -> None:
         self.awaited[node.name] = node
-        self.group_of[node.name] = group.name
-        for before in ((group.name, node.zone), (group.name, None)):
+        self.group_of[node.name] = group.key
+        for before in ((group.key, node.zone), (group.key, None)):
             if self._upcoming[before] > 0:
                 self._upcoming[before] -= 1
                 return
-        asked = (group.name, node.zone if group.launchable else None)
-        self._headroom[group.name] -= 1
+        asked = (group.key, node.zone if group.launchable else None)
+        self._headroom[group.key] -= 1
         self.opened[node.name] = asked
         if asked not in self.cause:
             self.cause[asked] = self._why_unschedulable(pod)
@@ -222,9 +222,9 @@ class BinPacking:
         Auto Scaling launches in the zone with the fewest instances.
         https://docs.aws.amazon.com/autoscaling/ec2/userguide/auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
         """
-        if group.launchable or group.provisions or self._upcoming[group.name, zone] > 0:
+        if group.launchable or group.provisions or self._upcoming[group.key, zone] > 0:
             return (zone,)
-        count = {z: self._in_zone[group.name, z] for z in group.zones}
+        count = {z: self._in_zone[group.key, z] for z in group.zones}
         path: list[str] = []
         while not path or path[-1] != zone:
             path.append(min(count, key=lambda z: (count[z], z)))
@@ -232,11 +232,11 @@ class BinPacking:
         return tuple(path)
 
     def _ready_to_open(self, group: NodeGroup, zone: str) -> int:
-        return self._upcoming[group.name, zone] + self._upcoming[group.name, None]
+        return self._upcoming[group.key, zone] + self._upcoming[group.key, None]
 
     def _is_last_resort(self, group: NodeGroup, zone: str, nodes: int) -> bool:
         """Whether so many nodes are likely to be interrupted too, or not to come."""
-        doubt = self._doubts.expected.get(group.name)
+        doubt = self._doubts.expected.get(group.key)
         return covered(self._doubts.last, group, zone) or (
             doubt is not None and nodes > self._ready_to_open(group, zone) - doubt.overdue
         )
@@ -278,7 +278,7 @@ class BinPacking:
 def _zones_in_use(
     snapshot: ClusterSnapshot, groups: Sequence[NodeGroup]
 ) -> Counter[tuple[str, str]]:
-    group_of = {instance: group.name for group in groups for instance in group.instances}
+    group_of = {instance: group.key for group in groups for instance in group.instances}
     return Counter(
         (group_of[node.instance], node.zone)
         for node in snapshot.nodes.values()

@@ -36,9 +36,7 @@ from plimsoll.domain.refusals import Refusal
 class Growth:
     """One request for more nodes of one group."""
 
-    group: str
-    kind: str
-    """The kind of node group, as in `NodeGroup.kind`."""
+    group: NodeGroup
     add: int
     zone: str | None = None
     """The zone to launch in; None where the group itself chooses."""
@@ -88,11 +86,11 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         snapshot: where pods stand; it is left as it is.
         unschedulable: pods that need a node. One that the snapshot still holds is moved, not doubled.
         groups: the groups that may grow; `desired` already counts what was asked for.
-        upcoming: (group, zone or None where nobody knows) -> nodes asked for and not there yet.
+        upcoming: (key of a group, zone or None where nobody knows) -> nodes asked for and not there yet.
         now: the time that refusals are compared with.
-        refusals: group -> what our own requests were refused with.
+        refusals: key of a group -> what our own requests were refused with.
         pools: capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now.
-        doubts: group -> what is doubted of it: as last resort that is counted on, and more of it asked.
+        doubts: key of a group -> what is doubted of it: as last resort that is counted on, and more of it asked.
         foremost: uids of pods that come before all others of their priority.
     """
     start = snapshot.copy()
@@ -100,11 +98,11 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         start.remove(pod)
     avoided = interrupted_pools(snapshot.nodes.values(), groups)
     avoided |= {pool for pool, risk in pools.items() if risk >= 1}
-    told = {g.name: (*refusals.get(g.name, ()), *g.refusals) for g in groups}
+    told = {g.key: (*refusals.get(g.key, ()), *g.refusals) for g in groups}
     doubt = Doubts(
         closed=refused_sources(groups, refusals, now - RETRY),
         last=refused_sources(groups, told, now - DOUBTED, avoided),
-        risk={(g.name, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
+        risk={(g.key, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
         expected=doubts,
     )
     order = sorted(
@@ -148,16 +146,15 @@ def _plan(
     return GrowthPlan(
         growths=tuple(
             Growth(
-                group=group.name,
-                kind=group.kind,
+                group=group,
                 add=add,
                 zone=zone,
-                pods=tuple(waiting[name, zone]),
-                reason=_reason(waiting[name, zone], cause[name, zone]),
+                pods=tuple(waiting[key, zone]),
+                reason=_reason(waiting[key, zone], cause[key, zone]),
             )
             for group in groups
-            for (name, zone), add in sorted(asked.items(), key=lambda item: item[0][1] or "")
-            if name == group.name
+            for (key, zone), add in sorted(asked.items(), key=lambda item: item[0][1] or "")
+            if key == group.key
         ),
         placed=packing.placed,
         awaited=packing.awaited,
@@ -199,11 +196,11 @@ def _in_order(
 
 def _grown(groups: Sequence[NodeGroup], asked: Mapping[Asked, int]) -> list[NodeGroup]:
     more = _without_zones(asked)
-    return [replace(group, desired=group.desired + more[group.name, None]) for group in groups]
+    return [replace(group, desired=group.desired + more[group.key, None]) for group in groups]
 
 
 def _without_zones(asked: Mapping[Asked, int]) -> Counter[Asked]:
     total: Counter[Asked] = Counter()
-    for (name, _), add in asked.items():
-        total[name, None] += add
+    for (key, _), add in asked.items():
+        total[key, None] += add
     return total

@@ -27,9 +27,9 @@ from plimsoll.domain.refusals import (
 )
 
 type Source = tuple[str, str]
-"""A node group, and a zone of it."""
+"""The key of a node group, and a zone of it."""
 type Asked = tuple[str, str | None]
-"""A node group that is asked for nodes, and in which zone; None: the group chooses it, or nobody knows."""
+"""The key of a node group that is asked for nodes, and in which zone; None: the group chooses it, or nobody knows."""
 
 _QUOTAS: Final = ("dl", "trn", "inf", "vt", "hpc", "mac", "u", "f", "g", "p", "x")
 """Beginnings of instance types with a vCPU quota of their own; all others share that of the standard families.
@@ -72,13 +72,13 @@ def refused_sources(
 
     Args:
         groups: all groups of the cluster.
-        refusals: group -> what it was refused with.
+        refusals: key of a group -> what it was refused with.
         since: what was told at this time or before is forgotten.
         avoided: pools from which nothing is to be expected, for whatever reason.
     """
     pools, quotas, sources = set(avoided), set[tuple[str, str]](), set[Source]()
     for group in groups:
-        for refusal in refusals.get(group.name, ()):
+        for refusal in refusals.get(group.key, ()):
             if refusal.at <= since:
                 continue
             zones = (refusal.zone,) if refusal.zone else group.zones
@@ -89,15 +89,15 @@ def refused_sources(
                 case VcpuQuota() if named:
                     quotas |= {(_quota_of(t), group.capacity) for t in named}
                 case InsufficientCapacity() | NoFreeAddresses() | OtherRefusal():
-                    sources |= {(group.name, zone) for zone in zones}
+                    sources |= {(group.key, zone) for zone in zones}
                 case VcpuQuota() | GroupMaximum() | LaunchTemplateBroken():
-                    sources |= {(group.name, zone) for zone in group.zones}
+                    sources |= {(group.key, zone) for zone in group.zones}
                 case LaunchesThrottled():  # the same would be told of every other group
                     continue
                 case _:
                     assert_never(refusal)
     return frozenset(sources) | {
-        (group.name, zone)
+        (group.key, zone)
         for group in groups
         for zone in group.zones
         if (asked := pools_of(group, zone))
@@ -154,7 +154,7 @@ def risk_of(
 def covered(sources: Collection[Source], group: NodeGroup, zone: str) -> bool:
     """Whether a group is among these sources; one that cannot be steered only as a whole."""
     zones = (zone,) if group.launchable else group.zones
-    return all((group.name, each) in sources for each in zones)
+    return all((group.key, each) in sources for each in zones)
 
 
 def _quota_of(instance_type: str) -> str:

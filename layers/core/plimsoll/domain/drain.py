@@ -71,7 +71,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     Args:
         seen: one observation of the cluster and its node groups.
         now: the time of the observation.
-        refusals: node group -> what our own requests for nodes were refused with.
+        refusals: key of a node group -> what our own requests for nodes were refused with.
         refused: what the API server refused, and why, in words: a workload whose pods it let nobody
             release, a pod that it did not let go, or a node that it did not let us label.
         ahead: how much later than usual the next plan will come, since the API server is slow. Pods

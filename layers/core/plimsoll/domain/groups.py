@@ -65,6 +65,11 @@ class NodeGroup:
     """Its owner lets us terminate empty instances: those that AWS advises to replace, and those we added."""
 
     @property
+    def key(self) -> str:
+        """What it is told apart by: groups of two kinds may have one name."""
+        return f"{self.kind}/{self.name}"
+
+    @property
     def headroom(self) -> int:
         """How many nodes more it may hold."""
         return max(0, self.max_size - self.desired) if self.may_grow and self.launches else 0

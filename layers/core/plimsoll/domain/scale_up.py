@@ -34,7 +34,7 @@ class ScaleUp:
     unplaceable: Collection[str] = frozenset()
     """The uids of these pods."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Group and kind of refusal -> what AWS said lately, and the cure, in words."""
+    """Key of a group and kind of refusal -> what AWS said lately, and the cure, in words."""
     crowded_out: Collection[str] = frozenset()
     """The uids of those of them that find no place on the nodes that come, and for whom nobody else makes any."""
 
@@ -64,24 +64,23 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     ]
     unschedulable = [*short, *_replacements(disruptions, ended)]
     groups = [g for g in seen.groups if not _shrinks(g, interrupted)]
-    expected = {g.name: expect(g, seen.nodes, now) for g in groups}
-    doubts = {name: e for name, e in expected.items() if e.doubt}
+    expected = {g.key: expect(g, seen.nodes, now) for g in groups}
+    doubts = {key: e for key, e in expected.items() if e.doubt}
     grown = partial(
         plan_growth,
         headroom.snapshot,
         unschedulable,
         groups,
-        upcoming={(name, None): e.upcoming for name, e in expected.items() if e.upcoming},
+        upcoming={(key, None): e.upcoming for key, e in expected.items() if e.upcoming},
         doubts=doubts,
         refusals=refusals,
         pools=seen.pools,
         now=now,
     )
-    by_name = {g.name: g for g in groups}
     plan = grown()
-    if idle := [*_idle(plan, by_name, short, now)]:
+    if idle := [*_idle(plan, short, now)]:
         doubt = f"it has begun no node within {BEGUN} for a Pending pod"
-        doubts |= {name: replace(expected[name], doubt=doubt) for name in idle}
+        doubts |= {key: replace(expected[key], doubt=doubt) for key in idle}
         plan = grown()
     crowded_out: Collection[str] = ()
     if plan.unplaceable:
@@ -96,25 +95,29 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     return ScaleUp(
         grows=tuple(
             Grow(
-                group=by_name[growth.group],
+                group=growth.group,
                 add=growth.add,
                 zone=growth.zone,
-                token=token(seen.cluster, by_name[growth.group], growth.zone, growth.add, now),
+                token=token(seen.cluster, growth.group, growth.zone, growth.add, now),
                 reason=growth.reason,
             )
             for growth in plan.growths
-            if not by_name[growth.group].provisions
+            if not growth.group.provisions
         ),
-        doubts=tuple(f"{name} is the last resort: {e.doubt}" for name, e in doubts.items()),
+        doubts=tuple(
+            f"{group.name} is the last resort: {doubts[group.key].doubt}"
+            for group in groups
+            if group.key in doubts
+        ),
         given_up=tuple(
             f"no headroom for {pod} (priority {pod.priority}): {plan.unplaceable[pod.uid]}"
             for pod in sorted(lost, key=lambda p: (-p.priority, str(p)))
         ),
         unplaceable=plan.unplaceable.keys(),
         refused={
-            f"{group.name}: {refusal.kind}": advice(group.name, refusal)
+            f"{group.key}: {refusal.kind}": advice(group.name, refusal)
             for group in groups
-            for refusal in reversed((*refusals.get(group.name, ()), *group.refusals))
+            for refusal in reversed((*refusals.get(group.key, ()), *group.refusals))
             if now < refusal.at + DOUBTED
         },
         crowded_out=crowded_out,
@@ -192,7 +195,7 @@ def _renewed(
     """Return the nodes that groups launch to keep their size, for instances that go: these are gone by then."""
     stay = [n for n in seen.nodes if n.interruption is None or n.interruption.deadline is None]
     return {
-        (g.name, None): more
+        (g.key, None): more
         for g in groups
         if not g.provisions and (more := expect(g, stay, now).upcoming)
     }
@@ -209,21 +212,19 @@ def _others_grow(seen: Observation) -> bool:
     )
 
 
-def _idle(
-    plan: GrowthPlan, groups: Mapping[str, NodeGroup], short: Sequence[Pod], now: datetime
-) -> Iterator[str]:
-    """Yield the groups that should have begun nodes for Pending pods by themselves, and did not.
+def _idle(plan: GrowthPlan, short: Sequence[Pod], now: datetime) -> Iterator[str]:
+    """Yield the keys of groups that should have begun nodes for Pending pods by themselves, and did not.
 
     Pods for which they cannot make any say nothing about them.
     """
     since = {str(pod): pod.created for pod in short if pod.pending}
     for growth in plan.growths:
-        group = groups[growth.group]
+        group = growth.group
         waited = [since[pod] for pod in growth.pods if pod in since]
         if group.provisions and waited:
             begun = max(min(waited), group.asked or min(waited))
             if begun + BEGUN <= now:
-                yield group.name
+                yield group.key
 
 
 def _shrinks(group: NodeGroup, interrupted: InterruptedNodes) -> bool:

@@ -50,11 +50,11 @@ class ReconcileMemory:
     the way every five seconds: they may have been refused."""
     groups_read: datetime | None = None
     sizes: dict[str, GroupSize] = field(default_factory=dict)
-    """Node group -> what it is to have."""
+    """Key of a node group -> what it is to have."""
     refusals: dict[str, tuple[Refusal, ...]] = field(default_factory=dict)
     """As in `plan_drain`, the newest first."""
     busy: dict[str, datetime] = field(default_factory=dict)
-    """Node group -> since when it only ever said that it cannot be asked now."""
+    """Key of a node group -> since when it only ever said that it cannot be asked now."""
     pools: Mapping[CapacityPool, float] | None = None
     """As in `Observation.pools`: read once, with the node groups."""
     pool_events: dict[object, PoolEvent] = field(default_factory=dict)
@@ -92,20 +92,20 @@ class ReconcileMemory:
         self.groups = None if groups is None else [self._sized(group, now) for group in groups]
 
     def _sized(self, group: NodeGroup, now: datetime) -> NodeGroup:
-        known = self.sizes.get(group.name)
+        known = self.sizes.get(group.key)
         if known is None or group.desired > known.desired:
             known = GroupSize(desired=group.desired, asked=group.asked or now)
         elif group.desired < known.desired and not (known.promised and now < known.asked + BEGUN):
             known = replace(known, desired=group.desired, promised=False)
-        self.sizes[group.name] = known
+        self.sizes[group.key] = known
         return replace(group, desired=known.desired, asked=known.asked)
 
     def grown(self, group: NodeGroup, promised: int, now: datetime) -> None:
         """Note what a group promised."""
-        self.busy.pop(group.name, None)
-        known = self.sizes.get(group.name)
+        self.busy.pop(group.key, None)
+        known = self.sizes.get(group.key)
         desired = max(group.desired, known.desired if known else 0) + promised
-        self.sizes[group.name] = GroupSize(desired=desired, asked=now, promised=True)
+        self.sizes[group.key] = GroupSize(desired=desired, asked=now, promised=True)
 
     def count(self, seen: Observation, now: datetime) -> None:
         """Count the pods of controllers that we do not know."""
@@ -133,19 +133,19 @@ class ReconcileMemory:
         One that is being changed in another way may stay so for half an hour: then another is asked.
         """
         busy = isinstance(error, Temporary)
-        if busy and now < self.busy.setdefault(group.name, now) + BUSY:
+        if busy and now < self.busy.setdefault(group.key, now) + BUSY:
             return
         told = (
             error.refusals
             if isinstance(error, NotGrown)
             else (OtherRefusal(at=now, why=str(error)[:LONGEST_WHY]),)
         )
-        self.refusals[group.name] = (*told, *self.refusals.get(group.name, ()))[:KEPT]
+        self.refusals[group.key] = (*told, *self.refusals.get(group.key, ()))[:KEPT]
 
     def befell(self, nodes: Sequence[Node]) -> None:
         """Note what became of the launches of all groups."""
         for group in self.groups or ():
-            told = (*self.refusals.get(group.name, ()), *group.refusals)
+            told = (*self.refusals.get(group.key, ()), *group.refusals)
             self.pool_events |= {event.key: event for event in events_of(group, told, nodes)}
 
     def learn(self, reports: Iterable[Report]) -> None:

@@ -85,14 +85,14 @@ class ClusterAutoscaler:
                     for group in map(group_of, fleet.groups.values())
                     if chosen(group) and self._backing_off.get(group.name, now) <= now
                 ],
-                upcoming=upcoming_of(fleet),
+                upcoming=_upcoming(fleet),
                 now=now,
             )
             for growth in plan.growths:
                 try:
-                    fleet.launch(growth.group, growth.add, growth.zone, now)
+                    fleet.launch(growth.group.name, growth.add, growth.zone, now)
                 except Refused:
-                    self._backing_off[growth.group] = now + self.backoff
+                    self._backing_off[growth.group.name] = now + self.backoff
             waiting = [pod for pod in waiting if pod.uid in plan.unplaceable]
         self.clock.touch(fleet)
 
@@ -107,6 +107,7 @@ def in_process(
     return ClusterAutoscaler(rig_cluster, clock, api)
 
 
-def upcoming_of(fleet: Fleet) -> Counter[Asked]:
+def _upcoming(fleet: Fleet) -> Counter[Asked]:
     """Return the machines that start, by group and zone."""
-    return Counter((m.group.name, m.zone) for m in fleet.alive() if not m.joined)
+    key = {name: group_of(group).key for name, group in fleet.groups.items()}
+    return Counter((key[m.group.name], m.zone) for m in fleet.alive() if not m.joined)
