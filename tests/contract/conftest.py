@@ -131,6 +131,16 @@ class FakeClock:
         self._now += timedelta(seconds=seconds)
 
 
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(T0)
+
+
+@pytest.fixture
+def warnings() -> list[str]:
+    return []
+
+
 @dataclass
 class Recorder:
     """A transport that remembers what was asked, and may answer in the cluster's place."""

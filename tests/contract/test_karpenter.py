@@ -52,16 +52,6 @@ def cluster() -> Karpenter:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(T0)
-
-
-@pytest.fixture
-def warnings() -> list[str]:
-    return []
-
-
-@pytest.fixture
 def pools(cluster: Karpenter, clock: FakeClock, warnings: list[str]) -> NodePools:
     return NodePools(
         Access(

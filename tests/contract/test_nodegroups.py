@@ -32,16 +32,6 @@ GIB = 2**30
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock(T0)
-
-
-@pytest.fixture
-def warnings() -> list[str]:
-    return []
-
-
-@pytest.fixture
 def groups(moto_aws: Aws, clock: FakeClock, warnings: list[str]) -> AwsNodeGroups:
     # moto stumbles over a cluster that it does not know; EKS says so.
     unknown = refused("ResourceNotFoundException", "No cluster found for name: shop.", 404)
