@@ -37,6 +37,7 @@ class Deployed:
     """A deployed stack."""
 
     name: str
+    account: str
     region: str
     kill_switch: bool
     registry: Registry

@@ -23,6 +23,7 @@ from plimsoll.domain.plan import Plan
 from plimsoll.services.dry_run import DryRun, DryRunResult, NoticeOutcome
 from plimsoll.services.locator import InstanceLocator, Locate, Owner
 from plimsoll.services.ports import ClusterApi
+from plimsoll.services.senders import Senders
 from plimsoll_cli.environment import Deployed, Environment, Said, environment_of
 from plimsoll_cli.options import (
     Choice,
@@ -137,6 +138,8 @@ def _dry_run(environment: Environment, choice: Choice, notices: Sequence[Notice]
             registry=deployed.registry,
             index=deployed.index,
             instances=deployed.instances,
+            instances_of=deployed.instances_of,
+            senders=Senders(account=deployed.account, region=deployed.region),
             clock=environment.clock,
             telemetry=Said(),
         ).of

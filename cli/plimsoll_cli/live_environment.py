@@ -47,6 +47,7 @@ class LiveEnvironment:
         clusters = OpenClusters(aws, self.clock, self._workers, warn=warn)
         return Deployed(
             name=stack,
+            account=found.account,
             region=found.region,
             kill_switch=found.parameters.get("KillSwitch") == "true",
             registry=DynamoRegistry(aws, found.output("ClustersTable")),

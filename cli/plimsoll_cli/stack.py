@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import code_of, translate, translated
 from plimsoll.domain.errors import BadInput, Refused, Temporary
@@ -22,6 +22,7 @@ class Stack:
     """Outputs and parameters of one stack."""
 
     name: str
+    account: str
     region: str
     status: str
     outputs: Mapping[str, str]
@@ -77,6 +78,7 @@ def describe(aws: Aws, name: str) -> Stack:
     found = answer["Stacks"][0]
     return Stack(
         name=name,
+        account=_place(found)[1],
         region=region,
         status=found["StackStatus"],
         outputs={o["OutputKey"]: o["OutputValue"] for o in found.get("Outputs", [])},
@@ -96,7 +98,13 @@ def roles(aws: Aws, name: str) -> Sequence[str]:
     arns = []
     for role in CLUSTER_ROLES:
         if role in found:
-            _, partition, _, _, account, _ = found[role]["StackId"].split(":", 5)
+            partition, account = _place(found[role])
             physical = found[role]["PhysicalResourceId"]
             arns.append(f"arn:{partition}:iam::{account}:role/{physical}")
     return arns
+
+
+def _place(of_stack: Mapping[str, Any]) -> tuple[str, str]:
+    """Return partition and account out of the id of a stack."""
+    _, partition, _, _, account, _ = of_stack["StackId"].split(":", 5)
+    return partition, account

@@ -142,6 +142,7 @@ class MemoryEnvironment:
             raise BadInput(f"there is no stack {stack}: name another with --stack")
         return Deployed(
             name=stack,
+            account="111122223333",
             region="us-east-1",
             kill_switch=self.kill_switch,
             registry=self.registry,

@@ -14,7 +14,7 @@ from plimsoll.domain.errors import BadInput, Temporary
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, parse
 from plimsoll.domain.reports import Report
-from plimsoll.services.notices import Senders
+from plimsoll.services.senders import Senders
 from tests.support.workload_sets import WiredServices
 
 NOW = datetime(2026, 11, 17, 18, 0, tzinfo=UTC)

@@ -88,6 +88,7 @@ def test_a_lie_costs_one_question_and_moves_nothing(rig):
 
 def test_an_agent_is_heard_about_its_own_cluster_only(rig):
     """EC2 takes the instance back, and the agent of another cluster says so: it is asked nothing."""
+    rig.registry.add(replace(rig.cluster, name="other", agent="a-other"))
     instance = rig.join("spot", capacity="spot")
     rig.aws.silent = [reclaimed(rig, instance)]
     assert rig.notices.receive([said(rig, instance, agent="a-other")]) == [None]
@@ -103,6 +104,8 @@ def test_a_cluster_that_is_bound_to_no_agent_hears_none():
     rig.aws.silent = [reclaimed(rig, instance)]
     assert rig.notices.receive([said(rig, instance, agent="none")]) == [None]
     assert not rig.node("spot").unschedulable
+    assert because(rig) == ["no cluster is bound to that agent"]
+    assert rig.aws.described == []
 
 
 def test_an_instance_of_nobody_is_dropped(rig):

@@ -17,7 +17,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices.registry import DRILL_SOURCE
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.services.delivery import SERIES_SHARED, URGENT_WAKE_UPS
-from plimsoll.services.notices import Senders
+from plimsoll.services.senders import Senders
 from tests.support.workload_sets import WiredServices, advised, handled
 
 

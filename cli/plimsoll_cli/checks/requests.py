@@ -113,7 +113,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     yield from _requests("DrainsRole", _RECEIVE, place.queue("WakeUpsQueue"))
     yield from _requests("SweepRole", _RECEIVE, place.queue("ResyncsQueue"))
     yield from _requests("ScheduleRole", ("sqs:SendMessage",), place.queue("ResyncsQueue"))
-    for role in ("ScheduleRole", "PlacementRole"):
+    for role in ("NoticesRole", "ScheduleRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Scan",), place.table("ClustersTable"))
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):
         yield from _requests(role, ("sqs:SendMessage",), place.queue("WakeUpsQueue"))

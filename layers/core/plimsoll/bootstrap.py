@@ -28,10 +28,11 @@ from plimsoll.config import Config, in_lambda
 from plimsoll.domain.clusters import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
-from plimsoll.services.notices import NoticeService, Senders
+from plimsoll.services.notices import NoticeService
 from plimsoll.services.placement import PlacementService
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.resync_schedule import ResyncSchedule
+from plimsoll.services.senders import Senders
 from plimsoll.services.wiring import Ports, Services, wire
 
 

@@ -41,20 +41,7 @@ from plimsoll.services.ports import (
     WakeUps,
     Workers,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Senders:
-    """Whose notices are taken."""
-
-    region: str | None = None
-    """Where the queue of notices is, for a body that does not say."""
-    account: str | None = None
-    """The clusters' own; None: anybody's."""
-    canary_word: str | None = None
-    """What the schedule's canaries say; they are counted, and nobody waits for them."""
-    drills: bool = False
-    """Whether notices of the source `plimsoll.drill` are real."""
+from plimsoll.services.senders import Senders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +49,7 @@ class NoticeService:
     """Handles notices."""
 
     locator: InstanceLocator
+    confirmation: Confirmation
     registry: Registry
     clusters: Clusters
     dry_run: DryRun
@@ -71,8 +59,8 @@ class NoticeService:
     clock: Clock
     workers: Workers
     telemetry: Telemetry
+    senders: Senders
     kill_switch: bool = False
-    senders: Senders = Senders()
     series: dict[str, datetime] = field(default_factory=dict)
     """By cluster, when this process last sent all urgent wake-ups."""
 
@@ -81,10 +69,7 @@ class NoticeService:
 
         Handling a body again never hurts.
         """
-        confirmation = Confirmation(
-            locator=self.locator, registry=self.registry, telemetry=self.telemetry
-        )
-        read = confirmation.of([self._read(body) for body in bodies])
+        read = self.confirmation.of([self._read(body) for body in bodies])
         failed: dict[Notice, Exception] = {}
         draining: list[tuple[InstanceNotice, Decision]] = []
         for notice in (
@@ -220,10 +205,10 @@ class NoticeService:
                 case IndexEntry() as entry:
                     located = Located(notice=notice, decision=decision, entry=entry)
                     found[entry.cluster].append(located)
-                case Temporary() as error:
-                    failed[notice] = error
                 case str():  # the locator has counted and logged it
                     continue
+                case error:
+                    failed[notice] = error
         return found, failed
 
     def _is_of(self, cluster: Cluster | None, notice: InstanceNotice) -> bool:
@@ -268,6 +253,8 @@ class NoticeService:
             self.telemetry.warn("canary not written down", because=str(error))
 
     def _keep(self, shift: ZonalShift, reason: str) -> None:
+        if self.senders.account not in {None, shift.account}:
+            reason += f", in the account {shift.account}"
         self.reports.merge(
             Report(
                 interruption=f"{shift.zone_id or 'zone'}@{shift.id}",

@@ -10,11 +10,12 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from plimsoll.domain.clusters import Cluster
+from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.drains import DrainService
 from plimsoll.services.dry_run import DryRun
 from plimsoll.services.locator import InstanceLocator
 from plimsoll.services.node_sums import NodeSums
-from plimsoll.services.notices import NoticeService, Senders
+from plimsoll.services.notices import NoticeService
 from plimsoll.services.placement import PlacementService
 from plimsoll.services.ports import (
     Announcer,
@@ -33,6 +34,7 @@ from plimsoll.services.ports import (
 )
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.resync_schedule import ResyncSchedule
+from plimsoll.services.senders import Senders
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -90,9 +92,11 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
         named = {each.name: have[each.name] for each in fields(service) if each.name in have}
         return service(**(named | besides))
 
+    locator = over(InstanceLocator)
     notices = over(
         NoticeService,
-        locator=over(InstanceLocator),
+        locator=locator,
+        confirmation=over(Confirmation, locator=locator),
         dry_run=over(DryRun, groups=lambda cluster, nodes: ports.groups(cluster).list(nodes)),
     )
     resync = over(ResyncService, notices=notices)

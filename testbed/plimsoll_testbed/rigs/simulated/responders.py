@@ -15,8 +15,8 @@ from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.turns import MOVES
-from plimsoll.services.notices import Senders
 from plimsoll.services.ports import Telemetry
+from plimsoll.services.senders import Senders
 from plimsoll.services.wiring import Ports, wire
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.machines import region_of

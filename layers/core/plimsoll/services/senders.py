@@ -1,0 +1,19 @@
+"""Whose notices a stack takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Senders:
+    """Whose notices are taken."""
+
+    region: str | None = None
+    """Where the queue of notices is, for a body that does not say."""
+    account: str | None = None
+    """The stack's own; None: anybody's."""
+    canary_word: str | None = None
+    """What the schedule's canaries say; they are counted, and nobody waits for them."""
+    drills: bool = False
+    """Whether notices of the source `plimsoll.drill` are real."""
