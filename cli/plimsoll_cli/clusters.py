@@ -45,6 +45,7 @@ Examples:
   plimsoll clusters set harbor --on rebalance-recommendation=cordon --nodes-per-hour 2
   plimsoll clusters set harbor --maintenance-window "sat,sun 22:00-04:00"
   plimsoll clusters set harbor --agent a-d12436e2cf24b1d86001dfd9
+  plimsoll clusters set quay --external-id KEY
   plimsoll clusters remove lab --dry-run
   plimsoll clusters remove lab
 
@@ -120,10 +121,7 @@ def add(  # noqa: PLR0913, PLR0917 - the options of the command
         raise click.UsageError("--eks and --endpoint are two ways to one cluster: give one")
     if endpoint is None and (ca is not None or secret is not None):
         raise click.UsageError("--ca and --secret go with --endpoint; an EKS cluster needs neither")
-    if (role is None) != (external_id is None):
-        raise click.UsageError("--role and --external-id go together")
-    if role is not None and not _ROLE.fullmatch(role):
-        raise BadInput(f"--role {role}: it is an ARN as in arn:aws:iam::123456789012:role/NAME")
+    _check_role(role, external_id)
     certificate = None if ca is None else _certificate(ca)
     environment = environment_of(ctx)
     deployed = environment.deployed(stack)
@@ -265,6 +263,14 @@ def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: d
     "of interruption taints that it forwards EC2 is asked at once.",
 )
 @click.option(
+    "--role",
+    metavar="ARN|none",
+    help="The role that is assumed for it from now on; none: it is in the account of the stack.",
+)
+@click.option(
+    "--external-id", metavar="TEXT", help="The external id that the role asks for from now on."
+)
+@click.option(
     "--beside-drainers",
     is_flag=True,
     help="Let it act although others drain the same nodes, and no workload is guarded.",
@@ -282,14 +288,18 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
     agent: str | None,
+    role: str | None,
+    external_id: str | None,
     beside_drainers: bool,
     yes: bool,
     stack: str,
 ) -> None:
     """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
-    given = {mode, nodes_per_hour, moves_per_hour, window, min_on_demand, agent}
+    given = {mode, nodes_per_hour, moves_per_hour, window, min_on_demand, agent, role, external_id}
     if not responses and given == {None}:
-        raise click.UsageError("nothing to set: give a mode, an agent, or a part of the policy")
+        raise click.UsageError(
+            "nothing to set: give a mode, an agent, a role, or a part of the policy"
+        )
     deployed = environment_of(ctx).deployed(stack)
     cluster = registered(deployed, name)
     wanted = cluster.mode if mode is None else Mode(mode)
@@ -297,12 +307,15 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
         cluster.policy, responses, nodes_per_hour, moves_per_hour, window, min_on_demand
     )
     heard = _agent(agent, cluster.agent)
-    if (cluster.mode, cluster.policy, cluster.agent) == (wanted, policy, heard):
+    after = replace(_by_role(cluster, role, external_id), mode=wanted, policy=policy, agent=heard)
+    if after == cluster:
         click.echo(f"{name} is in the mode {wanted} already, under this policy: {policy}.")
         return
     if cluster.mode is not wanted and wanted is Mode.ACT:
         _agree_to_act(deployed, cluster, beside_drainers=beside_drainers, yes=yes)
-    deployed.registry.update(replace(cluster, mode=wanted, policy=policy, agent=heard))
+    deployed.registry.update(after)
+    if (cluster.role, cluster.external_id) != (after.role, after.external_id):
+        click.echo(f"{name} is reached by {after.role or 'the roles of the stack'} now.")
     if cluster.agent != heard:
         click.echo(f"Of interruption taints in {name}, {heard or 'no agent'} is heard now.")
     if cluster.policy != policy:
@@ -368,6 +381,26 @@ def _agree_to_act(
     click.echo(ACTING.format(name=cluster.name))
     if not yes:
         click.confirm(f"Let Plimsoll write to {cluster.name}?", abort=True)
+
+
+def _by_role(cluster: Cluster, role: str | None, external_id: str | None) -> Cluster:
+    """Return a cluster with its role and external id as given; what is not given stays."""
+    if role == "none":
+        if external_id is not None:
+            raise click.UsageError("--role none needs no --external-id")
+        return replace(cluster, role=None, external_id=None)
+    found = replace(
+        cluster, role=role or cluster.role, external_id=external_id or cluster.external_id
+    )
+    _check_role(found.role, found.external_id)
+    return found
+
+
+def _check_role(role: str | None, external_id: str | None) -> None:
+    if (role is None) != (external_id is None):
+        raise click.UsageError("--role and --external-id go together")
+    if role is not None and not _ROLE.fullmatch(role):
+        raise BadInput(f"--role {role}: it is an ARN as in arn:aws:iam::123456789012:role/NAME")
 
 
 def _agent(given: str | None, known: str | None) -> str | None:
