@@ -114,6 +114,13 @@ def forward_taints(cluster: str) -> msgspec.Struct:
     return bootstrap.taints().forward(_agent(cluster), decode(_body(), TaintedInstances))
 
 
+@app.route("/v1/clusters/{cluster}/queue-changes", methods=["POST"], content_types=_ANY)
+@answer(HTTPStatus.ACCEPTED)
+def forward_queue_change(cluster: str) -> msgspec.Struct:
+    """Say that a Job of a batch queue changed."""
+    return bootstrap.taints().queue_changed(_agent(cluster))
+
+
 @app.route("/v1/clusters/{cluster}/instructions", methods=["GET"])
 @answer()
 def poll_instructions(cluster: str) -> msgspec.Struct:

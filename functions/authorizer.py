@@ -21,6 +21,7 @@ _BEARER: Final = "Bearer "
 _AGENT: Final = (
     "POST/v1/clusters/{}/snapshots",
     "POST/v1/clusters/{}/taints",
+    "POST/v1/clusters/{}/queue-changes",
     "GET/v1/clusters/{}/instructions",
     "POST/v1/clusters/{}/results",
 )

@@ -26,9 +26,44 @@ from plimsoll_service.wire.taints import FORWARDED, MOST
 LOOK_SECONDS: Final = 1.0
 """Between two looks at what the watch told."""
 LIST_SECONDS: Final = 30.0
-"""Between two looks where the Nodes may not be watched, and are listed each time."""
+"""Between two looks where objects may not be watched, and are listed each time."""
 SAID_AT: Final = (timedelta(0), timedelta(seconds=10), timedelta(seconds=30))
 """How long after it was seen a taint is forwarded: what EC2 answers may lag behind the handler's source."""
+
+
+class Followed[T]:
+    """Objects of one kind, followed by a watch of their own.
+
+    Args:
+        kind: The objects.
+        requests: Makes the calls.
+        clock: The time.
+        warn: Told of objects that cannot be read, and where there is no right to watch.
+    """
+
+    def __init__(
+        self, kind: Collection[T], requests: Requests, clock: Clock, warn: Callable[[str], None]
+    ) -> None:
+        self._kind, self._requests, self._warn = kind, requests, warn
+        self._watches = Watches(requests, SerialWorkers(), clock, warn)
+
+    @property
+    def objects(self) -> Sequence[T]:
+        """What could be read at the last look."""
+        return self._kind.objects
+
+    def look(self) -> float:
+        """Take in what changed, and return in how many seconds to look again.
+
+        Raises:
+            PlimsollError: the cluster cannot be reached.
+        """
+        self._watches.follow([self._kind])
+        refused = not self._kind.watchable
+        if not self._kind.watched:
+            self._kind.watchable = True  # the right may come
+            self._kind.list(self._requests, self._warn)
+        return LIST_SECONDS if refused else LOOK_SECONDS
 
 
 class Forwarding:
@@ -48,12 +83,9 @@ class Forwarding:
         forward: Callable[[Sequence[str]], object],
         warn: Callable[[str], None],
     ) -> None:
-        self._requests = requests
         self._clock = clock
         self._forward = forward
-        self._warn = warn
-        self._nodes = Collection(LIST_NODES, _interrupted)
-        self._watches = Watches(requests, SerialWorkers(), clock, warn)
+        self._nodes = Followed(Collection(LIST_NODES, _interrupted), requests, clock, warn)
         self._said: dict[str, tuple[datetime, int]] = {}
         """By instance: when its taint was seen, and how often that was forwarded."""
 
@@ -63,11 +95,7 @@ class Forwarding:
         Raises:
             PlimsollError: the cluster or the service cannot be reached; the next round goes on.
         """
-        self._watches.follow([self._nodes])
-        refused = not self._nodes.watchable
-        if not self._nodes.watched:
-            self._nodes.watchable = True  # the right may come
-            self._nodes.list(self._requests, self._warn)
+        pause = self._nodes.look()
         now = self._clock.now()
         standing = dict.fromkeys(filter(None, self._nodes.objects), (now, 0))
         self._said = {each: self._said.get(each, new) for each, new in standing.items()}
@@ -81,7 +109,7 @@ class Forwarding:
             for each in batch:
                 seen, times = self._said[each]
                 self._said[each] = (seen, times + 1)
-        return LIST_SECONDS if refused else LOOK_SECONDS
+        return pause
 
 
 def _interrupted(obj: Json | Raw) -> str | None:

@@ -1,4 +1,4 @@
-"""The loops of the agent: one tells of the cluster, one forwards taints, one carries out instructions.
+"""The loops of the agent: one tells of the cluster, two forward what others act on, one carries out instructions.
 
 They are apart because a drain takes minutes and a backlog of snapshots some too, and nothing waits for either.
 """
@@ -17,6 +17,7 @@ from plimsoll.services.ports import Clock
 from plimsoll_agent.backoff import pause_after
 from plimsoll_agent.executing import CommandExecutor
 from plimsoll_agent.forwarding import Forwarding
+from plimsoll_agent.queue_changes import QueueChanges
 from plimsoll_agent.telling import Telling
 
 FOLLOW_SECONDS: Final = 5.0
@@ -36,6 +37,7 @@ class Running:
 
     telling: Telling
     forwarding: Forwarding
+    queues: QueueChanges
     executor: CommandExecutor
     clock: Clock
     failed: Callable[[str, Exception], None]
@@ -80,6 +82,10 @@ class Running:
     def forward(self) -> None:
         """Forward interruption taints as they come; until it is stopped. Without it the agent ends."""
         self._rounds("taints", self.forwarding.round, self.stopping)
+
+    def tell_of_queues(self) -> None:
+        """Tell of Jobs of queues that change; until it is stopped. Without it the agent ends."""
+        self._rounds("queues", self.queues.round, self.stopping)
 
     def execute(self) -> None:
         """Carry out instructions when there are any; until it is stopped. Without it the agent ends."""

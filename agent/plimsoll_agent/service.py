@@ -116,6 +116,14 @@ class Service:
         said = TaintedInstances(instances=tuple(instances))
         self.call("POST", self._path("taints"), NoneType, body=encode(said))
 
+    def queue_changed(self) -> None:
+        """Tell that a Job of a batch queue changed.
+
+        Raises:
+            PlimsollError: see `_error`.
+        """
+        self.call("POST", self._path("queue-changes"), NoneType)
+
     def instructions(self) -> Instructions:
         """Return what is asked of the executor of this cluster.
 

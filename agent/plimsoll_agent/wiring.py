@@ -20,6 +20,7 @@ from plimsoll_agent.identity import Identity, PinnedKey, SecretIdentity
 from plimsoll_agent.journal import ConfigMapJournal
 from plimsoll_agent.output import Output, serve
 from plimsoll_agent.owner_policy import OwnerPolicy, read_policy
+from plimsoll_agent.queue_changes import QueueChanges
 from plimsoll_agent.reading import ClusterReader
 from plimsoll_agent.running import Running
 from plimsoll_agent.service import Service
@@ -113,6 +114,7 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
     return Running(
         telling=telling,
         forwarding=Forwarding(requests, clock, service.forward, output.once),
+        queues=QueueChanges(requests, clock, service.queue_changed, output.once),
         executor=executor,
         clock=clock,
         failed=failed,
@@ -122,7 +124,11 @@ def put_together(transport: Transport, config: Config, clock: Clock, output: Out
 def run(running: Running, output: Output, port: int) -> None:
     """Run all loops until `Running.stop` is called."""
     server = serve(output, port, running.healthy)
-    for loop, name in ((running.execute, "instructions"), (running.forward, "taints")):
+    for loop, name in (
+        (running.execute, "instructions"),
+        (running.forward, "taints"),
+        (running.tell_of_queues, "queues"),
+    ):
         Thread(target=loop, name=name, daemon=True).start()
     try:
         running.tell()

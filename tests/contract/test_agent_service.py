@@ -68,6 +68,7 @@ from plimsoll_testbed.model.service_stores import (
 from tests.support import hollows
 from tests.support.agent_image import image
 from tests.support.certificates import server_context
+from tests.support.queue_scenes import a_job
 
 from .conftest import Recorder
 from .rights import Grant, Rights, granted_by
@@ -109,6 +110,9 @@ class TheService:
     def forward(self, agent: str, instances: Any) -> None:
         """Be the bus."""
         self.bus.append((agent, tuple(instances)))
+
+    def queue_changed(self, agent: str) -> None:
+        self.bus.append((agent, ("a queue",)))
 
     def invite(self) -> None:
         until = datetime.now(UTC) + timedelta(hours=1)
@@ -155,6 +159,8 @@ class TheService:
                 return 202, self.intake.take(principal, body)
             case "taints":
                 return 202, self.taints.forward(principal, decode(body, TaintedInstances))
+            case "queue-changes":
+                return 202, self.taints.queue_changed(principal)
             case "instructions":
                 return 200, pending(self.data, cluster)
             case _:
@@ -369,6 +375,17 @@ def test_an_interruption_taint_gets_to_the_bus_under_the_name_of_the_agent(servi
     assert the_service.bus == [(the_service.agent.subject, (node.instance,))]
 
 
+def test_a_job_of_a_queue_gets_to_the_bus_under_the_name_of_the_agent(service, site):
+    the_service, _ = service
+    running = site.start()
+    running.queues.round()
+    assert the_service.bus == []
+    lab = {"kind": "Namespace", "metadata": {"name": "lab"}}
+    site.cluster.apply([lab, a_job("train")], now=datetime.now(UTC))
+    running.queues.round()
+    assert the_service.bus == [(the_service.agent.subject, ("a queue",))]
+
+
 def test_all_loops_run_until_they_are_stopped_and_prometheus_hears_of_it(service, site):
     the_service, _ = service
     running = site.start()
@@ -376,7 +393,7 @@ def test_all_loops_run_until_they_are_stopped_and_prometheus_hears_of_it(service
     output = Output(clock)
     running.telling.measures = output
     server = serve(output, 0, running.healthy)
-    loops = (running.tell, running.execute, running.forward)
+    loops = (running.tell, running.execute, running.forward, running.tell_of_queues)
     threads = [Thread(target=loop) for loop in loops]
     for thread in threads:
         thread.start()

@@ -99,6 +99,9 @@ class Gateway:
     def forward(self, agent: str, instances: Sequence[str]) -> None:
         """Take what is put on the bus; who listens there has tests of its own."""
 
+    def queue_changed(self, agent: str) -> None:
+        """The same."""
+
     def stand_behind(self, patch: pytest.MonkeyPatch) -> None:
         for name in ("tenants", "access", "intake", "reads", "clock", "advice_queue", "taints"):
             patch.setattr(bootstrap, name, lambda name=name: getattr(self, name))

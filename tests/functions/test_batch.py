@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions import batch, batch_schedule
+from functions import batch, batch_events, batch_schedule
 from plimsoll.domain.errors import Temporary
 from plimsoll_batch import bootstrap
 from tests.functions import conftest
@@ -65,3 +65,22 @@ def test_a_schedule_that_fails_is_an_error_of_the_function(queues, context):
     queues.answers = {"wake": Temporary("the registry is away")}
     with pytest.raises(Temporary):
         batch_schedule.handler({}, context)
+
+
+class FakeWaking:
+    def __init__(self, *answers: Temporary | None) -> None:
+        self.answers = answers
+        self.bodies: list[str] = []
+
+    def receive(self, bodies: list[str]) -> tuple[Temporary | None, ...]:
+        self.bodies += bodies
+        return self.answers
+
+
+def test_events_that_failed_come_back_and_the_others_do_not(monkeypatch, context, log):
+    waking = FakeWaking(None, Temporary("SQS is away"))
+    monkeypatch.setattr(bootstrap, "waking", lambda: waking)
+    answer = batch_events.handler(conftest.batch("first", "second"), context)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
+    assert waking.bodies == ["first", "second"]
+    assert "event comes back" in [line["message"] for line in log()]

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from functions.batch import END_SECONDS, PLAN_SECONDS
+from plimsoll.domain import queue_changes
 from plimsoll.domain.errors import BadInput
+from plimsoll.domain.notices import taint
+from plimsoll.domain.notices.registry import TABLE
 from plimsoll_batch.config import Config
 from tests.package.template import ROOT, listed, template
 
@@ -33,8 +36,22 @@ RIGHTS = {
         "dynamodb:Scan",
         "sqs:SendMessage",
     },
+    "EventsRole": {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "dynamodb:BatchGetItem",
+        "dynamodb:Scan",
+        "sqs:SendMessage",
+    },
 }
-SENDERS = {"WakeUpsQueue": {"ScheduleRole"}, "WakeUpsDeadQueue": set[str]()}
+SENDERS = {
+    "WakeUpsQueue": {"ScheduleRole", "EventsRole"},
+    "WakeUpsDeadQueue": set[str](),
+    "EventsQueue": set[str](),
+}
 
 
 def of(kind: str) -> dict[str, Any]:
@@ -51,10 +68,37 @@ def test_a_role_may_do_what_its_function_does_and_nothing_to_everything(role):
 
 @pytest.mark.parametrize("queue", SENDERS)
 def test_nobody_else_may_send_to_a_queue(queue):
-    [statement] = RESOURCES[f"{queue}Policy"]["Properties"]["PolicyDocument"]["Statement"]
-    assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
-    said = statement["Condition"].get("ArnNotEquals", {}).get("aws:PrincipalArn", [])
-    assert {each["Fn::GetAtt"][0] for each in said} == SENDERS[queue]
+    said = RESOURCES[f"{queue}Policy"]["Properties"]["PolicyDocument"]["Statement"]
+    [statement] = (s for s in said if s["Effect"] == "Deny")
+    assert statement["Principal"] == "*"
+    others = statement["Condition"].get("ArnNotEquals", {}).get("aws:PrincipalArn", [])
+    let_in = {each["Fn::GetAtt"][0] for each in others if "Fn::If" not in each}
+    assert let_in == SENDERS[queue]
+    assert all(each["Fn::If"][0] == "Drills" for each in others if "Fn::If" in each)
+
+
+def test_only_the_rules_of_this_stack_put_events_into_its_queue():
+    said = RESOURCES["EventsQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    [statement] = (s for s in said if s["Effect"] == "Allow")
+    sources = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
+    assert {each["Fn::GetAtt"][0] for each in sources} == set(of("AWS::Events::Rule"))
+
+
+def test_an_event_that_failed_comes_back_while_it_is_worth_something():
+    function, queue = RESOURCES["EventsFunction"]["Properties"], RESOURCES["EventsQueue"]
+    seconds = queue["Properties"]["VisibilityTimeout"]
+    assert function["Timeout"] < seconds
+    assert queue["Properties"]["MessageRetentionPeriod"] > 5 * seconds
+
+
+def test_the_rules_take_what_the_function_reads():
+    taken = {
+        name: (listed(rule["EventPattern"]["source"]), rule["EventPattern"]["detail-type"])
+        for name, rule in of("AWS::Events::Rule").items()
+    }
+    assert taken["QueueChanges"] == ([taint.SOURCE], [queue_changes.DETAIL_TYPE])
+    sources, types = taken["InstanceNotices"]
+    assert set(types) <= {kind for source, kind in TABLE if source in sources}
 
 
 def test_the_variables_are_the_fields_of_the_settings():
@@ -65,7 +109,7 @@ def test_the_variables_are_the_fields_of_the_settings():
 
 @pytest.mark.parametrize("rate", ["", "0", "-1", "many"])
 def test_a_rate_that_is_none_is_refused_by_name(rate):
-    said = {field.name.upper(): "x" for field in fields(Config)}
+    said = {field.name.upper(): "x" for field in fields(Config)} | {"ACCEPT_DRILLS": "false"}
     with pytest.raises(BadInput, match="PODS_PER_SECOND"):
         Config.from_env(said | {"PODS_PER_SECOND": rate})
 

@@ -10,6 +10,7 @@ import pytest
 
 from functions.api import app
 from functions.authorizer import policy
+from plimsoll.domain import queue_changes
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import taint
 from plimsoll_cli.checks.policies import Decision, Request, decide
@@ -218,12 +219,15 @@ def test_what_anybody_can_reach_holds_no_key_of_instructions_in_production():
                     pytest.fail(f"{role} reads the key of instructions")
 
 
-def test_of_events_the_api_may_put_interruption_taints_only_but_on_a_rig():
+def test_of_events_the_api_may_put_taints_and_changes_of_queues_only_but_on_a_rig():
     (statement,) = (s for s in statements("ApiRole") if s["Action"] == "events:PutEvents")
     on_rig, nothing, condition = statement["Condition"]["Fn::If"]
     assert (on_rig, nothing) == ("OnRig", {"Ref": "AWS::NoValue"})
     assert condition == {
-        "StringEquals": {"events:source": taint.SOURCE, "events:detail-type": taint.DETAIL_TYPE}
+        "StringEquals": {
+            "events:source": taint.SOURCE,
+            "events:detail-type": [taint.DETAIL_TYPE, queue_changes.DETAIL_TYPE],
+        }
     }
 
 

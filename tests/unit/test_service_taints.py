@@ -11,7 +11,11 @@ import pytest
 
 from plimsoll.domain.errors import Temporary, Throttled
 from plimsoll.domain.notices import InterruptionTaint, parse, taint
-from plimsoll_service.services.taints import REQUESTS_PER_MINUTE, TaintForwarding
+from plimsoll_service.services.taints import (
+    CHANGES_PER_MINUTE,
+    REQUESTS_PER_MINUTE,
+    TaintForwarding,
+)
 from plimsoll_service.wire.documents import Malformed, decode, encode
 from plimsoll_service.wire.taints import MOST, TaintedInstances
 from plimsoll_testbed.model.service_stores import MemoryTenants
@@ -40,6 +44,9 @@ class Rig:
             raise Temporary("the bus does not answer")
         self.put.append((agent, instances))
 
+    def queue_changed(self, agent: str) -> None:
+        self.forward(agent, ())
+
 
 def test_it_goes_on_under_the_name_of_the_agent_that_asked():
     rig = Rig()
@@ -59,6 +66,18 @@ def test_who_says_too_much_is_told_when_to_come_back_and_the_neighbour_is_heard(
     rig.time += timedelta(minutes=1)
     rig.forwarding.forward(SHOP, SEEN)
     assert [agent for agent, _ in rig.put[-2:]] == [DOCK.subject, SHOP.subject]
+
+
+def test_a_change_of_a_queue_names_the_agent_alone_and_has_a_limit_of_its_own():
+    rig = Rig()
+    rig.forwarding.forward(SHOP, SEEN)
+    for _ in range(CHANGES_PER_MINUTE):
+        assert rig.forwarding.queue_changed(SHOP).forwarded == 1
+    with pytest.raises(Throttled):
+        rig.forwarding.queue_changed(SHOP)
+    rig.forwarding.forward(SHOP, SEEN)
+    rig.forwarding.queue_changed(DOCK)
+    assert rig.put[-1] == (DOCK.subject, ())
 
 
 def test_what_the_bus_did_not_take_was_not_forwarded():

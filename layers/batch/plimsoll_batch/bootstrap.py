@@ -10,6 +10,7 @@ from functools import cache
 
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
+from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
@@ -17,6 +18,7 @@ from plimsoll.observability import CloudWatch
 from plimsoll_batch.adapters.clusters import OpenQueues
 from plimsoll_batch.config import Config
 from plimsoll_batch.services.clusters import ClusterQueues
+from plimsoll_batch.services.waking import Waking
 
 
 @cache
@@ -41,4 +43,18 @@ def queues() -> ClusterQueues:
         workers=workers,
         telemetry=CloudWatch(),
         pods_per_second=config().pods_per_second,
+    )
+
+
+@cache
+def waking() -> Waking:
+    """Return what wakes the queues of a cluster by events."""
+    aws = Aws(config().aws_region)
+    return Waking(
+        registry=DynamoRegistry(aws, config().clusters_table),
+        index=DynamoNodeIndex(aws, config().nodes_table),
+        wake_ups=SqsWakeUps(aws, config().wake_ups_queue),
+        clock=SystemClock(),
+        telemetry=CloudWatch(),
+        drills=config().accept_drills,
     )

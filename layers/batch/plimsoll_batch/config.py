@@ -19,6 +19,10 @@ class Config(Settings):
     """Lambda sets it."""
     clusters_table: str
     """DynamoDB: the registered clusters, of the stack of the interruption path. It is only read."""
+    nodes_table: str
+    """DynamoDB: instance -> node, of the same stack. It is only read."""
+    accept_drills: bool
+    """Whether notices of the source `plimsoll.drill` count."""
     wake_ups_queue: str
     """URL."""
     pods_per_second: int

@@ -85,6 +85,15 @@ OPERATIONS: Final = (
         summary="Forward interruption taints of other handlers",
     ),
     Operation(
+        name="forward_queue_change",
+        method="POST",
+        path=f"{_ID}/queue-changes",
+        role=_A,
+        answer=Forwarded,
+        status=202,
+        summary="Say that a Job of a batch queue changed",
+    ),
+    Operation(
         name="poll_instructions",
         method="GET",
         path=f"{_ID}/instructions",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-QUEUE: Final = "plimsoll.dev/queue"
-"""On a Job, label: the queue that it waits in. A Job without it is none of ours."""
+from plimsoll.domain import queue_changes
+
+QUEUE: Final = queue_changes.QUEUE
 GANG: Final = "plimsoll.dev/gang"
 """On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one."""
 ROLE: Final = "plimsoll.dev/role"

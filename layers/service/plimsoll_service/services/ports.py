@@ -134,6 +134,14 @@ class Bus(Protocol):
         """
         ...
 
+    def queue_changed(self, agent: str) -> None:
+        """Say that an agent saw a Job of a queue change.
+
+        Raises:
+            Temporary: it was not taken.
+        """
+        ...
+
 
 class AdviceQueue(Protocol):
     """The queue of requests for advice."""

@@ -1,7 +1,7 @@
-"""Interruption taints that agents forward: put on the bus, by which the interruption path asks EC2.
+"""What agents saw and others act on: put on the bus at once.
 
-The service vouches for who says it, and for nothing else. Whether the instance is of that agent's cluster, and
-whether it ends, the interruption path finds out.
+The service vouches for who says it, and for nothing else. Whether an instance is of that agent's cluster and ends, the
+interruption path finds out from EC2; what changed in a queue, its planner sees in the cluster.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from plimsoll_service.wire.taints import Forwarded, TaintedInstances
 REQUESTS_PER_MINUTE: Final = 30
 """Of one cluster, each with a hundred instances at most: what is forwarded shares a queue with AWS's own
 notices, and asks of EC2 what the whole account may ask only so often."""
+CHANGES_PER_MINUTE: Final = 30
+"""Of one cluster: an agent says it every few seconds at most, and each wakes a planner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaintForwarding:
-    """Forwards taints."""
+    """Forwards taints, and changes of queues."""
 
     tenants: Tenants
     bus: Bus
@@ -38,3 +40,15 @@ class TaintForwarding:
         count(data, agent.subject, "taints", most=REQUESTS_PER_MINUTE, now=now)
         self.bus.forward(agent.subject, said.instances)
         return Forwarded(forwarded=len(said.instances))
+
+    def queue_changed(self, agent: Principal) -> Forwarded:
+        """Put on the bus that an agent saw a Job of a queue change.
+
+        Raises:
+            Throttled: it says so too often.
+            Temporary: the bus does not take it.
+        """
+        data, now = self.tenants.of(agent.tenant), self.clock.now()
+        count(data, agent.subject, "queue-changes", most=CHANGES_PER_MINUTE, now=now)
+        self.bus.queue_changed(agent.subject)
+        return Forwarded(forwarded=1)

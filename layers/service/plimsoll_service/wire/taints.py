@@ -32,7 +32,7 @@ class TaintedInstances(Struct, frozen=True, kw_only=True):
 
 
 class Forwarded(Struct, frozen=True, kw_only=True):
-    """The answer: 202. EC2 is asked; what it says leads to a drain, and nothing else does."""
+    """The answer: 202. Of taints EC2 is asked; what it says leads to a drain, and nothing else does."""
 
     forwarded: Count
-    """How many instances."""
+    """How many instances, or changes."""

@@ -1,0 +1,29 @@
+"""What the agent of a cluster says of the batch queues: that a Job of one changed.
+
+The optimisation service puts it on the bus, and the stack of the queues reads it. It names nothing but the
+agent: whoever hears it looks at the cluster itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.domain.notices.envelope import opened
+from plimsoll.domain.notices.taint import AGENT, SOURCE
+
+DETAIL_TYPE: Final = "Plimsoll Queue Change"
+QUEUE: Final = "plimsoll.dev/queue"
+"""On a Job, label: the queue that it waits in. A Job without it is none of the queues'."""
+
+
+def agent_of(body: object) -> str | None:
+    """Return the agent that says so, as the service proved; None where an event says something else.
+
+    Raises:
+        BadInput: it is no event, or names no agent.
+    """
+    event = opened(body)
+    if (event.source, event.detail_type) != (SOURCE, DETAIL_TYPE):
+        return None
+    said = event.fields["detail"].present()["agent"]
+    return said.matching(AGENT, "letters, digits and -, 64 at most")
