@@ -156,7 +156,7 @@ def test_a_cluster_that_does_not_answer_has_capacity_asked_for_by_the_sums_of_it
 
 
 def test_a_reconcile_begins_nothing_more_when_its_time_is_over(rig, monkeypatch):
-    monkeypatch.setattr(executor, "TOGETHER", 1)
+    monkeypatch.setattr(executor, "ROUND", 1)
     interrupt(rig, deployment("web"), deployment("shop"), elsewhere=True)
 
     rig.drains.reconcile("harbor", "me", seconds=0)

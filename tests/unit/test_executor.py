@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from threading import Event
+from typing import Any, override
 
 import pytest
 
-from plimsoll.adapters.workers import SerialWorkers
+from plimsoll.adapters.workers import SerialWorkers, ThreadWorkers
 from plimsoll.domain.actions import Action, Evict, ForceDelete, Grow
 from plimsoll.domain.errors import Throttled
 from plimsoll.domain.plan import Plan, Step
@@ -118,6 +119,31 @@ def test_an_api_that_asks_for_patience_gets_no_more_of_that_wave_but_something_o
     outcomes = executor.carry_out(Plan(steps=tuple(steps)))
 
     assert [outcome.done for outcome in outcomes] == [False] * TOGETHER + [True] * 2
+
+
+def test_no_action_waits_for_a_slow_one_beside_it():
+    class OneIsSlow(Evictions):
+        others = Event()
+
+        @override
+        def evict(self, pod: Pod, grace_seconds: int | None = None) -> None:
+            if pod.name == "web-0":
+                assert self.others.wait(10), "the last is not begun before the first has ended"
+            super().evict(pod, grace_seconds)
+            if len(self.names) == 2 * TOGETHER - 1:
+                self.others.set()
+
+    cluster: Any = OneIsSlow()
+    executor = Executor(
+        writers=Writers(cluster=cluster, capacity=Aws()),
+        workers=ThreadWorkers(2),
+        telemetry=Telemetry(),
+    )
+    leave = [Evict(pod=pod, reason="a test") for pod in pods_of("web", 2 * TOGETHER)]
+
+    executor.carry_out(Plan(steps=tuple(Step(action=one, nodes=frozenset()) for one in leave)))
+
+    assert cluster.names[-1] == "web-0"
 
 
 def test_a_pod_of_a_dead_instance_is_deleted_without_a_grace_period(cluster):

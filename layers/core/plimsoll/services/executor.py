@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
-from itertools import batched, groupby
+from itertools import groupby
 from typing import Final
 
 from plimsoll.domain.action_events import of_action
@@ -25,7 +25,7 @@ from plimsoll.services.cluster_events import MOST, create_events
 from plimsoll.services.ports import Telemetry, Workers
 
 TOGETHER: Final = 48
-"""How many actions are begun together: three rounds of all workers. Where the API asks one of them for
+"""How many of a wave are begun at least, three rounds of all workers. Once the API has asked one of them for
 patience, no more of their wave follow."""
 ROUND: Final = 16
 """How many of a wave are begun however late it is: one for each worker. A reconcile with no time left
@@ -97,36 +97,42 @@ class Executor:
         """
         outcomes: list[Outcome] = []
         for _, wave in groupby(plan.steps, key=lambda step: step.action.wave):
-            for number, steps in enumerate(batched(wave, TOGETHER, strict=False)):
-                if number and enough():
-                    return outcomes
-                begun = self._carry_out(steps, held, enough, sure=0 if number else ROUND)
-                outcomes += begun
-                if len(begun) < len(steps):
-                    return outcomes
-                if any(isinstance(outcome.error, Throttled) for outcome in begun):
-                    break
+            begun, over = self._carry_out([*wave], held, enough)
+            outcomes += begun
+            if over:
+                break
         return outcomes
 
     def _carry_out(
-        self,
-        steps: Sequence[Step],
-        held: Callable[[], bool],
-        enough: Callable[[], bool],
-        *,
-        sure: int,
-    ) -> Sequence[Outcome]:
+        self, steps: Sequence[Step], held: Callable[[], bool], enough: Callable[[], bool]
+    ) -> tuple[Sequence[Outcome], bool]:
+        """Return what came of one wave, and whether nothing may follow it.
+
+        No action waits for those beside it: were they begun by the dozen, each dozen would last as long as its
+        slowest call.
+        """
+        over = throttled = False
+
         def perform(place: int, step: Step) -> _Left | int | str | None:
-            if not held() or (place >= sure and enough()):
+            nonlocal over, throttled
+            if not held() or (place >= ROUND and enough()):
+                over = True
                 return _Left.LEFT
-            return step.action.perform(self.writers)
+            if throttled and place >= TOGETHER:
+                return _Left.LEFT
+            try:
+                return step.action.perform(self.writers)
+            except Throttled:
+                throttled = True
+                raise
 
         answers = self.workers.run([partial(perform, n, step) for n, step in enumerate(steps)])
-        return [
+        outcomes = [
             self._judge(step, answer)
             for step, answer in zip(steps, answers, strict=True)
             if answer is not _Left.LEFT
         ]
+        return outcomes, over
 
     def _judge(self, step: Step, answer: object) -> Outcome:
         match answer:
