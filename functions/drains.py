@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plimsoll import bootstrap
 from plimsoll.observability import logger, metrics
-from plimsoll.services.delivery import RECONCILE_SECONDS, WAKE_UPS
+from plimsoll.services.delivery import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
 
 END_SECONDS: Final = 4.0
 """Kept back from the function's time for releasing the Lease and writing the report."""
@@ -46,4 +46,5 @@ def _work(body: str, context: LambdaContext) -> None:
         json.loads(body)["cluster"],
         holder=context.aws_request_id,
         seconds=min(RECONCILE_SECONDS, seconds_left),
+        hurried=min(HURRIED_SECONDS, seconds_left),
     )

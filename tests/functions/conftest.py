@@ -42,8 +42,8 @@ class FakeService:
             raise crash
         return answers
 
-    def reconcile(self, cluster, holder, seconds):
-        self.asked.append((cluster, holder, seconds))
+    def reconcile(self, cluster, holder, seconds, hurried):
+        self.asked.append((cluster, holder, seconds, hurried))
         self._fail(cluster)
         return 1
 

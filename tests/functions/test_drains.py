@@ -6,7 +6,7 @@ import json
 
 from functions import drains
 from plimsoll.domain.errors import Temporary
-from plimsoll.services.delivery import RECONCILE_SECONDS, WAKE_UPS
+from plimsoll.services.delivery import HURRIED_SECONDS, RECONCILE_SECONDS, WAKE_UPS
 from tests.functions.conftest import batch
 
 WAKE_UP = json.dumps({"cluster": "harbor"})
@@ -17,16 +17,16 @@ def failed(answer):
 
 
 def test_a_wake_up_reconciles_its_cluster_under_the_name_of_the_invocation(service, context):
-    context.milliseconds_left = 60_000
+    context.milliseconds_left = 180_000
     assert failed(drains.handler(batch(WAKE_UP), context)) == []
-    assert service.asked == [("harbor", context.aws_request_id, RECONCILE_SECONDS)]
+    assert service.asked == [("harbor", context.aws_request_id, RECONCILE_SECONDS, HURRIED_SECONDS)]
 
 
 def test_a_reconcile_never_outlasts_its_invocation(service, context):
     context.milliseconds_left = 10_000
     drains.handler(batch(WAKE_UP), context)
-    [(_, _, seconds)] = service.asked
-    assert seconds == 10 - drains.END_SECONDS
+    [(_, _, seconds, hurried)] = service.asked
+    assert seconds == hurried == 10 - drains.END_SECONDS
 
 
 def test_a_wake_up_that_fails_is_left_to_its_queue_with_its_reason_logged(service, context, log):

@@ -105,7 +105,7 @@ def test_a_reconcile_that_took_too_long_tells_nothing_more(monkeypatch: pytest.M
     rig.join("od")
     assert rig.notices.receive([rig.spot_event(instance)]) == [None]
     monkeypatch.setattr(KubernetesCluster, "observe", method(slowly))
-    rig.drains.reconcile("harbor", "one")
+    rig.drains.reconcile("harbor", "one", hurried=RECONCILE_SECONDS)
     assert [reason for *_, reason in told(rig)] == ["Cordoned"]
     monkeypatch.undo()
     rig.drains.reconcile("harbor", "one")

@@ -47,7 +47,7 @@ from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.disruption import PATIENCE, START
 from plimsoll.domain.replace.one_by_one import returning
 from plimsoll.domain.replace.pace import Pace, begins, queued
-from plimsoll.domain.replace.throughput import LAST_CALLS, Throughput
+from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
 from plimsoll.domain.turns import GATHERING, given_back, turns
@@ -148,6 +148,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         ),
         busy=busy or bool(steps),
         pace=pace,
+        hurried=len(calls) > AT_ONCE,
         next_call=last
         if len(calls) >= LAST_CALLS
         else min((start for start in _latest_starts(disruptions) if start > last), default=None),

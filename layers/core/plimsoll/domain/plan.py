@@ -44,6 +44,9 @@ class Plan:
     next_call: datetime | None = None
     """When the next pod has to be asked to stop, whatever happens until then."""
 
+    hurried: bool = False
+    """More pods are to be told to stop than an API server takes within a moment."""
+
     @property
     def actions(self) -> tuple[Action, ...]:
         """The actions alone."""

@@ -57,7 +57,7 @@ NOTICES: Final = DeliveryPolicy(
 it. A refusal is not hopeless: an API server that has just started refuses everybody (403) until it
 has read who may do what."""
 
-WAKE_UPS: Final = DeliveryPolicy(attempts=3, visibility_seconds=75)
+WAKE_UPS: Final = DeliveryPolicy(attempts=3, visibility_seconds=190)
 """Wake-ups come in series, so one that failed is in no hurry. Whatever it failed with, it comes back,
 and the dead-letter queue tells a person of the third failure."""
 
@@ -74,5 +74,8 @@ SLOW_WAKE_UPS: Final = tuple(range(0, 60, 10))
 """The same without a deadline: after these the resync wakes the cluster every minute in which something
 can be done. A deadline may be hours away, and the last call of its pods still falls between two of them."""
 RECONCILE_SECONDS: Final = 48.0
-"""How long a reconcile works: within the function's timeout, and no longer, so that where more clusters drain
-than functions run, each has its turn before the deadline."""
+"""How long a reconcile works: no longer, so that where more clusters drain than functions run, each has its turn
+before the deadline."""
+HURRIED_SECONDS: Final = 170.0
+"""How long it works while more pods are to be told to stop than the API server takes at once: within the function's
+timeout. The next one would list everything first, and tell nobody meanwhile."""

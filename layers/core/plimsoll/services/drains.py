@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Self
 
 from plimsoll.domain.actions import (
     Evict,
@@ -38,7 +38,7 @@ from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES
 from plimsoll.domain.writers import Writers
-from plimsoll.services.delivery import MAX_PAUSE_SECONDS, RECONCILE_SECONDS
+from plimsoll.services.delivery import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
 from plimsoll.services.executor import Executor, Outcome, requested_pause
 from plimsoll.services.lease import Lease, LeaseLost
 from plimsoll.services.node_sums import NodeSums
@@ -65,6 +65,21 @@ TELLING: Final = timedelta(seconds=3)
 """How late Events are begun still: one that gets no answer takes seven seconds of the function's time."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """When a reconcile has to end."""
+
+    usual: datetime
+    hurried: datetime
+
+    @classmethod
+    def of(cls, now: datetime, seconds: float, hurried: float) -> Self:
+        return cls(now + timedelta(seconds=seconds), now + timedelta(seconds=hurried))
+
+    def over(self, plan: Plan) -> datetime:
+        return self.hurried if plan.hurried else self.usual
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainService:
     """Carries the open interruptions of clusters on."""
@@ -82,8 +97,14 @@ class DrainService:
     telemetry: Telemetry
     kill_switch: bool = False
 
-    def reconcile(self, cluster: str, holder: str, seconds: float = RECONCILE_SECONDS) -> int:
-        """Work on one cluster for at most `seconds`; return how often it was observed.
+    def reconcile(
+        self,
+        cluster: str,
+        holder: str,
+        seconds: float = RECONCILE_SECONDS,
+        hurried: float = HURRIED_SECONDS,
+    ) -> int:
+        """Work on one cluster; return how often it was observed.
 
         Ends at once where another reconcile is at work, and early where nothing is left to do. Where
         something is left when the time is over, it wakes the cluster once more.
@@ -92,6 +113,7 @@ class DrainService:
             cluster: its registered name; one that was removed meanwhile is nothing to do.
             holder: who we are, for the Lease: different for every invocation.
             seconds: the time for work; ending needs about two seconds more.
+            hurried: the same while a plan is hurried.
 
         Raises:
             Temporary: the cluster cannot be reached now; another wake-up will try.
@@ -104,9 +126,9 @@ class DrainService:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
         with self.clusters.open(known).following() as api:
-            return self._reconcile(known, api, holder, seconds)
+            return self._reconcile(known, api, holder, _Time.of(self.clock.now(), seconds, hurried))
 
-    def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, seconds: float) -> int:
+    def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, time: _Time) -> int:
         cluster, groups = known.name, self.groups(known)
         executor = Executor(
             writers=Writers(cluster=api, capacity=groups),
@@ -114,21 +136,20 @@ class DrainService:
             telemetry=self.telemetry,
         )
         lease = Lease(api=api, clock=self.clock, cluster=cluster, holder=holder)
-        until = self.clock.now() + timedelta(seconds=seconds)
-        if not self._take(lease, until, lambda: self._grow_unseen(known, groups, executor)):
+        if not self._take(lease, time.usual, lambda: self._grow_unseen(known, groups, executor)):
             self.telemetry.log("another reconcile is at work", cluster=cluster)
             return 0
         memory = ReconcileMemory()
         try:
             with lease.kept():
-                observations, left = self._work(known, api, groups, executor, lease, until, memory)
+                observations, left = self._work(known, api, groups, executor, lease, time, memory)
             if left is not None:
                 self._wake_next(cluster, left)
             return observations
         finally:  # the Lease is free again: no drain waits for a database
             for report in self._save(list(memory.reports.values())):
                 executor.note(of_report(report))
-            if self.clock.now() < until + TELLING:
+            if self.clock.now() < time.hurried + TELLING:
                 executor.create_events()
             self._remember(known, memory)
 
@@ -179,14 +200,14 @@ class DrainService:
         groups: NodeGroups,
         executor: Executor,
         lease: Lease,
-        until: datetime,
+        time: _Time,
         memory: ReconcileMemory,
     ) -> tuple[int, float | None]:
         """Return how often the cluster was observed, and in how many seconds it is to be again, if it is."""
-        observations = 0
+        observations, until = 0, time.usual
         while True:
             try:
-                pause = self._once(cluster, api, groups, executor, lease, until, memory)
+                pause, until = self._once(cluster, api, groups, executor, lease, time, memory)
             except LeaseLost:
                 raise
             except Temporary as error:
@@ -209,14 +230,18 @@ class DrainService:
         groups: NodeGroups,
         executor: Executor,
         lease: Lease,
-        until: datetime,
+        time: _Time,
         memory: ReconcileMemory,
-    ) -> float | None:
-        """Observe, plan and act; return the pause before the next time, None where nothing is left."""
+    ) -> tuple[float | None, datetime]:
+        """Observe, plan and act.
+
+        Returns:
+            the pause before the next time, None where nothing is left; and when the work has to end.
+        """
         began = self.clock.now()
         lease.require()
         plan = self._plan(cluster, api, groups, memory, began)
-        planned = self.clock.now()
+        planned, until = self.clock.now(), time.over(plan)
         spent = (planned - began).total_seconds()
         outcomes = executor.carry_out(
             plan, held=lambda: lease.held, enough=lambda: self.clock.now() >= until
@@ -231,7 +256,7 @@ class DrainService:
         news = memory.news(hurried=len(outcomes) >= SAMPLE)
         self._save([*news, *([report_of(cluster.name, words, began)] if words else [])])
         lease.require()
-        return self._pause(plan, outcomes) if plan.busy else None
+        return self._pause(plan, outcomes) if plan.busy else None, until
 
     def _pause(self, plan: Plan, outcomes: Sequence[Outcome]) -> float:
         """Return the seconds until the next observation: less where a pod has to be told before it.
