@@ -43,6 +43,7 @@ def test_a_storm_is_played_beside_a_rival_that_has_nodes_of_its_own_kind(
     assert all(rival in storm.rivals for storm in played)
     spot = [g for s in played for g in s.groups if g.capacity == "spot" and g.kind != "static"]
     assert {g.kind for g in spot} == ({kind} if kind else {"asg", "eks-nodegroup"})
+    assert any(g.renew for g in spot) == (kind != "karpenter")  # a NodePool has no tags of ours
     workloads = [w for storm in played for w in storm.workloads]
     assert all(w.guarded == (w.kind == "Deployment") for w in workloads)
 

@@ -196,6 +196,7 @@ def test_each_notice_says_when_its_instance_goes(tmp_path, notice, goes_after):
         ("          size: 2", "          size: two", "size: two", ["a whole number"]),
         ("          size: 2", "          size:", "size:", ["nothing (null)", "Give it a value"]),
         ("kind: asg\n", "kind: static\n", "max: 20", ["static group cannot grow"]),
+        ("kind: asg\n", "kind: karpenter\n          renew: true\n", "renew", ["no such tag"]),
         ("kind: asg\n", "kind: agg\n", "kind: agg", ["ec2-fleet, eks-nodegroup, karpenter", "Write asg"]),
         ("capacity: on-demand\n", "capacity: ondemand\n", "ondemand", ["Write on-demand"]),
         ("zones: [us-east-1a, us-east-1b]", "zones: [a, a]", "[a, a]", ["each once"]),

@@ -409,7 +409,9 @@ def test_the_rules_see_an_interruption_reported_never_or_twice(launches, rule):
     (gone,) = (m.id for m in rig_cluster.fleet.machine.values() if m.gone is not None)
     simulation.responder = Reporter([f"{gone}@{launch}" for launch in launches])
     simulation.measurement.reports.clear()
-    found = endings_wrong(simulation, rig_cluster, watch.observe(), NoticeDelivery([], CALL))
+    found = endings_wrong(
+        simulation, rig_cluster, watch.observe(), NoticeDelivery([], CALL), watch.cordons
+    )
     assert [name for name, _ in found] == ([] if rule is None else [rule])
 
 

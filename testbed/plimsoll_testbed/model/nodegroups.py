@@ -127,6 +127,13 @@ class NodeGroupSpec(Declared):
                 allowed=f"{self.size}, since a static group cannot grow",
                 cure="Remove max, or write kind: asg",
             )
+        if self.kind == KARPENTER and self.renew:
+            yield Contradiction(
+                path=("renew",),
+                found="renew in a group of the kind karpenter",
+                allowed="false: a NodePool has no such tag",
+                cure="Remove renew; what Karpenter made, Karpenter takes away",
+            )
         for key in self.labels.keys() & SET_BY_RIG:
             yield Contradiction(
                 path=("labels", key),

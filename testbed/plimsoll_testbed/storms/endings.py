@@ -19,6 +19,7 @@ from plimsoll.domain.reports import Report
 from plimsoll_testbed.rigs.simulated.aws import group_of, instance_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.storms.cordons import Cordons
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 
 
@@ -74,12 +75,13 @@ def endings_wrong(
     rig_cluster: HollowRigCluster,
     seen: Observation,
     delivery: NoticeDelivery,
+    cordons: Cordons,
 ) -> Iterator[tuple[str, str]]:
-    """Yield what a storm must not leave behind."""
+    """Yield what a storm must not leave behind; cordons of others are theirs to lift."""
     yield from _left_changed(rig_cluster, seen)
-    yield from _left_open(simulation, rig_cluster, seen, delivery)
+    yield from _left_open(simulation, rig_cluster, seen, delivery, cordons)
     yield from _left_added(rig_cluster, seen, delivery)
-    yield from _reported(simulation, rig_cluster, delivery)
+    yield from _reported(simulation, rig_cluster, delivery, cordons)
 
 
 def _left_changed(rig_cluster: HollowRigCluster, seen: Observation) -> Iterator[tuple[str, str]]:
@@ -99,6 +101,7 @@ def _left_open(
     rig_cluster: HollowRigCluster,
     seen: Observation,
     delivery: NoticeDelivery,
+    cordons: Cordons,
 ) -> Iterator[tuple[str, str]]:
     """Every node that had notice is cordoned; one that is gone leaves nothing, delivered notice or not."""
     now = simulation.clock.now()
@@ -107,7 +110,8 @@ def _left_open(
         row = simulation.measurement.nodes[machine.id]
         node = known.get(machine.node)
         if machine.launches > 1 and row.noticed is None and node is not None:
-            if machine.joined and (node.interruption is not None or node.unschedulable):
+            ours = node.unschedulable and node.name not in cordons.others
+            if machine.joined and (node.interruption is not None or ours):
                 yield "left-open", f"{node.name} is not given back, whose instance runs again"
             continue
         if row.noticed is None or node is None:
@@ -145,9 +149,12 @@ def _left_added(
 
 
 def _reported(
-    simulation: Simulation, rig_cluster: HollowRigCluster, delivery: NoticeDelivery
+    simulation: Simulation,
+    rig_cluster: HollowRigCluster,
+    delivery: NoticeDelivery,
+    cordons: Cordons,
 ) -> Iterator[tuple[str, str]]:
-    """An interruption that was recorded on a Node that is gone has exactly one report."""
+    """An interruption for which we cordoned a Node that is gone has exactly one report."""
     simulation.responder.hand_in(simulation.measurement)
     began = simulation.measurement.started
     reports = Counter(name.partition("@")[0] for name in simulation.measurement.reports)
@@ -155,7 +162,7 @@ def _reported(
         number = reports[machine.id]
         if number > machine.launches:
             yield "reported-twice", f"{machine.node} has {number} reports of one interruption"
-        cordoned, gone = simulation.measurement.nodes[machine.id].cordoned, machine.gone
+        cordoned, gone = cordons.ours.get(machine.node), machine.gone
         if number or cordoned is None or gone is None:
             continue
         if delivery.report_expected(since(began, cordoned), since(began, gone)):

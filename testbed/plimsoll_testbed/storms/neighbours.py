@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from plimsoll_testbed.model.nodegroups import GroupKind, NodeGroupSpec
+from plimsoll_testbed.model.nodegroups import KARPENTER, GroupKind, NodeGroupSpec
 from plimsoll_testbed.scenario.clusters import RivalName
 from plimsoll_testbed.storms.model import Storm
 
@@ -43,4 +43,6 @@ def beside(storm: Storm, rival: RivalName, *, guarded: bool) -> Storm:
 def _of_kind(group: NodeGroupSpec, kind: GroupKind | None) -> NodeGroupSpec:
     if kind is None or group.kind == "static" or group.capacity != "spot":
         return group
-    return group.model_copy(update={"kind": kind})
+    # A NodePool has no tags of ours: what Karpenter made, Karpenter takes away.
+    renew = group.renew and kind != KARPENTER
+    return group.model_copy(update={"kind": kind, "renew": renew})

@@ -223,7 +223,10 @@ class _Play(Quiet):
         if not (steps or kept_up):  # a lifecycle hook gets heartbeats
             self._leave_alone()
         seen = self._watch.observe()
-        for rule, what in endings_wrong(self._simulation, rig_cluster, seen, self._delivery):
+        cordons = self._watch.cordons
+        for rule, what in endings_wrong(
+            self._simulation, rig_cluster, seen, self._delivery, cordons
+        ):
             self._watch.note(rule, what)
 
     def _until_calm(self) -> Sequence[Step]:

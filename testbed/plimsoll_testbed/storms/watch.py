@@ -26,6 +26,7 @@ from plimsoll_testbed.model.hollow.subresources import Request
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.time import Invocation
+from plimsoll_testbed.storms.cordons import Cordons
 from plimsoll_testbed.storms.model import CLUSTER
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 from plimsoll_testbed.storms.rules import Situation, Wrong, judged
@@ -65,6 +66,7 @@ class Watch:
         self._written: list[tuple[datetime, Invocation | None, str, str]] = []
         """What the responder wrote to: when, by which invocation, the plural of its kind, and its uid."""
         self._two_leases = two_leases
+        self.cordons = Cordons()
         self.rig_cluster.cluster.api = _WatchedApi(self, responder, two_leases=two_leases)
 
     def note(self, rule: str, what: str) -> None:
@@ -178,12 +180,15 @@ class _WatchedApi(HollowApi):
         if ours and target.resource.plural == "leases":
             return super().answer(self._about_its_lease(request))
         if not ours or not target.name or request.method == "GET":
-            return super().answer(request)
+            answer = super().answer(request)
+            self._watch.cordons.note(request, ours=ours)
+            return answer
         wrong = self._watch.judge(request)
         uid = request.found(self.store)["metadata"]["uid"]
         answer = super().answer(request)  # what is refused does no harm
         for violation in wrong:
             self._watch.note(*violation)
+        self._watch.cordons.note(request, ours=ours)
         self._watch.wrote(request, uid)
         return answer
 
