@@ -1,22 +1,28 @@
-"""How often a rehearsal is right: `python -m benchmarks.rehearsal --count 50 --rig cluster`.
+"""How often a rehearsal is right: `python -m benchmarks.rehearsal --rig cluster --jobs 4 --results FILE`.
 
 Each drill is a cluster drawn as for storms, of which all spot instances go, or those of a zone or a family. At time 0
 it is rehearsed over its API as a user would rehearse it; then it is played, and what was foretold of each workload is held against
 what it felt. The rehearsal knows what a cluster shows, and not what the drill knows: how long nodes and pods
 need, which node the scheduler will choose, what groups launch by themselves, that usage changes.
 
-On the rig `cluster` a drill takes some minutes of the wall, on `simulated` seconds.
+On the rig `cluster` a drill has few nodes, a control plane and an emulator of its own, and takes some minutes of the
+wall; on `simulated` seconds. What came of each is appended to `--results` as it ends: a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
+from itertools import count as count_from
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -31,7 +37,7 @@ from plimsoll.services.ports import Clock
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.rehearsal.live import LiveCluster, read_cluster
-from plimsoll_testbed.rehearsal.prediction import Outcome, Prediction, prediction_of
+from plimsoll_testbed.rehearsal.prediction import Prediction, prediction_of
 from plimsoll_testbed.rehearsal.scenario import modelled
 from plimsoll_testbed.rehearsal.scope import Scope
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
@@ -41,7 +47,8 @@ from plimsoll_testbed.rigs.run import Run
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
-from plimsoll_testbed.scenario.drill import read_drill
+from plimsoll_testbed.rigs.warmup import NeverReadyError
+from plimsoll_testbed.scenario.drill import Drill, read_drill
 from plimsoll_testbed.scenario.kinds import COUNTED
 from plimsoll_testbed.scenario.selectors import Selector
 from plimsoll_testbed.scenario.timeline import NoticeEntry
@@ -51,21 +58,50 @@ from plimsoll_testbed.storms.files import read_storm
 from plimsoll_testbed.storms.model import CLUSTER, Storm
 from plimsoll_testbed.storms.workload import CUSTOM
 
+CONTROL_PLANE: Final = "cluster"
 RIGS: Final[dict[str, Callable[..., Run]]] = {
     "simulated": Simulation,
-    "cluster": partial(Emulation, clusters=ControlPlanes, rig="cluster"),
+    CONTROL_PLANE: partial(Emulation, clusters=ControlPlanes, rig=CONTROL_PLANE),
 }
-AT: Final = timedelta(seconds=60)
+AT: Final = {"simulated": timedelta(seconds=60), CONTROL_PLANE: timedelta(seconds=15)}
+"""When the notices come."""
+HORIZON: Final = timedelta(minutes=5)
+"""Of a drill in the wall's time: two minutes until the instances go, and as much again for what replaces them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One workload of one drill: what was foretold, and what it felt."""
+    """One workload of one drill: the seconds that were foretold, and what it felt."""
 
-    seed: int
-    foretold: Outcome
+    workload: str
+    zero_foretold: float
     zero: float
+    below_foretold: float
     below: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One drill."""
+
+    rig: str
+    seed: int
+    scope: str
+    seconds: float
+    """From the notices to its end."""
+    pairs: Sequence[Pair] = ()
+    failed: str | None = None
+    """Why it could not be played to its end."""
+
+    def line(self) -> str:
+        """Return it as a line of the results."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, line: str) -> Played:
+        """Return what a line of the results says."""
+        found = json.loads(line)
+        return cls(**{**found, "pairs": [Pair(**pair) for pair in found["pairs"]]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +126,71 @@ class Score:
 @click.command()
 @click.option("--count", default=50, show_default=True, type=click.IntRange(min=1))
 @click.option("--first", default=0, show_default=True, help="The seed of the first drill.")
-@click.option("--rig", type=click.Choice(list(RIGS)), default="cluster", show_default=True)
+@click.option("--rig", type=click.Choice(list(RIGS)), default=CONTROL_PLANE, show_default=True)
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Append what came of each drill; those that were played to their end are not played again.",
+)
 @click.option("--verbose", is_flag=True, help="Name every workload that was foretold wrongly.")
-def main(*, count: int, first: int, rig: str, verbose: bool) -> None:
-    """Print precision and recall over so many drills."""
-    out, told = Console(width=120), machine()
-    pairs: list[Pair] = []
-    for played, seed in enumerate(range(first, first + count), start=1):
-        pairs += _drill(seed, RIGS[rig])
-        print(f"{played} of {count} drills, {len(pairs)} workloads", file=sys.stderr)
+def main(  # noqa: PLR0913 - the options of the command
+    *, count: int, first: int, rig: str, jobs: int, results: Path | None, verbose: bool
+) -> None:
+    """Print precision and recall over so many drills; exit 1 if one could not be played."""
+    told = machine()
+    known = {each.seed: each for each in _kept(results) if each.rig == rig and not each.failed}
+    wanted = list(islice(_playable(first, rig), count))
+    done = [known[seed] for seed in wanted if seed in known]
+    for each in _all_played([seed for seed in wanted if seed not in known], rig, jobs):
+        done.append(each)
+        if results is not None:
+            with results.open("a", encoding="utf-8") as file:
+                file.write(f"{each.line()}\n")
+        print(f"{len(done)} of {count} drills: {_words(each)}", file=sys.stderr)
+    _show(done, rig, told, verbose=verbose)
+    if any(each.failed for each in done):
+        raise click.exceptions.Exit(1)
+
+
+def _kept(results: Path | None) -> Iterator[Played]:
+    if results is not None and results.exists():
+        yield from map(Played.read, results.read_text(encoding="utf-8").splitlines())
+
+
+def _words(played: Played) -> str:
+    if played.failed:
+        return f"seed {played.seed} was not played: {played.failed}"
+    return f"seed {played.seed}, {len(played.pairs)} workloads, {played.seconds:.0f} s"
+
+
+def _playable(first: int, rig: str) -> Iterator[int]:
+    """Yield the seeds of which something is foretold, and whose clusters become Ready: a storm may not fit its nodes."""
+    for seed in count_from(first):
+        storm, _ = _drawn(seed, rig)
+        if not any(workload.kind in COUNTED for workload in storm.workloads):
+            continue
+        with Simulation(read_storm(storm), responder="plimsoll", seed=seed) as run:
+            try:
+                run.prepare()
+            except NeverReadyError:
+                continue
+        yield seed
+
+
+def _all_played(seeds: Sequence[int], rig: str, jobs: int) -> Iterator[Played]:
+    """Play drills side by side, each in a process of its own."""
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        for each in as_completed([pool.submit(_played, seed, rig) for seed in seeds]):
+            yield each.result()
+
+
+def _show(done: Sequence[Played], rig: str, told: str, *, verbose: bool) -> None:
+    out = Console(width=120)
+    played = [each for each in done if not each.failed]
+    pairs = [(each, pair) for each in played for pair in each.pairs]
     shown = table(
-        f"{count} drills on the rig {rig}, {len(pairs)} workloads",
+        f"{len(played)} drills on the rig {rig}, {len(pairs)} workloads",
         "a workload is",
         "foretold and came",
         "foretold only",
@@ -109,7 +199,7 @@ def main(*, count: int, first: int, rig: str, verbose: bool) -> None:
         "recall",
     )
     for name, foretold, came in _questions():
-        score = _score(pairs, foretold, came)
+        score = _score([pair for _, pair in pairs], foretold, came)
         shown.add_row(
             name,
             str(score.right),
@@ -118,14 +208,17 @@ def main(*, count: int, first: int, rig: str, verbose: bool) -> None:
             f"{score.precision:.0%}",
             f"{score.recall:.0%}",
         )
-        if verbose:
-            for pair in pairs:
-                if foretold(pair) != came(pair):
-                    out.print(f"seed {pair.seed}: {name}: {pair}")
+        for each, pair in pairs if verbose else ():
+            if foretold(pair) != came(pair):
+                out.print(f"seed {each.seed}, {each.scope}: {name}: {pair}")
     out.print(shown)
-    both = [p for p in pairs if p.zero and p.foretold.seconds_at_zero]
-    if both:
-        errors = [abs(p.zero - p.foretold.seconds_at_zero) for p in both]
+    # A drill ends while some of what it lost has not come back: more cannot be felt than it lasts.
+    errors = [
+        abs(pair.zero - min(pair.zero_foretold, each.seconds))
+        for each, pair in pairs
+        if pair.zero and pair.zero_foretold
+    ]
+    if errors:
         out.print(
             f"seconds at zero, where both say so: half are within {median(errors):.1f} s, all within {max(errors):.1f} s"
         )
@@ -133,8 +226,8 @@ def main(*, count: int, first: int, rig: str, verbose: bool) -> None:
 
 
 def _questions() -> Iterator[tuple[str, Callable[[Pair], bool], Callable[[Pair], bool]]]:
-    yield "at zero", lambda p: p.foretold.seconds_at_zero > 0, lambda p: p.zero > 0
-    yield "below its floor", lambda p: p.foretold.seconds_below_floor > 0, lambda p: p.below > 0
+    yield "at zero", lambda p: p.zero_foretold > 0, lambda p: p.zero > 0
+    yield "below its floor", lambda p: p.below_foretold > 0, lambda p: p.below > 0
 
 
 def _score(
@@ -147,31 +240,43 @@ def _score(
     )
 
 
-def _drill(seed: int, make: Callable[..., Run]) -> list[Pair]:
-    """Rehearse a drill at its time 0, play it, and return its workloads."""
-    storm, scope = _drawn(seed)
-    with make(read_storm(storm), responder="plimsoll", seed=seed) as run:
-        run.prepare()
-        found = _rehearsed(_live(run), scope)
-        run.begin()
-        report = run.report(settled=run.watch())
+def _played(seed: int, rig: str) -> Played:
+    """Rehearse a drill at its time 0, play it, and return its workloads; of a failure why."""
+    storm, scope = _drawn(seed, rig)
+    none = Played(rig=rig, seed=seed, scope=str(scope), seconds=0)
+    try:
+        with RIGS[rig](_shortened(read_storm(storm), rig), responder="plimsoll", seed=seed) as run:
+            run.prepare()
+            found = _rehearsed(_live(run), scope)
+            run.begin()
+            report = run.report(settled=run.watch())
+    except Exception as error:  # noqa: BLE001 - others go on, and it is told
+        return replace(none, failed=f"{type(error).__name__}: {error}"[:2000])
     felt = {f"{row['kind']} {row['namespace']}/{row['name']}": row for row in report["workloads"]}
-    return [
+    pairs = [
         Pair(
-            seed=seed,
-            foretold=each,
+            workload=each.workload,
+            zero_foretold=each.seconds_at_zero,
             zero=felt[each.workload]["seconds_at_zero"],
+            below_foretold=each.seconds_below_floor,
             below=felt[each.workload]["seconds_below_floor"],
         )
         for each in found.outcomes
         if each.workload in felt and each.workload.split()[0] in COUNTED
     ]
+    return replace(none, pairs=pairs, seconds=report["seconds"] - AT[rig].total_seconds())
 
 
-def _drawn(seed: int) -> tuple[Storm, Scope]:
+def _shortened(drill: Drill, rig: str) -> Drill:
+    if rig != CONTROL_PLANE:
+        return drill
+    return replace(drill, scenario=drill.scenario.model_copy(update={"horizon": HORIZON}))
+
+
+def _drawn(seed: int, rig: str) -> tuple[Storm, Scope]:
     """Draw a cluster, and what of it goes."""
     rnd = random.Random(f"rehearsal/{seed}")
-    groups = draw_groups(rnd, small=False)
+    groups = draw_groups(rnd, small=rig == CONTROL_PLANE)
     drawn = draw_workloads(rnd, groups, small=False)
     workloads = tuple(
         w for w in drawn if not w.operated and w.kind != CUSTOM
@@ -186,7 +291,7 @@ def _drawn(seed: int) -> tuple[Storm, Scope]:
     elif kind == "family":
         nodes["instance_type"] = one.instance_type
         scope = Scope(family=one.instance_type.partition(".")[0])
-    entry = NoticeEntry(at=AT, notice="spot-interruption", nodes=Selector(**nodes))
+    entry = NoticeEntry(at=AT[rig], notice="spot-interruption", nodes=Selector(**nodes))
     return Storm(seed=seed, groups=groups, workloads=workloads, events=(entry,)), scope
 
 

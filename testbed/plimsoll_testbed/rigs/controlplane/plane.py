@@ -38,8 +38,8 @@ from plimsoll_testbed.rigs.controlplane.users import (
 )
 from plimsoll_testbed.rigs.supervised import SupervisedProcess, listens, start_on_free_ports
 
-READY_SECONDS: Final = 60.0
-"""A cold disk cache makes the first start slow: 360 MB of programs are read."""
+READY_SECONDS: Final = 180.0
+"""A cold disk cache makes the first start slow, since 360 MB of programs are read; so do others that start beside it."""
 _POLL_SECONDS: Final = 0.05
 _OK: Final = 200
 

@@ -40,7 +40,7 @@ from plimsoll_testbed.rigs.supervised import (
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "123456789012"
 STACK: Final = "drill"
-DEPLOY_SECONDS: Final = 180.0
+DEPLOY_SECONDS: Final = 600.0
 _BUCKET: Final = "artefacts"
 
 

@@ -21,7 +21,7 @@ class MiniStack(Emulator):
     """One MiniStack. Use it as a context manager."""
 
     name = "MiniStack"
-    ready_seconds = 30.0
+    ready_seconds = 180.0
     health = "/_ministack/health"
     complaining = (
         "Worker init failed",
