@@ -1,6 +1,6 @@
-"""Every minute: one message for each registered cluster, which asks for its resync.
+"""One message for each registered cluster: every minute for its resync, every hour for its pre-flight.
 
-A run that fails is not tried again: the next one is a minute away, and an alarm counts the resyncs
+A run that fails is not tried again: the next one is a minute or an hour away, and an alarm counts the resyncs
 that end well.
 """
 
@@ -19,5 +19,5 @@ bootstrap.make_ready()
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> None:  # noqa: ARG001 - Lambda's own signature
-    """Ask for the resyncs of this minute."""
-    bootstrap.resync_schedule().run()
+    """Ask for the resyncs of this minute, or as the hourly schedule says for pre-flights."""
+    bootstrap.resync_schedule().run(preflight=event.get("ask") == "preflight")

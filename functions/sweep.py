@@ -1,4 +1,4 @@
-"""SQS `resyncs` -> the resync of one cluster.
+"""SQS `resyncs` -> the resync of one cluster, or its pre-flight.
 
 A resync that fails is not tried again: the next one is a minute away. One that dies, or meets a bug,
 leaves its message to the dead-letter queue, which says of which cluster it was.
@@ -20,7 +20,7 @@ bootstrap.make_ready()
 @metrics.log_metrics
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's own signature
-    """Run a resync for each message, and name those that met a bug.
+    """Run what each message asks for, and name those that met a bug.
 
     Such a message is no error of the function: Lambda slows a queue down after errors, and the other
     clusters' messages are in it too.
@@ -28,7 +28,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
     failed = []
     for record in event["Records"]:
         try:
-            bootstrap.resync().run(ResyncRequest.read(record["body"]))
+            request = ResyncRequest.read(record["body"])
+            (bootstrap.preflight() if request.preflight else bootstrap.resync()).run(request)
         except Exception:  # noqa: BLE001 - whatever it is, it is this cluster's alone
             logger.exception("resync failed", extra={"sqs_message": record["messageId"]})
             failed.append(record)

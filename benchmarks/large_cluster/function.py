@@ -63,6 +63,7 @@ def wired(order: dict[str, Any]) -> tuple[Services, workload_sets.Telemetry]:
         instances_of=lambda _: simulated,
         clusters=OpenClusters(aws, clock, workers),
         groups=lambda _: simulated,
+        limits=lambda _: stores.AmpleLimits(),
         reports=stores.MemoryReports(),
         pools=stores.MemoryPools(),
         announcer=stores.MemoryAnnouncer(),

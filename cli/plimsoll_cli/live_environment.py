@@ -17,6 +17,7 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.workers import ThreadWorkers
 from plimsoll_cli import stack as stacks
@@ -83,7 +84,7 @@ class LiveEnvironment:
                     aws.of_cluster(cluster), self.clock, groups
                 ),
                 simulated=partial(simulated, aws, stack),
-                quota=lambda cluster: account.on_demand_quota(aws.of_cluster(cluster)),
+                limits=lambda cluster: AwsLimits(aws.of_cluster(cluster)),
                 unknown_roles=lambda cluster: account.unknown_roles(aws, stack, cluster),
             ),
         )

@@ -22,6 +22,7 @@ from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_cli import main
 from plimsoll_cli.snippet import pod_spec
 from plimsoll_testbed.model.stores import (
+    AmpleLimits,
     MemoryAnnouncer,
     MemoryNodeIndex,
     MemoryPools,
@@ -149,6 +150,7 @@ def a_cast(plane: ControlPlane) -> Iterator[Cast]:
             instances_of=lambda _: aws,
             clusters=One(),
             groups=lambda _: aws,
+            limits=lambda _: AmpleLimits(),
             reports=MemoryReports(),
             pools=MemoryPools(),
             announcer=MemoryAnnouncer(),

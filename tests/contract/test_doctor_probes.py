@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import boto3
 import pytest
@@ -18,15 +17,13 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.notices import Canary, parse
 from plimsoll_cli.checks.account import (
-    CODE,
     group_settings,
-    on_demand_quota,
     send_canary,
     send_past_the_rules,
     targets,
     unknown_roles,
 )
-from plimsoll_cli.checks.facts import Direct, Quota, Target
+from plimsoll_cli.checks.facts import Direct, Target
 from plimsoll_cli.stack import describe, roles
 from tests.support.builders import a_group
 from tests.support.cli_environment import a_cluster
@@ -152,38 +149,6 @@ def test_of_auto_scaling_groups_it_is_read_which_processes_are_suspended(aws: Aw
     found = group_settings(aws, SystemClock(), groups)
     assert set(found) == {"base"}
     assert found["base"].suspended == {"Launch"}
-
-
-def instance(kind: str, *, cores: int = 2, spot: bool = False) -> dict[str, Any]:
-    found = {"InstanceType": kind, "CpuOptions": {"CoreCount": cores, "ThreadsPerCore": 2}}
-    return {**found, "InstanceLifecycle": "spot"} if spot else found
-
-
-def test_the_quota_counts_vcpus_of_on_demand_instances_of_the_standard_families(aws: Aws):
-    running = [
-        instance("m5.large", cores=1),
-        instance("c7i-flex.xlarge"),
-        instance("im4gn.large", cores=1),
-        instance("m5.large", spot=True),
-        instance("g5.xlarge"),
-        instance("hpc6a.48xlarge"),
-        instance("mac1.metal"),
-    ]
-    with Stubber(aws.servicequotas) as quotas, Stubber(aws.ec2) as ec2:
-        quotas.add_response(
-            "get_service_quota",
-            {"Quota": {"Value": 64.0}},
-            {"ServiceCode": "ec2", "QuotaCode": CODE},
-        )
-        ec2.add_response("describe_instances", {"Reservations": [{"Instances": running}]})
-        assert on_demand_quota(aws) == Quota(limit=64, used=2 + 4 + 2)
-
-
-def test_a_quota_that_may_not_be_read_is_refused_by_name(aws: Aws):
-    with Stubber(aws.servicequotas) as quotas:
-        quotas.add_client_error("get_service_quota", "AccessDeniedException", "no")
-        with pytest.raises(Refused, match="GetServiceQuota"):
-            on_demand_quota(aws)
 
 
 def test_the_roles_of_a_stack_are_those_of_its_functions(aws: Aws):

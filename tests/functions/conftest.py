@@ -47,8 +47,8 @@ class FakeService:
         self._fail(cluster)
         return 1
 
-    def run(self, what="run"):
-        self.asked.append(what)
+    def run(self, what="run", *, preflight=False):
+        self.asked.append("preflight" if preflight else what)
         self._fail(what)
         return 0
 
@@ -90,7 +90,7 @@ def context():
 @pytest.fixture
 def service(monkeypatch):
     service = FakeService()
-    for name in ("notices", "drains", "placement", "resync", "resync_schedule"):
+    for name in ("notices", "drains", "placement", "preflight", "resync", "resync_schedule"):
         monkeypatch.setattr(bootstrap, name, lambda: service)
     return service
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from functions import schedule, sweep
+from plimsoll import bootstrap
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.resyncs import ResyncRequest
-from tests.functions.conftest import Crash, batch
+from tests.functions.conftest import Crash, FakeService, batch
 
 SCHEDULED = {"detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}
 REQUESTS = [
@@ -20,6 +23,14 @@ def test_a_message_asks_for_the_resync_of_its_cluster(service, context):
     answer = sweep.handler(batch(REQUESTS[0].message()), context)
     assert answer == {"batchItemFailures": []}
     assert service.asked == [REQUESTS[0]]
+
+
+def test_a_message_of_the_hour_asks_for_the_preflight_of_its_cluster(service, context, monkeypatch):
+    compared = FakeService()
+    monkeypatch.setattr(bootstrap, "preflight", lambda: compared)
+    request = replace(REQUESTS[0], preflight=True)
+    sweep.handler(batch(request.message()), context)
+    assert (service.asked, compared.asked) == ([], [request])
 
 
 @pytest.mark.parametrize("broken", [REQUESTS[0].message(), "no JSON"])
@@ -36,6 +47,11 @@ def test_a_bug_is_its_clusters_alone_and_no_error_that_slows_the_queue(
 def test_the_schedule_asks_once(service, context):
     schedule.handler(SCHEDULED, context)
     assert service.asked == ["run"]
+
+
+def test_the_hourly_schedule_asks_for_preflights(service, context):
+    schedule.handler({"ask": "preflight"}, context)
+    assert service.asked == ["preflight"]
 
 
 def test_a_schedule_that_fails_is_an_error_of_the_function(service, context):

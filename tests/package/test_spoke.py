@@ -74,9 +74,9 @@ def test_the_role_asks_for_the_external_id_and_for_a_role_of_the_hubs_stack():
     assert people == {"Fn::If": ["HasPeople", {"Ref": "People"}, {"Ref": "AWS::NoValue"}]}
 
 
-def test_the_role_of_a_spoke_may_what_the_drain_may_in_its_own_account():
+def test_the_role_of_a_spoke_may_what_drain_and_resync_may_in_their_own_account():
     def of(found: list[dict[str, Any]]) -> dict[str, Any]:
-        services = ("ec2:", "autoscaling:", "eks:")
+        services = ("ec2:", "autoscaling:", "eks:", "servicequotas:")
         return {
             action: s.get("Condition")
             for s in found
@@ -84,10 +84,11 @@ def test_the_role_of_a_spoke_may_what_the_drain_may_in_its_own_account():
             if action.startswith(services)
         }
 
-    drains = [
+    own = [
         s
-        for p in rendered("AWS::IAM::Role")["DrainsRole"]["Policies"]
-        if p["PolicyName"] == "drains"
+        for role in ("DrainsRole", "SweepRole")
+        for p in rendered("AWS::IAM::Role")[role]["Policies"]
+        if p["PolicyName"] in {"drains", "resync"}
         for s in p["PolicyDocument"]["Statement"]
     ]
-    assert of(rights_of(spoke("AWS::IAM::Role")["Role"])) == of(drains)
+    assert of(rights_of(spoke("AWS::IAM::Role")["Role"])) == of(own)

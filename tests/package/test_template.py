@@ -14,7 +14,7 @@ import pytest
 from plimsoll.config import Config
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import canary, taint
-from plimsoll.domain.resyncs import RESYNC_EVERY
+from plimsoll.domain.resyncs import PREFLIGHT_EVERY, RESYNC_EVERY
 from plimsoll.observability import NAMESPACE
 from plimsoll.services import delivery
 from plimsoll_cli.checks.stack import DELIVERY_SECONDS
@@ -105,9 +105,13 @@ def test_queues_deliver_as_the_delivery_policy_says(name, policy):
 
 
 def test_a_resync_is_asked_for_as_often_as_a_request_says_and_ends_before_the_next():
-    [event] = functions()["ScheduleFunction"]["Properties"]["Events"].values()
-    assert event["Properties"]["Schedule"] == "rate(1 minute)"
-    assert timedelta(minutes=1) == RESYNC_EVERY
+    events = functions()["ScheduleFunction"]["Properties"]["Events"]
+    assert {name: event["Properties"]["Schedule"] for name, event in events.items()} == {
+        "EveryMinute": "rate(1 minute)",
+        "EveryHour": "rate(1 hour)",
+    }
+    assert (timedelta(minutes=1), timedelta(hours=1)) == (RESYNC_EVERY, PREFLIGHT_EVERY)
+    assert json.loads(events["EveryHour"]["Properties"]["Input"]) == {"ask": "preflight"}
     assert functions()["SweepFunction"]["Properties"]["Timeout"] < RESYNC_EVERY.total_seconds()
 
 
@@ -205,7 +209,6 @@ PLATFORM = {  # what Lambda itself does in a function's name
     "xray:PutTelemetryRecords",
     "ec2:CreateNetworkInterface",
     "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
     "ec2:DeleteNetworkInterface",
     "ec2:AssignPrivateIpAddresses",
     "ec2:UnassignPrivateIpAddresses",
@@ -215,7 +218,6 @@ PLATFORM = {  # what Lambda itself does in a function's name
 BY_PEOPLE = {  # with the rights of who types it
     "dynamodb:DeleteItem",  # `plimsoll clusters remove`
     "eks:DescribeAccessEntry",  # `plimsoll doctor`
-    "servicequotas:GetServiceQuota",  # `plimsoll doctor`
 }
 BY_SCHEDULES = {"events:PutEvents"}  # the canary; `plimsoll doctor` sends one too
 NOT_OURS = {"RedriveRole"}  # people take it, and no function

@@ -23,12 +23,12 @@ from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import Canary, InstanceNotice
+from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.services.ports import ClusterApi, NodeGroups
 from plimsoll_cli import main
 from plimsoll_cli.checks.facts import (
     Direct,
     GroupSettings,
-    Quota,
     Simulated,
     StackFacts,
     Target,
@@ -101,6 +101,28 @@ class FixedGroups:
         raise AssertionError("a preview must not write")
 
 
+@dataclass
+class FixedLimits:
+    """An account of which tests say what it allows."""
+
+    vcpus: VcpuQuota | PlimsollError = field(default_factory=lambda: VcpuQuota(limit=64, used=8))
+    free: int = 100
+    """Addresses of each subnet."""
+    known: frozenset[str] = frozenset({"ami-1"})
+    """Images."""
+
+    def quota(self) -> VcpuQuota:
+        if isinstance(self.vcpus, PlimsollError):
+            raise self.vcpus
+        return self.vcpus
+
+    def free_addresses(self, subnets: Sequence[str]) -> Mapping[str, int]:
+        return dict.fromkeys(subnets, self.free)
+
+    def images(self, ids: Sequence[str]) -> frozenset[str]:
+        return self.known & frozenset(ids)
+
+
 class NoInstances:
     """An EC2 that knows no instance."""
 
@@ -131,7 +153,7 @@ class MemoryEnvironment:
     direct: Direct = Direct.BY_THE_QUEUE
     targets: Sequence[Target] = ()
     group_settings: dict[str, GroupSettings] = field(default_factory=dict)
-    quota: Quota | PlimsollError = field(default_factory=lambda: Quota(limit=64, used=8))
+    limits: FixedLimits = field(default_factory=FixedLimits)
     simulated: Sequence[Simulated] = ()
     unknown_roles: Sequence[str] = ()
     transports: dict[str, Transport] = field(default_factory=dict)
@@ -172,7 +194,7 @@ class MemoryEnvironment:
                     if g.name in self.group_settings
                 },
                 simulated=lambda: self.simulated,
-                quota=lambda _: self._quota(),
+                limits=lambda _: self.limits,
                 unknown_roles=lambda _: self.unknown_roles,
             ),
         )
@@ -208,11 +230,6 @@ class MemoryEnvironment:
         )
         assert echo is not None
         self.reports.merge(echo)
-
-    def _quota(self) -> Quota:
-        if isinstance(self.quota, PlimsollError):
-            raise self.quota
-        return self.quota
 
     def _groups(self, cluster: Cluster) -> NodeGroups:
         return FixedGroups(self.groups)

@@ -21,12 +21,13 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import InstanceNotice, SpotInterruption
 from plimsoll.domain.turns import GATHER
-from plimsoll.services.ports import NodeGroups
+from plimsoll.services.ports import Limits, NodeGroups
 from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.transport import HollowTransport
 from plimsoll_testbed.model.stores import (
+    AmpleLimits,
     MemoryAnnouncer,
     MemoryNodeIndex,
     MemoryPools,
@@ -156,6 +157,7 @@ class WiredServices(VirtualTime):
         self.index = MemoryNodeIndex()
         self.reports = MemoryReports()
         self.pools = MemoryPools()
+        self.limits: Limits = AmpleLimits()
         self.wake_ups = MemoryWakeUps()
         self.resyncs = MemoryResyncs()
         self.announcer = MemoryAnnouncer()
@@ -170,6 +172,7 @@ class WiredServices(VirtualTime):
             instances_of=lambda _: self.aws,
             clusters=self,
             groups=self.node_groups,
+            limits=lambda _: self.limits,
             reports=self.reports,
             pools=self.pools,
             announcer=self.announcer,

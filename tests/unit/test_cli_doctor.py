@@ -14,8 +14,9 @@ from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.nodegroups import CALLS
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
+from plimsoll.domain.preflight import VcpuQuota
 from plimsoll_cli.checks.cluster import STALE
-from plimsoll_cli.checks.facts import Direct, GroupSettings, Quota, Target
+from plimsoll_cli.checks.facts import Direct, GroupSettings, Target
 from plimsoll_cli.checks.policies import Request, decide
 from plimsoll_cli.checks.requests import FUNCTIONS, Place
 from plimsoll_cli.checks.simulation import by_iam
@@ -25,6 +26,7 @@ from tests.support.builders import NOON, a_group
 from tests.support.cli_environment import (
     SPOT,
     Away,
+    FixedLimits,
     MemoryEnvironment,
     StillClock,
     a_cluster,
@@ -174,6 +176,8 @@ def test_nothing_is_wrong_with_a_healthy_installation():
             "group maxima",
             "AWS rights",
             "quota",
+            "addresses",
+            "launch templates",
         ),
         "ok",
     )
@@ -201,6 +205,9 @@ ROLE = "arn:aws:iam::123456789012:role/plimsoll-SweepRole-1"
 FULL = a_group("base", desired=10)
 UNKNOWN = replace(a_group("base"), template=None)
 CLOSED = replace(a_group("base"), may_grow=False)
+SCARCE = VcpuQuota(limit=10, used=9)
+ROOTLESS = replace(a_group("base"), image="ami-0")
+CROWDED = replace(a_group("base"), subnets=("subnet-1",))
 SUSPENDED = {"base": replace(NORMAL, suspended=frozenset({"Launch"}))}
 
 
@@ -227,8 +234,13 @@ SUSPENDED = {"base": replace(NORMAL, suspended=frozenset({"Launch"}))}
             {"groups": [a_group("managed", kind="eks-nodegroup")], "group_settings": {}},
             *("node groups", "ok", 0, "managed"),
         ),
-        ({"quota": Quota(limit=10, used=9)}, "quota", "fail", 1, "request-service-quota-increase"),
-        ({"quota": Refused("read the quota: AccessDenied")}, "quota", "info", 0, "AccessDenied"),
+        ({"limits": FixedLimits(SCARCE)}, "quota", "fail", 1, "request-service-quota-increase"),
+        ({"limits": FixedLimits(Refused("AccessDenied"))}, "quota", "info", 0, "AccessDenied"),
+        ({"groups": [ROOTLESS]}, "launch templates", "fail", 1, "ami-0"),
+        (
+            {"groups": [CROWDED], "limits": FixedLimits(free=1)},
+            *("addresses", "fail", 1, "larger or another subnet"),
+        ),
     ],
 )
 def test_each_thing_that_is_otherwise_is_found_and_said_with_its_cure(

@@ -13,7 +13,7 @@ from plimsoll_cli.checks.cluster import access, answers, index, rights
 from plimsoll_cli.checks.drainers import other_drainers
 from plimsoll_cli.checks.facts import Facts
 from plimsoll_cli.checks.findings import Finding, State, skipped
-from plimsoll_cli.checks.groups import groups, maxima, quota
+from plimsoll_cli.checks.groups import addresses, groups, maxima, quota, templates
 from plimsoll_cli.checks.guards import fields, queue
 from plimsoll_cli.checks.simulation import aws_rights
 from plimsoll_cli.checks.stack import canary, delivery, drills, kill_switch, mode, senders, stack
@@ -39,6 +39,8 @@ CHECKS: Final[Mapping[str, Check]] = {
     "node groups": groups,
     "group maxima": maxima,
     "quota": quota,
+    "addresses": addresses,
+    "launch templates": templates,
 }
 """In the order in which a notice meets what they are about."""
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.adapters.nodegroups import asg
@@ -16,18 +15,12 @@ from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.notices.canary import DETAIL_TYPE, SOURCE
 from plimsoll_cli import stack as stacks
-from plimsoll_cli.checks.facts import Direct, GroupSettings, Quota, Target
+from plimsoll_cli.checks.facts import Direct, GroupSettings, Target
 from plimsoll_cli.checks.probe import GROUP
 
 if TYPE_CHECKING:
     from plimsoll.adapters.aws import Aws
     from plimsoll.services.ports import Clock
-
-CODE: Final = "L-1216C47A"
-"""Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances."""
-_FAMILY: Final = re.compile(r"([a-z]+)\d")
-_STANDARD: Final = frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"})
-"""The letters before the generation; `im` and `is` count as I, `hpc` or `mac` as none of them."""
 
 
 def send_canary(aws: Aws, word: str) -> None:
@@ -132,36 +125,6 @@ def _slow(group: Mapping[str, Any]) -> str | None:
     if share == 100 or (share == 0 and not said.get("OnDemandBaseCapacity")):  # noqa: PLR2004 - per cent
         return None
     return "it mixes on-demand and spot"
-
-
-def on_demand_quota(aws: Aws) -> Quota:
-    """Return the quota of on-demand vCPUs of the standard families in one region, and what is in use.
-
-    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits
-
-    Raises:
-        PlimsollError: Service Quotas or EC2 cannot be asked.
-    """
-    with translated("read the quota of on-demand vCPUs"):
-        answer = aws.servicequotas.get_service_quota(ServiceCode="ec2", QuotaCode=CODE)
-    filters: Any = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-    with translated("count the vCPUs in use"):
-        pages = aws.ec2.get_paginator("describe_instances").paginate(Filters=filters)
-        used = sum(
-            _vcpus(instance)
-            for page in pages
-            for reservation in page["Reservations"]
-            for instance in reservation["Instances"]
-        )
-    return Quota(limit=int(answer["Quota"]["Value"]), used=used)
-
-
-def _vcpus(instance: Mapping[str, Any]) -> int:
-    family = _FAMILY.match(str(instance.get("InstanceType", "")))
-    if instance.get("InstanceLifecycle") or family is None or family[1] not in _STANDARD:
-        return 0
-    options = instance.get("CpuOptions") or {}
-    return int(options.get("CoreCount", 1)) * int(options.get("ThreadsPerCore", 1))
 
 
 def unknown_roles(home: Aws, stack: str, registered: Cluster) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +11,8 @@ from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.pods import Pod
+from plimsoll.domain.preflight import VcpuQuota
 from plimsoll_cli.checks.policies import Decision, Request
 
 type Asked[T] = T | PlimsollError
@@ -126,14 +128,6 @@ class GroupSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
-    """vCPUs of on-demand instances that the account may run at once, and runs."""
-
-    limit: int
-    used: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
     """A request of one of the stack's roles, and what is decided on it."""
 
@@ -183,5 +177,10 @@ class Facts:
     groups: Asked[Sequence[NodeGroup]]
     group_settings: Asked[Mapping[str, GroupSettings]]
     """By the name of the Auto Scaling group."""
-    quota: Asked[Quota]
+    pods: Asked[Sequence[Pod]]
+    quota: Asked[VcpuQuota]
+    addresses: Asked[Mapping[str, int]]
+    """Subnet of a node group -> its free addresses."""
+    images: Asked[Collection[str]]
+    """Of the images that node groups name, those that exist."""
     simulated: Asked[Sequence[Simulated]]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.names import GROW
+from plimsoll.domain.preflight import (
+    QUOTA_CODE,
+    Shortfall,
+    of_addresses,
+    of_maxima,
+    of_quota,
+    of_templates,
+    spot_loss,
+    vcpus,
+)
 from plimsoll_cli.checks.facts import Facts, GroupSettings, read_or_raise
 from plimsoll_cli.checks.findings import Finding, fail, info, ok
 
@@ -54,29 +63,9 @@ def groups(facts: Facts) -> Iterator[Finding]:
 
 def maxima(facts: Facts) -> Iterator[Finding]:
     """Say whether on-demand groups may grow by as much as the cluster's spot nodes are."""
-    nodes, found = read_or_raise(facts.nodes), read_or_raise(facts.groups)
-    spot = [node.allocatable for node in nodes if node.capacity == "spot"]
-    growth = [
-        (group.headroom, group.template.allocatable)
-        for group in found
-        if group.capacity == "on-demand" and group.template is not None
-    ]
-    short = [
-        f"{can // unit} of {need // unit} {name}"
-        for name, unit, need, can in (
-            ("CPUs", 1000, sum(s.cpu for s in spot), sum(n * one.cpu for n, one in growth)),
-            ("GiB", 2**30, sum(s.memory for s in spot), sum(n * one.memory for n, one in growth)),
-        )
-        if can < need
-    ]
-    if not short:
-        yield ok("group maxima", "on-demand groups may grow by as much as the spot nodes are")
-        return
-    yield info(
-        "group maxima",
-        f"on-demand groups may grow by {' and '.join(short)} of the spot nodes, if all went at once",
-        "raise the maximum of a group, or tag another one; what stands free on on-demand nodes is not counted here",
-    )
+    loss = spot_loss(read_or_raise(facts.nodes))
+    fine = "on-demand groups may grow by as much as the spot nodes are"
+    yield from _told("group maxima", of_maxima(loss, read_or_raise(facts.groups)), fine, info)
 
 
 def quota(facts: Facts) -> Iterator[Finding]:
@@ -84,23 +73,35 @@ def quota(facts: Facts) -> Iterator[Finding]:
     found = facts.quota
     if isinstance(found, PlimsollError):
         # Many may not read quotas, and everything else can be fine without.
-        yield info("quota", f"not read: {found}", "look at Service Quotas, EC2, L-1216C47A")
+        yield info("quota", f"not read: {found}", f"look at Service Quotas, EC2, {QUOTA_CODE}")
         return
-    free = max(0, found.limit - found.used)
-    says = f"{free} of {found.limit} on-demand vCPUs (standard families) are free"
     if isinstance(facts.nodes, PlimsollError):
-        yield info("quota", says)
+        yield info("quota", vcpus(found))
         return
-    spot = sum(math.ceil(n.allocatable.cpu / 1000) for n in facts.nodes if n.capacity == "spot")
-    if free >= spot:
-        yield ok("quota", f"{says}, and the cluster's spot nodes have {spot}")
-    else:
-        yield fail(
-            "quota",
-            f"{says}: fewer than the {spot} of the cluster's spot nodes, if all went at once",
-            "aws service-quotas request-service-quota-increase --service-code ec2 "
-            f"--quota-code L-1216C47A --desired-value {found.limit + spot - free}",
-        )
+    loss = spot_loss(facts.nodes)
+    fine = f"{vcpus(found)}, and the cluster's spot nodes have {loss.vcpus}"
+    yield from _told("quota", of_quota(loss, found), fine, fail)
+
+
+def addresses(facts: Facts) -> Iterator[Finding]:
+    """Say whether subnets have addresses for the nodes that on-demand groups would add."""
+    free, found = read_or_raise(facts.addresses), read_or_raise(facts.groups)
+    loss = spot_loss(read_or_raise(facts.nodes), read_or_raise(facts.pods))
+    fine = f"{sum(free.values())} are free in the {len(free)} subnets of on-demand groups"
+    yield from _told("addresses", of_addresses(loss, found, free), fine, fail)
+
+
+def templates(facts: Facts) -> Iterator[Finding]:
+    """Say which on-demand groups could launch nothing by what they launch from."""
+    short = of_templates(read_or_raise(facts.groups), read_or_raise(facts.images))
+    yield from _told("launch templates", short, "all images that groups name exist", fail)
+
+
+def _told(
+    check: str, short: Iterable[Shortfall], fine: str, tell: Callable[[str, str, str], Finding]
+) -> Iterator[Finding]:
+    found = [tell(check, each.says, each.cure) for each in short]
+    yield from found or [ok(check, fine)]
 
 
 def _hindrances(group: NodeGroup, settings: Mapping[str, GroupSettings]) -> Iterator[Hindrance]:

@@ -16,14 +16,14 @@ from plimsoll.domain.canaries import CANARIES, seen_in
 from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import PlimsollError
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.services.ports import Clock, Reports
+from plimsoll.domain.preflight import images_of, subnets_of
+from plimsoll.services.ports import Clock, Limits, Reports
 from plimsoll_cli.checks.facts import (
     Arrival,
     Asked,
     Direct,
     Facts,
     GroupSettings,
-    Quota,
     Simulated,
     Target,
 )
@@ -49,7 +49,7 @@ class Probes:
     cluster: Callable[[Cluster], KubernetesProbe]
     group_settings: Callable[[Cluster, Sequence[NodeGroup]], Mapping[str, GroupSettings]]
     """By the name of the Auto Scaling group; groups of other kinds are left out."""
-    quota: Callable[[Cluster], Quota]
+    limits: Callable[[Cluster], Limits]
     simulated: Callable[[], Sequence[Simulated]]
     """What IAM decides on requests of the stack's roles."""
     unknown_roles: Callable[[Cluster], Sequence[str]]
@@ -78,6 +78,7 @@ def read_facts(
     known = () if isinstance(groups, PlimsollError) else groups
     answer, rights = _asked(probe.version), _asked(probe.rights)
     eks = cluster.kind is ClusterKind.EKS
+    limits = probes.limits(cluster)
     return Facts(
         now=clock.now(),
         version=version("plimsoll"),
@@ -96,7 +97,10 @@ def read_facts(
         index=_asked(lambda: deployed.index.find([n.instance for n in seen if n.instance])),
         groups=groups,
         group_settings=_asked(lambda: probes.group_settings(cluster, known)),
-        quota=_asked(lambda: probes.quota(cluster)),
+        pods=_asked(lambda: deployed.clusters.open(cluster).observe().pods),
+        quota=_asked(limits.quota),
+        addresses=_asked(lambda: limits.free_addresses(subnets_of(known))),
+        images=_asked(lambda: limits.images(images_of(known))),
         simulated=_asked(probes.simulated),
         canary=canary
         if isinstance(canary, PlimsollError)

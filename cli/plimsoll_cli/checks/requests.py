@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plimsoll.domain.names import GROW, HOOK_MARK, RENEW
+from plimsoll.domain.preflight import QUOTA_CODE
 from plimsoll_cli.checks.policies import Request
 from plimsoll_cli.stack import CLUSTER_ROLES
 
@@ -35,6 +36,7 @@ _READS: Final = (
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
 )
+_LIMITS: Final = ("ec2:DescribeSubnets", "ec2:DescribeImages")
 _RECEIVE: Final = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 _REPORT: Final = ("dynamodb:GetItem", "dynamodb:PutItem")
 _GROUP: Final = "autoScalingGroup:0f1e:autoScalingGroupName/harbor-on-demand"
@@ -120,6 +122,9 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     for role in ("SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
     yield from _requests("DrainsRole", ("dynamodb:Query",), place.table("PoolsTable"))
+    yield from _requests("SweepRole", _LIMITS, "*")
+    vcpus = place.arn("servicequotas", f"ec2/{QUOTA_CODE}")
+    yield from _requests("SweepRole", ("servicequotas:GetServiceQuota",), vcpus)
     newest = f"{place.table('ReportsTable')}/index/newest"
     silent = ("ec2:DescribeSpotInstanceRequests", "ec2:DescribeInstanceStatus")
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):
@@ -177,5 +182,7 @@ def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*")
     for role in ("DrainsRole", "SweepRole"):
         yield from _requests(role, ("sqs:SendMessage",), place.queue("ResyncsQueue"))
+    others = place.arn("servicequotas", "lambda/L-B99A9384")
+    yield from _requests("SweepRole", ("servicequotas:GetServiceQuota",), others)
     secret = place.arn("secretsmanager", "secret:plimsoll/lab-AbCdEf")
     yield from _requests("ScheduleRole", ("secretsmanager:GetSecretValue",), secret)

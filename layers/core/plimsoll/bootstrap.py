@@ -19,6 +19,7 @@ from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.adapters.ec2 import Ec2Instances
+from plimsoll.adapters.limits import AwsLimits
 from plimsoll.adapters.nodegroups import AwsNodeGroups
 from plimsoll.adapters.notices_queue import NoticesQueue
 from plimsoll.adapters.sns import SnsAnnouncer
@@ -30,6 +31,7 @@ from plimsoll.observability import CloudWatch
 from plimsoll.services.drains import DrainService
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.placement import PlacementService
+from plimsoll.services.preflight import PreflightService
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.resync_schedule import ResyncSchedule
 from plimsoll.services.senders import Senders
@@ -109,6 +111,7 @@ def _services() -> Services:
         instances_of=_instances,
         clusters=_clusters(),
         groups=_groups,
+        limits=lambda cluster: AwsLimits(aws().of_cluster(cluster)),
         announcer=SnsAnnouncer(aws(), config().report_topic),
         reports=DynamoReports(aws(), config().tables["ReportsTable"]),
         pools=DynamoPools(aws(), config().tables["PoolsTable"]),
@@ -144,6 +147,11 @@ def drains() -> DrainService:
 def placement() -> PlacementService:
     """Return the placement."""
     return _services().placement
+
+
+def preflight() -> PreflightService:
+    """Return the comparison of what would be short in a storm."""
+    return _services().preflight
 
 
 def resync() -> ResyncService:

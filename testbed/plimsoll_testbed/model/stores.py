@@ -5,12 +5,13 @@ They hold to the same contract suite as DynamoDB (`tests/contract/test_stores.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from plimsoll.domain.clusters import Cluster, IndexEntry
 from plimsoll.domain.errors import Conflict, NotFound
 from plimsoll.domain.pool_memory import KEPT, PoolEvent
+from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 
@@ -116,6 +117,22 @@ class MemoryPools:
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events; one that is told again is the same."""
         self._events |= {(region, event.key): event for event in events}
+
+
+class AmpleLimits:
+    """An account that keeps nobody from launching."""
+
+    def quota(self) -> VcpuQuota:
+        """Return more than anybody asks for."""
+        return VcpuQuota(limit=10**6, used=0)
+
+    def free_addresses(self, subnets: Sequence[str]) -> Mapping[str, int]:
+        """Return as many for each subnet."""
+        return dict.fromkeys(subnets, 10**6)
+
+    def images(self, ids: Sequence[str]) -> Collection[str]:
+        """Return all of them."""
+        return ids
 
 
 class MemoryAnnouncer:

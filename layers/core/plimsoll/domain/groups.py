@@ -37,6 +37,10 @@ class NodeGroup:
     instances: frozenset[str] = field(default_factory=frozenset)
     """Ids of its instances in service or on the way."""
     instance_types: tuple[str, ...] = ()
+    subnets: tuple[str, ...] = ()
+    """Ids of the subnets that it launches into, as far as they are known."""
+    image: str | None = None
+    """Id of the image that its launch template names, as far as that is known."""
     template: NodeTemplate | None = None
     """None when nothing tells what a new node would be: such a group is never chosen."""
     launchable: bool = False

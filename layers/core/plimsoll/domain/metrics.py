@@ -24,6 +24,8 @@ class Metric(StrEnum):
     """Pods deleted at their last call, although a PodDisruptionBudget refused their eviction."""
     CANARIES_SEEN = "CanariesSeen"
     """Canaries of the schedule that went the whole way of a notice."""
+    CAPACITY_SHORT = "CapacityShort"
+    """Things that would keep nodes from coming if all spot nodes of a cluster went at once."""
     CLUSTERS_NOT_RESYNCED = "ClustersNotResynced"
     """Clusters that a resync or a placement run could not wholly read or write."""
     INJECTIONS_REMOVED = "InjectionsRemoved"

@@ -18,6 +18,7 @@ from plimsoll.domain.notices import InstanceNotice
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.pool_memory import PoolEvent
+from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.writers import CapacityWriter, ClusterWriter
@@ -108,6 +109,19 @@ class NodeGroups(CapacityWriter, Protocol):
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
         """Return the groups of the cluster; existing nodes tell what a new one will be like."""
+
+
+class Limits(Protocol):
+    """What bounds the launches of a cluster's account and region."""
+
+    def quota(self) -> VcpuQuota:
+        """Return the quota of on-demand vCPUs of the standard families, and what is in use."""
+
+    def free_addresses(self, subnets: Sequence[str]) -> Mapping[str, int]:
+        """Return how many addresses are free in these subnets; the unknown ones are left out."""
+
+    def images(self, ids: Sequence[str]) -> Collection[str]:
+        """Return which of these images exist and may be used."""
 
 
 class Instances(Protocol):

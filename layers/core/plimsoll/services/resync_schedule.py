@@ -1,4 +1,4 @@
-"""Every minute: asks for a resync of each registered cluster, by a message for each."""
+"""Every minute asks for a resync of each registered cluster, every hour for a pre-flight, by a message for each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ResyncSchedule:
     clock: Clock
     telemetry: Telemetry
 
-    def run(self) -> None:
-        """Send the requests of this minute."""
-        requests = resync_requests(self.registry.list(), self.clock.now())
+    def run(self, *, preflight: bool = False) -> None:
+        """Send the requests of this minute, or those of this hour for pre-flights."""
+        requests = resync_requests(self.registry.list(), self.clock.now(), preflight=preflight)
         self.resyncs.send(requests)
-        if not requests:
+        if not requests and not preflight:
             self.telemetry.count(Metric.RESYNC_FINISHED)

@@ -21,6 +21,7 @@ from plimsoll.services.ports import (
     Announcer,
     Clusters,
     Instances,
+    Limits,
     NodeGroups,
     NodeIndex,
     Pools,
@@ -32,6 +33,7 @@ from plimsoll.services.ports import (
     WakeUps,
     Workers,
 )
+from plimsoll.services.preflight import PreflightService
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.resync_schedule import ResyncSchedule
 from plimsoll.services.senders import Senders
@@ -53,6 +55,8 @@ class Ports:
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     """Returns the node groups of a cluster, the same object every time: it remembers."""
+    limits: Callable[[Cluster], Limits]
+    """Returns those of a cluster's account and region."""
     reports: Reports
     pools: Pools
     announcer: Announcer
@@ -72,6 +76,7 @@ class Services:
     notices: NoticeService
     drains: DrainService
     placement: PlacementService
+    preflight: PreflightService
     resync: ResyncService
     resync_schedule: ResyncSchedule
 
@@ -104,6 +109,7 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
         notices=notices,
         drains=over(DrainService, node_sums=over(NodeSums)),
         placement=over(PlacementService, resync=resync),
+        preflight=over(PreflightService),
         resync=resync,
         resync_schedule=over(ResyncSchedule),
     )

@@ -21,6 +21,7 @@ from plimsoll.services.wiring import Ports, wire
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.machines import region_of
 from plimsoll_testbed.model.stores import (
+    AmpleLimits,
     MemoryAnnouncer,
     MemoryNodeIndex,
     MemoryPools,
@@ -138,6 +139,7 @@ class Plimsoll(Responder):
                 instances_of=lambda _: instances,
                 clusters=_Clusters(context, workers),
                 groups=lambda cluster: node_groups[cluster.name],
+                limits=lambda _: AmpleLimits(),
                 reports=behind(network, self._reports, REPORTS),
                 pools=behind(network, MemoryPools(), POOLS),
                 announcer=MemoryAnnouncer(),

@@ -203,6 +203,8 @@ class AutoScalingGroups:
             max_size=group["MaxSize"],
             instances=instances,
             instance_types=types,
+            subnets=subnets_of(group),
+            image=data["ImageId"] if str(data.get("ImageId")).startswith("ami-") else None,
             # A weighted group counts units, not nodes: what a unit is, nobody can say beforehand.
             template=None if weighted else node_template,
             launchable=_is_launchable(group),
@@ -221,6 +223,11 @@ class AutoScalingGroups:
 def tags_of(group: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the tags of an Auto Scaling group."""
     return {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
+
+
+def subnets_of(group: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of the subnets of an Auto Scaling group."""
+    return tuple(filter(None, str(group.get("VPCZoneIdentifier") or "").split(",")))
 
 
 def instances_of(group: Mapping[str, Any]) -> frozenset[str]:

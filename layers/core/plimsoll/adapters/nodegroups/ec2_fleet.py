@@ -113,6 +113,9 @@ class Ec2Fleets:
             max_size=_maximum(fleet),
             instances=instances,
             instance_types=types,
+            subnets=tuple(
+                dict.fromkeys(s for o in overrides for s in o.get("SubnetId", "").split(",") if s)
+            ),
             template=None
             if weighted
             else templates.from_nodes(mine)

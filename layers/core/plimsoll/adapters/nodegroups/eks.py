@@ -118,6 +118,7 @@ class ManagedNodeGroups:
             max_size=group["scalingConfig"].get("maxSize", 0),
             instances=instances,
             instance_types=tuple(group.get("instanceTypes") or ()),
+            subnets=tuple(group.get("subnets") or ()),
             template=templates.from_nodes(mine) or self._template(group, owned),
             launches=all(map(may_launch, owned)),
             rebalances=any(asg.get("CapacityRebalance") for asg in owned),

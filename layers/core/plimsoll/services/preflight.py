@@ -1,0 +1,89 @@
+"""Every hour, for every cluster: what would be short in a storm. It reads only, in whatever mode a cluster is.
+
+People are told when the answer changes, and not again while it stands: the newest report of its kind
+keeps what was told. They are told before it is kept, so that a run that dies tells twice rather than never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from plimsoll.domain import preflight
+from plimsoll.domain.clusters import Cluster
+from plimsoll.domain.errors import PlimsollError
+from plimsoll.domain.metrics import Metric
+from plimsoll.domain.preflight import Short, Shortfall
+from plimsoll.domain.resyncs import ResyncRequest
+from plimsoll.services.ports import (
+    Announcer,
+    Clock,
+    Clusters,
+    Limits,
+    NodeGroups,
+    Registry,
+    Reports,
+    Telemetry,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreflightService:
+    """Compares one cluster at a time."""
+
+    registry: Registry
+    clusters: Clusters
+    groups: Callable[[Cluster], NodeGroups]
+    limits: Callable[[Cluster], Limits]
+    reports: Reports
+    announcer: Announcer
+    clock: Clock
+    telemetry: Telemetry
+
+    def run(self, request: ResyncRequest) -> None:
+        """Compare a cluster, and tell what changed; one that cannot be read is asked again in an hour."""
+        try:
+            cluster = self.registry.get(request.cluster)
+            if cluster is not None and not request.is_late(self.clock.now()):
+                self._run(cluster, request.label)
+        except PlimsollError as error:
+            self.telemetry.warn("no pre-flight", cluster=request.cluster, because=str(error))
+
+    def _run(self, cluster: Cluster, label: str) -> None:
+        now = self.clock.now()
+        unread = set[Short]()
+        found = list(self._shortfalls(cluster, unread))
+        last = self.reports.list(preflight.preflights_of(cluster.name), 1)
+        before = last[0].refused if last else {}
+        short = preflight.answer(found, before, unread)
+        for name in (None, label):
+            self.telemetry.count(Metric.CAPACITY_SHORT, len(short), cluster=name)
+        if short.keys() == before.keys():
+            return
+        self.announcer.tell(*preflight.announcement(cluster.name, short, before))
+        self.reports.merge(preflight.report_of(cluster.name, short, now))
+
+    def _shortfalls(self, cluster: Cluster, unread: set[Short]) -> Iterator[Shortfall]:
+        """Yield what is short; what cannot be read is noted, and hides nothing else."""
+        seen = self.clusters.open(cluster).observe()
+        groups = self.groups(cluster).list(seen.nodes)
+        loss = preflight.spot_loss(seen.nodes, seen.pods)
+        limits = self.limits(cluster)
+        yield from preflight.of_maxima(loss, groups)
+        subnets, images = preflight.subnets_of(groups), preflight.images_of(groups)
+        checks: dict[Short, Callable[[], Iterable[Shortfall]]] = {
+            Short.QUOTA: lambda: preflight.of_quota(loss, limits.quota()),
+            Short.ADDRESSES: lambda: preflight.of_addresses(
+                loss, groups, limits.free_addresses(subnets)
+            ),
+            Short.TEMPLATE: lambda: preflight.of_templates(groups, limits.images(images)),
+        }
+        for short, check in checks.items():
+            try:
+                yield from check()
+            except PlimsollError as error:
+                unread.add(short)
+                because = str(error)
+                self.telemetry.warn(
+                    "not compared", cluster=cluster.name, short=short, because=because
+                )
