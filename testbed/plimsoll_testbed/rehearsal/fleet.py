@@ -21,16 +21,15 @@ from plimsoll.domain.names import NODE_POOL
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.quantities import Resources, total
-from plimsoll_testbed.model.nodegroups import SET_BY_RIG
+from plimsoll_testbed.model.nodegroups import KARPENTER, SET_BY_RIG
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster, time_of
 from plimsoll_testbed.rehearsal.scope import SPOT, Scope, type_of
+from plimsoll_testbed.scenario.clusters import RivalName
 
 STARTUP: Final = timedelta(seconds=70)
 """From the request for capacity to Ready, where no launch tells: what drills take too."""
 _SLOWEST: Final = timedelta(minutes=15)
 """A node that became Ready later than this after its launch was not Ready for another reason meanwhile."""
-_KINDS: Final = ("asg", "eks-nodegroup")
-"""Kinds of groups that a scenario has; others grow as an Auto Scaling group does."""
 _NOWHERE: Final = "no-zone-1a"
 _CORDONED: Final = Taint(key="node.kubernetes.io/unschedulable")
 _LIFECYCLE: Final = "node.kubernetes.io/"
@@ -49,6 +48,11 @@ class ModelledFleet:
     refused: Sequence[str]
     """Of these, those that have nothing left to launch from."""
     notes: Sequence[str]
+
+    @property
+    def rivals(self) -> list[RivalName]:
+        """Return who makes nodes of these groups for Pending pods."""
+        return ["karpenter"] if any(g["kind"] == KARPENTER for g in self.groups) else []
 
 
 def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
@@ -73,8 +77,9 @@ def modelled_fleet(live: LiveCluster, scope: Scope) -> ModelledFleet:
     unlabelled = sum(node.capacity is None for node in seen.nodes)
     if unlabelled:
         notes.append(f"{unlabelled} nodes have no capacity label: they are taken for on-demand")
-    if any(NODE_POOL in node.labels for node in seen.nodes):
-        notes.append("Karpenter is played as if it added no nodes")
+    pools = any(group.kind == KARPENTER for group in live.groups or ())
+    if not pools and any(NODE_POOL in node.labels for node in seen.nodes):
+        notes.append("Karpenter is played as if it added no nodes: its NodePools were not read")
     growing = dict[str, str]()
     refused = []
     most = _most(daemons.values())
@@ -147,7 +152,7 @@ def _growing(
     assert template is not None  # noqa: S101 - such a group is never chosen
     return {
         "name": name,
-        "kind": group.kind if group.kind in _KINDS else "asg",
+        "kind": group.kind,
         "capacity": group.capacity,
         "instanceType": next(iter(group.instance_types), "unknown"),
         "zones": list(dict.fromkeys(zones)) or [_NOWHERE],

@@ -69,7 +69,7 @@ def modelled(live: LiveCluster, scope: Scope) -> Modelled:
         "name": "cluster",
         "nodeGroups": list(fleet.groups),
         "manifests": list(manifests),
-        "rivals": ["operator"] if objects.operated else [],
+        "rivals": [*fleet.rivals, *(["operator"] if objects.operated else [])],
         "bindings": objects.bindings,
     }
     at, whole = f"{NOTICE.total_seconds():.0f}s", f"{HORIZON.total_seconds():.0f}s"
