@@ -113,14 +113,18 @@ class Score:
     missed: int
 
     @property
-    def precision(self) -> float:
+    def precision(self) -> str:
         """Of what was foretold, the share that came."""
-        return self.right / (self.right + self.false) if self.right + self.false else 1.0
+        return _share(self.right, self.false)
 
     @property
-    def recall(self) -> float:
+    def recall(self) -> str:
         """Of what came, the share that was foretold."""
-        return self.right / (self.right + self.missed) if self.right + self.missed else 1.0
+        return _share(self.right, self.missed)
+
+
+def _share(right: int, wrong: int) -> str:
+    return f"{right / (right + wrong):.0%}" if right + wrong else "of none"
 
 
 @click.command()
@@ -205,8 +209,8 @@ def _show(done: Sequence[Played], rig: str, told: str, *, verbose: bool) -> None
             str(score.right),
             str(score.false),
             str(score.missed),
-            f"{score.precision:.0%}",
-            f"{score.recall:.0%}",
+            score.precision,
+            score.recall,
         )
         for each, pair in pairs if verbose else ():
             if foretold(pair) != came(pair):
