@@ -98,6 +98,20 @@ class Resources:
             extended=_merge(self.extended, other.extended, -1),
         )
 
+    def larger(self, other: Resources) -> Resources:
+        """Return the larger amount of everything."""
+        if other.within(self):
+            return self
+        extended = dict(self.extended)
+        for name, amount in other.extended:
+            extended[name] = max(amount, extended.get(name, 0))
+        return Resources(
+            cpu=max(self.cpu, other.cpu),
+            memory=max(self.memory, other.memory),
+            pods=max(self.pods, other.pods),
+            extended=tuple(sorted(extended.items())),
+        )
+
     def within(self, headroom: Resources) -> bool:
         """Whether this much fits into `room`; what is not asked for is not compared."""
         if self.cpu > headroom.cpu or self.memory > headroom.memory or self.pods > headroom.pods:

@@ -121,11 +121,11 @@ def _requests(spec: schema.Placing) -> Resources:
         asks = _asks(item, f"spec.initContainers[{number}]")
         if item.restart_policy == "Always":
             staying += asks
-            starting = _larger(starting, staying)
+            starting = starting.larger(staying)
         else:
-            starting = _larger(starting, staying + asks)
+            starting = starting.larger(staying + asks)
     asked = (_asks(item, f"spec.containers[{n}]") for n, item in enumerate(spec.containers))
-    total = _larger(reduce(add, asked, staying), starting)
+    total = reduce(add, asked, staying).larger(starting)
     whole = spec.resources.requests
     if whole:
         # Requests of the pod as a whole stand in place of the sum, resource by resource.
@@ -142,17 +142,6 @@ def _requests(spec: schema.Placing) -> Resources:
 def _asks(container: schema.Container, where: str) -> Resources:
     said = container.resources
     return read_resources(said.limits | said.requests, f"{where}.resources.requests")
-
-
-def _larger(one: Resources, other: Resources) -> Resources:
-    mine, yours = dict(one.extended), dict(other.extended)
-    return Resources(
-        cpu=max(one.cpu, other.cpu),
-        memory=max(one.memory, other.memory),
-        extended=tuple(
-            (name, max(mine.get(name, 0), yours.get(name, 0))) for name in sorted({*mine, *yours})
-        ),
-    )
 
 
 def _node_terms(selector: schema.NodeSelector | None) -> tuple[NodeTerm, ...] | None:

@@ -31,7 +31,7 @@ class _Rivals:
 
     def add(self, scheduling: Scheduling, count: int) -> None:
         self.count += count
-        self.largest = _larger(self.largest, scheduling.requests)
+        self.largest = self.largest.larger(scheduling.requests)
 
 
 class Contention:
@@ -50,6 +50,7 @@ class Contention:
         self._joined: dict[int, tuple[Pod, int]] = {}
         self._promised: dict[int, tuple[Pod, _Rivals]] = {}
         self._known: dict[int, tuple[Scheduling, _Slack]] = {}
+        self._strong: dict[tuple[int, Resources], int] = {}
 
     def join(self, pod: Pod, count: int = 1) -> None:
         """Add pods that ask for a place at any moment."""
@@ -64,8 +65,9 @@ class Contention:
 
     def promise(self, pod: Pod) -> None:
         """Add a pod that left, or leaves now, and needs a place; its old one is not counted."""
-        if self._slack(pod):
-            self._promised.setdefault(id(pod.scheduling), (pod, self._rivals(pod)))
+        key = id(pod.scheduling)
+        if key not in self._promised and self._slack(pod):
+            self._promised[key] = pod, self._rivals(pod)
         self.join(pod)
 
     def holds(self, pod: Pod) -> bool:
@@ -89,7 +91,7 @@ class Contention:
 
     def _spare(self, one: Pod, rivals: _Rivals, pod: Pod) -> int:
         """Return how many pods like `pod` may come beside the rivals of one with a promise, itself one."""
-        largest = _larger(rivals.largest, pod.scheduling.requests)
+        largest = rivals.largest.larger(pod.scheduling.requests)
         return self._strength(one, largest) - rivals.count
 
     def _rivals(self, pod: Pod) -> _Rivals:
@@ -105,10 +107,13 @@ class Contention:
 
     def _strength(self, pod: Pod, largest: Resources) -> int:
         """Return how many others it takes at least to fill every node that a pod fits on."""
+        slack, need = self._slack(pod), pod.scheduling.requests
         if _picky(pod.scheduling):
-            return len(self._slack(pod))
-        need = pod.scheduling.requests
-        return sum(_until_full(need, slack, largest) for slack in self._slack(pod).values())
+            return len(slack)
+        key = id(pod.scheduling), largest
+        if key not in self._strong:
+            self._strong[key] = sum(_until_full(need, left, largest) for left in slack.values())
+        return self._strong[key]
 
     def _slack(self, pod: Pod) -> _Slack:
         known = self._known.get(id(pod.scheduling))
@@ -141,16 +146,3 @@ def _until_full(need: Resources, slack: Resources, largest: Resources) -> int:
         *((amount, have.get(name, 0), take.get(name, 0)) for name, amount in need.extended),
     ]
     return 1 + min(left // each for asked, left, each in amounts if asked and each)
-
-
-def _larger(one: Resources, other: Resources) -> Resources:
-    """Return the larger amount of everything."""
-    extended = dict(one.extended)
-    for name, amount in other.extended:
-        extended[name] = max(amount, extended.get(name, 0))
-    return Resources(
-        cpu=max(one.cpu, other.cpu),
-        memory=max(one.memory, other.memory),
-        pods=max(one.pods, other.pods),
-        extended=tuple(sorted(extended.items())),
-    )

@@ -210,8 +210,7 @@ def _releases(
         spared = headroom.contention.spares(new, len(wave))
         if spared < len(wave):
             wave, waiting = wave[:spared], CONTENDED
-        for _ in wave:
-            headroom.contention.join(new)
+        headroom.contention.join(new, len(wave))
     reason = (
         f"{len(disruption.evictable)} of its {disruption.replicas} pods stand on interrupted nodes; "
         "their replacements come first"
