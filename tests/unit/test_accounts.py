@@ -14,7 +14,7 @@ from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll.domain.metrics import Metric
 from plimsoll.services.notices import NoticeService
 from plimsoll.services.senders import Senders
-from tests.support.workload_sets import Aws, WiredServices, a_spot_notice
+from tests.support.workload_sets import Aws, WiredServices, a_spot_notice, advised, deployment
 
 HUB, SPOKE, STRANGER = "111122223333", "210987654321", "999988887777"
 EVENTS = Path(__file__).parents[1] / "events"
@@ -243,3 +243,18 @@ def test_a_zonal_shift_of_another_account_is_kept_with_the_name_of_the_account(r
     assert accounts.service.receive([json.dumps(shift)]) == [None]
     [report] = rig.reports.list("*")
     assert report.reasons[0].endswith(f"in the account {SPOKE}")
+
+
+@pytest.mark.parametrize("refused", [MissingRights("AccessDenied"), Temporary("no answer")])
+def test_pods_leave_a_node_on_advice_although_its_account_says_nothing(refused):
+    """EC2 is asked about it at once, since it has no deadline; only how it ends stays unknown."""
+    rig = WiredServices()
+    rig.join("od")
+    instance = rig.join("spot", capacity="spot")
+    rig.apply(deployment(replicas=2))
+    advised(rig, instance)
+    rig.aws.fails = refused
+    rig.drains.reconcile("harbor", "me", seconds=60)
+    assert rig.pods_on("spot") == []
+    assert rig.node("spot").unschedulable
+    assert rig.ready("web") == 2

@@ -366,7 +366,7 @@ class DrainService:
         try:
             described = self.instances_of(cluster).describe(asked) if asked else {}
             said = {i: e for i, e in described.items() if not e.is_of_another(seen.cluster)}
-        except Temporary as error:
+        except PlimsollError as error:  # a role that cannot be assumed too: pods are still moved
             self.telemetry.warn("instances not read", because=str(error))
             said = {}
         memory.terminated |= {i: found for i, found in said.items() if found.state == "terminated"}
