@@ -42,7 +42,7 @@ check: $(VENV) $(SAM) $(HADOLINT) docs ## Lint, types, order of imports, templat
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	AWS_DEFAULT_REGION=us-east-1 .tools/sam/bin/sam validate --lint
-	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml batch.yaml infra/spoke.yaml
+	.tools/sam/bin/cfn-lint --regions us-east-1 cn-north-1 us-gov-west-1 -- template.yaml service.yaml batch.yaml infra/spoke.yaml infra/reports.yaml
 	.tools/hadolint/bin/hadolint infra/agent/Containerfile
 
 docs: $(DOCS) ## Build the site of the pages into .site; a link that leads nowhere fails

@@ -63,8 +63,8 @@ class Environment(Protocol):
     def clock(self) -> RepeatingClock:
         """The time."""
 
-    def deployed(self, stack: str) -> Deployed:
-        """Return the stack of that name."""
+    def deployed(self, stack: str, profile: str | None = None) -> Deployed:
+        """Return the stack of that name, in the account and region of a profile where one is named."""
 
     def by_kubeconfig(
         self, file: Path | None, context: str | None

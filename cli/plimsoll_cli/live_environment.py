@@ -37,13 +37,13 @@ class LiveEnvironment:
         self.clock = SystemClock()
         self._workers = ThreadWorkers()
 
-    def deployed(self, stack: str) -> Deployed:
+    def deployed(self, stack: str, profile: str | None = None) -> Deployed:
         """Return the stack of that name, as CloudFormation describes it.
 
         Raises:
             PlimsollError: see `plimsoll_cli.stack`.
         """
-        aws = Aws()
+        aws = Aws(profile=profile)
         found = stacks.describe(aws, stack)
         clusters = OpenClusters(aws, self.clock, self._workers, warn=warn)
         return Deployed(

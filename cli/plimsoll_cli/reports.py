@@ -6,15 +6,15 @@ no times of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
 import click
 from rich.console import Console
 
-from plimsoll.domain.errors import BadInput
+from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.rehearsals import Comparison, comparison, rehearsals_of
 from plimsoll.domain.reports import Report
@@ -34,11 +34,12 @@ Examples:
   plimsoll reports
   plimsoll reports --cluster harbor --limit 20 --json
   plimsoll reports show i-0b662ef9931388ba0
+  plimsoll reports --profile harbor-prod --profile quay-prod
 
 \b
 Exit status:
   0  they were read, also where there are none
-  2  something given is wrong, or the stack cannot be reached
+  2  something given is wrong, or the stack cannot be reached; of several, what the others have is shown
 """
 
 type Compare = Callable[[Report], Comparison | None]
@@ -57,6 +58,17 @@ STEPS: Final[Mapping[str, str]] = {
     "GONE": "gone",
 }
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One row of the list."""
+
+    account: str
+    """Of the stack that keeps the report."""
+    report: Report
+    compared: Comparison | None
+
+
 cluster_option: Final = click.option(
     "--cluster", metavar="NAME", help="A registered cluster; all of them by default."
 )
@@ -73,13 +85,22 @@ cluster_option: Final = click.option(
     show_default=True,
     help="How many of the newest.",
 )
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME",
+    help="Read the stack in the account and region of this profile of your AWS settings; more than once: "
+    "those of several accounts together.",
+)
 @json_option
 @stack_option
 @click.pass_context
-def reports(
+def reports(  # noqa: PLR0913, PLR0917 - the options of the command
     ctx: click.Context,
     cluster: str | None,
     limit: int,
+    profiles: tuple[str, ...],
     as_json: bool,
     stack: str,
 ) -> None:
@@ -90,16 +111,31 @@ def reports(
     """
     if ctx.invoked_subcommand is not None:
         return
-    deployed = environment_of(ctx).deployed(stack)
-    found = _newest(deployed, cluster, limit)
-    compare = _comparing(deployed, found)
-    found = found[:limit]
+    environment = environment_of(ctx)
+    found: list[Listed] = []
+    failed = False
+    for profile in profiles or (None,):
+        try:
+            deployed = environment.deployed(stack, profile)
+            if len(profiles) > 1 and cluster not in {None, *deployed.registry.names()}:
+                continue  # it is a cluster of another of these accounts
+            found += _listed(deployed, cluster, limit)
+        except PlimsollError as error:
+            if len(profiles) <= 1:
+                raise
+            warn(f"profile {profile}: {error}")
+            failed = True
+    found = sorted(found, key=lambda listed: listed.report.noticed, reverse=True)[:limit]
     if as_json:
-        print_json({"reports": [_as_json(report, compare(report)) for report in found]})
+        print_json(
+            {"reports": [{**_as_json(o.report, o.compared), "account": o.account} for o in found]}
+        )
     elif not found:
         click.echo("There is no report yet: each interruption leaves one.")
     else:
-        _show_table(console(), found, compare)
+        _show_table(console(), found, accounts=len(profiles) > 1)
+    if failed:
+        ctx.exit(2)
 
 
 @reports.command(epilog=EXAMPLES)
@@ -140,6 +176,13 @@ def show(
         _show_one(console(), report, compare(report))
 
 
+def _listed(deployed: Deployed, cluster: str | None, limit: int) -> Iterator[Listed]:
+    found = _newest(deployed, cluster, limit)
+    compare = _comparing(deployed, found)
+    for report in found[:limit]:
+        yield Listed(account=deployed.account, report=report, compared=compare(report))
+
+
 def _comparing(deployed: Deployed, found: Sequence[Report]) -> Compare:
     """Return what holds a report against the rehearsals of its cluster."""
     names = sorted({report.cluster for report in found if not report.cluster.startswith("*")})
@@ -157,11 +200,9 @@ def _comparing(deployed: Deployed, found: Sequence[Report]) -> Compare:
 
 def _newest(deployed: Deployed, name: str | None, limit: int) -> Sequence[Report]:
     """Return the newest reports of each cluster, the newest of all first."""
-    names = (
-        [registered(deployed, name).name]
-        if name is not None
-        else [cluster.name for cluster in deployed.registry.list()]
-    )
+    names = deployed.registry.names()
+    if name is not None:
+        names = [name] if name in names else [registered(deployed, name).name]
     if not names:
         warn("no cluster is registered: add one with `plimsoll clusters add NAME`")
     under = [key for one in names for key in (one, reports_of(one))]
@@ -169,12 +210,14 @@ def _newest(deployed: Deployed, name: str | None, limit: int) -> Sequence[Report
     return sorted(found, key=lambda report: report.noticed, reverse=True)
 
 
-def _show_table(out: Console, found: Sequence[Report], compare: Compare) -> None:
-    compared = {report.interruption: compare(report) for report in found}
-    last = ["LOWEST READY", "KILLED"] + ["FORETOLD"] * any(compared.values())
-    shown = table("INSTANCE", "CLUSTER", "NODE", "KIND", "NOTICE", *STEPS, *last)
-    for report in found:
+def _show_table(out: Console, found: Sequence[Listed], *, accounts: bool) -> None:
+    last = ["LOWEST READY", "KILLED"] + ["FORETOLD"] * any(o.compared for o in found)
+    first = [*["ACCOUNT"] * accounts, "INSTANCE"]
+    shown = table(*first, "CLUSTER", "NODE", "KIND", "NOTICE", *STEPS, *last)
+    for listed in found:
+        report = listed.report
         shown.add_row(
+            *[listed.account] * accounts,
             report.interruption.partition("@")[0],
             report.cluster,
             report.node,
@@ -183,7 +226,7 @@ def _show_table(out: Console, found: Sequence[Report], compare: Compare) -> None
             *(_after(report, step) for step in STEPS.values()),
             _lowest(report),
             str(len(report.killed)),
-            *([_foretold(compared[report.interruption])] if "FORETOLD" in last else ()),
+            *([_foretold(listed.compared)] if "FORETOLD" in last else ()),
         )
     out.print(shown)
 

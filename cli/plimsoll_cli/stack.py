@@ -53,7 +53,10 @@ def describe(aws: Aws, name: str) -> Stack:
     from botocore import exceptions  # noqa: PLC0415 - imported late, see `aws`
 
     what = f"describe the stack {name}"
-    region = aws.session.region_name
+    try:
+        region = aws.session.region_name
+    except exceptions.ProfileNotFound as error:
+        raise BadInput(f"{error}: `aws configure list-profiles` lists them") from error
     if not region:
         raise Refused(
             "no region is set: export AWS_DEFAULT_REGION, or choose a profile that has one "

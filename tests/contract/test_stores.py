@@ -162,6 +162,7 @@ def test_a_cluster_is_found_again_as_it_was_added(stores: Stores) -> None:
     assert stores.registry.get("shop") == SHOP
     assert stores.registry.get("bare") == BARE
     assert list(stores.registry.list()) == [BARE, SHOP]
+    assert list(stores.registry.names()) == ["bare", "shop"]
 
 
 def test_an_unknown_cluster_is_none(stores: Stores) -> None:

@@ -156,15 +156,22 @@ class MemoryEnvironment:
     limits: FixedLimits = field(default_factory=FixedLimits)
     simulated: Sequence[Simulated] = ()
     unknown_roles: Sequence[str] = ()
+    profiles: dict[str, MemoryEnvironment] = field(default_factory=dict)
+    """Stacks of other accounts."""
+    account: str = "111122223333"
     transports: dict[str, Transport] = field(default_factory=dict)
     """By the name of the cluster."""
 
-    def deployed(self, stack: str) -> Deployed:
+    def deployed(self, stack: str, profile: str | None = None) -> Deployed:
+        if profile is not None:
+            if profile not in self.profiles:
+                raise BadInput(f"there is no profile {profile}")
+            return self.profiles[profile].deployed(stack)
         if stack != "plimsoll":
             raise BadInput(f"there is no stack {stack}: name another with --stack")
         return Deployed(
             name=stack,
-            account="111122223333",
+            account=self.account,
             region="us-east-1",
             kill_switch=self.kill_switch,
             registry=self.registry,

@@ -28,7 +28,11 @@ class MemoryRegistry:
 
     def list(self) -> Sequence[Cluster]:
         """Return all clusters, by name."""
-        return [self._clusters[name] for name in sorted(self._clusters)]
+        return [self._clusters[name] for name in self.names()]
+
+    def names(self) -> Sequence[str]:
+        """Return the names of all clusters."""
+        return sorted(self._clusters)
 
     def add(self, cluster: Cluster) -> None:
         """Add a cluster.

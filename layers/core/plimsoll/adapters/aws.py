@@ -36,11 +36,17 @@ class Aws:
     Args:
         region: None leaves it to the environment, as in Lambda.
         endpoints: Service id -> URL, for tests; boto3's own `AWS_ENDPOINT_URL_<SERVICE>` works too.
+        profile: of the AWS settings of a person; None: what the environment says.
     """
 
     def __init__(
-        self, region: str | None = None, *, endpoints: Mapping[str, str] | None = None
+        self,
+        region: str | None = None,
+        *,
+        endpoints: Mapping[str, str] | None = None,
+        profile: str | None = None,
     ) -> None:
+        self._profile = profile
         self._region = region
         self._endpoints = dict(endpoints or {})
         self._clients: dict[str, Any] = {}
@@ -76,7 +82,7 @@ class Aws:
         return own.in_region(cluster.region)
 
     def _in_region(self, region: str) -> Aws:
-        return Aws(region, endpoints=self._endpoints)
+        return Aws(region, endpoints=self._endpoints, profile=self._profile)
 
     def make_ready(self, *services: str) -> None:
         """Make the clients of some services now, by their ids."""
@@ -88,7 +94,7 @@ class Aws:
         """The session: credentials and region come from the environment."""
         import boto3  # noqa: PLC0415 - see above
 
-        return boto3.Session(region_name=self._region)
+        return boto3.Session(region_name=self._region, profile_name=self._profile)
 
     def _client(self, service: str) -> Any:
         with self._lock:  # making a client is not thread-safe, using one is

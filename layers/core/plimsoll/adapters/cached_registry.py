@@ -50,6 +50,10 @@ class CachedRegistry:
         self._known = {cluster.name: cluster for cluster in found}
         return found
 
+    def names(self) -> Sequence[str]:
+        """Return the names of all clusters."""
+        return [cluster.name for cluster in self.list()]
+
     def add(self, cluster: Cluster) -> None:
         """Add a cluster."""
         self._registry.add(cluster)

@@ -146,6 +146,9 @@ class Registry(Protocol):
     def list(self) -> Sequence[Cluster]:
         """Return all clusters, by name."""
 
+    def names(self) -> Sequence[str]:
+        """Return the names of all clusters, and read nothing else of them."""
+
     def add(self, cluster: Cluster) -> None:
         """Add a cluster.
 

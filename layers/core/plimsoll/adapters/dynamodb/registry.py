@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import cluster_to_item, item_to_cluster, strings
@@ -31,12 +31,16 @@ class DynamoRegistry:
 
     def list(self) -> Sequence[Cluster]:
         """Return all clusters, by name."""
-        with translated("list the registry"):
-            pages = self._aws.dynamodb.get_paginator("scan").paginate(
-                TableName=self._table, ConsistentRead=True
-            )
-            found = [item_to_cluster(item) for page in pages for item in page["Items"]]
-        return sorted(found, key=lambda cluster: cluster.name)
+        return sorted(map(item_to_cluster, self._scan()), key=lambda cluster: cluster.name)
+
+    def names(self) -> Sequence[str]:
+        """Return the names of all clusters; a right to read no other attribute is enough."""
+        items = self._scan(
+            Select="SPECIFIC_ATTRIBUTES",
+            ProjectionExpression="#cluster",
+            ExpressionAttributeNames={"#cluster": "cluster"},
+        )
+        return sorted(item["cluster"]["S"] for item in items)
 
     def add(self, cluster: Cluster) -> None:
         """Add a cluster.
@@ -76,6 +80,13 @@ class DynamoRegistry:
                 )
         except Conflict as error:
             raise NotFound(f"no cluster is registered as {name}") from error
+
+    def _scan(self, **only: Any) -> Sequence[Mapping[str, Any]]:
+        with translated("list the registry"):
+            pages = self._aws.dynamodb.get_paginator("scan").paginate(
+                TableName=self._table, ConsistentRead=True, **only
+            )
+            return [item for page in pages for item in page["Items"]]
 
     def _put(self, cluster: Cluster, condition: str) -> None:
         with translated(f"write cluster {cluster.name} to the registry"):
