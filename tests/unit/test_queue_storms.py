@@ -55,8 +55,12 @@ class Storm:
                 self.scene.play.call("PATCH", self.path("ps"), note)
             case _:
                 pass
-        self.scene.run(self.chance.choice((1, 3, 10)))
+        self.run_for(self.chance.choice((1, 3, 10)))
         self.scene.wire.before = self.scene.wire.after = lambda *_: None
+
+    def run_for(self, seconds: float) -> None:
+        """Run a planner, as a wake-up does."""
+        self.scene.run(seconds)
 
     def submit(self) -> None:
         name = f"g{len(self.gangs)}"

@@ -61,6 +61,11 @@ class Checkout:
         """The built template of the optimisation service."""
         return self._ready(".aws-sam/service/build/template.yaml", "make build")
 
+    @property
+    def batch_template(self) -> Path:
+        """The built template of the batch queues."""
+        return self._ready(".aws-sam/batch/build/template.yaml", "make build")
+
     def _ready(self, path: str, cure: str) -> Path:
         found = self.root / path
         if not found.exists():

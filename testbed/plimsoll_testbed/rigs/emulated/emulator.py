@@ -83,8 +83,15 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def deploy(self, template: Path | None = None, **parameters: str) -> Mapping[str, str]:
+    def deploy(
+        self, template: Path | None = None, *, beside: str = "", **parameters: str
+    ) -> Mapping[str, str]:
         """Deploy a built template with `sam deploy`, and return the stack's outputs.
+
+        Args:
+            template: the built one; the interruption path's where none is given.
+            beside: the name of a stack beside the one whose outputs are kept here; empty: it is that one.
+            parameters: of the template.
 
         Raises:
             Refused: the deployment failed; the message ends with what SAM and the emulator said.
@@ -94,7 +101,7 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
             self.checkout.sam,
             "deploy",
             f"--template-file={template or self.checkout.template}",
-            f"--stack-name={STACK}",
+            f"--stack-name={beside or STACK}",
             f"--s3-bucket={_BUCKET}",
             f"--region={REGION}",
             "--capabilities=CAPABILITY_IAM",
@@ -119,9 +126,12 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
             raise Refused(
                 f"sam deploy failed:\n{done.stdout[-4000:]}\n{tail_of(self.name, self.log)}"
             )
-        [stack] = self.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
-        self.outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", [])}
-        return self.outputs
+        described = self.client("cloudformation").describe_stacks(StackName=beside or STACK)
+        [stack] = described["Stacks"]
+        outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", [])}
+        if not beside:
+            self.outputs = outputs
+        return outputs
 
     def warm(self, function: str, workers: int) -> None:
         """Start workers of a queue's function, so that the first messages need not wait for them.

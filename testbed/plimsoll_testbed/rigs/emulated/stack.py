@@ -66,17 +66,17 @@ class Stack:
         self._aws = _EmulatedAws(emulator)
         self._read = 0
 
-    def register(self, name: str, way: Access) -> None:
+    def register(self, name: str, way: Access, mode: Mode = Mode.ACT) -> None:
         """Register a cluster as a user would: by endpoint and CA, with its token in a secret."""
         secret = f"plimsoll/{name}"
         self._emulator.client("secretsmanager").create_secret(
             Name=secret, SecretString=json.dumps({"token": way.token})
         )
-        DynamoRegistry(self._aws, self._emulator.outputs["ClustersTable"]).add(
+        self._registry.add(
             Cluster(
                 name=name,
                 kind=ClusterKind.ENDPOINT,
-                mode=Mode.ACT,
+                mode=mode,
                 region=REGION,
                 endpoint=way.url,
                 ca=way.ca,
@@ -84,6 +84,14 @@ class Stack:
                 added=EPOCH,
             )
         )
+
+    def remove(self, name: str) -> None:
+        """Take a cluster out of the registry."""
+        self._registry.remove(name)
+
+    @property
+    def _registry(self) -> DynamoRegistry:
+        return DynamoRegistry(self._aws, self._emulator.outputs["ClustersTable"])
 
     def hand_in(self, clusters: Sequence[str], measurement: Measurement) -> None:
         """Give in the reports that the functions wrote, and the calls that the fleet answered."""

@@ -1,0 +1,137 @@
+"""The stack of the queues, built and deployed beside the interruption path on an emulated AWS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import RLock
+
+import pytest
+import yaml
+
+from plimsoll.adapters.clock import SystemClock
+from plimsoll.domain.clusters import Mode
+from plimsoll_batch.domain.names import CONFIGURATION
+from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_testbed.model.hollow.cluster import HollowCluster
+from plimsoll_testbed.model.hollow.conditions import is_true
+from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.rigs.access import Access
+from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.rigs.emulated.ministack import MiniStack
+from plimsoll_testbed.rigs.emulated.stack import Stack
+from plimsoll_testbed.rigs.supervised import free_port
+from tests.support.hollows import Json, a_node
+from tests.support.queue_scenes import ONE_QUEUE, a_training
+
+from .test_emulator_stack import logged, within
+
+pytestmark = pytest.mark.emulator
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SOON = 200.0
+"""Seconds until what the next wake-up of the schedule starts is there: on the emulator it may be the second
+one, and workers unpack their layers when they start."""
+
+
+@dataclass
+class Shop:
+    """A cluster with queues, in wall-clock time behind HTTP."""
+
+    clock: SystemClock = field(default_factory=SystemClock)
+    server: HollowServer = field(init=False)
+
+    def __post_init__(self) -> None:
+        cluster = HollowCluster(now=self.clock.now())
+        self.server = HollowServer(cluster)
+        for number in range(6):
+            cluster.join(a_node(f"n{number}", cpu="1"), now=self.clock.now())
+        self.apply(*({"kind": "Namespace", "metadata": {"name": n}} for n in ("lab", "plimsoll")))
+        data = {"queues.json": json.dumps(yaml.safe_load(ONE_QUEUE))}
+        meta = {"name": CONFIGURATION, "namespace": "plimsoll"}
+        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+
+    @property
+    def way(self) -> Access:
+        return Access(url=self.server.url, token=self.server.token)
+
+    def apply(self, *objects: Json) -> None:
+        with self.server.lock:
+            self.server.cluster.apply(objects, now=self.clock.now())
+
+    def jobs(self) -> dict[str, Json]:
+        with self.server.lock:
+            return {j["metadata"]["name"]: j for j in self.server.cluster.store.all("jobs")}
+
+    def complete(self) -> set[str]:
+        return {name for name, job in self.jobs().items() if is_true(job, "Complete")}
+
+    def written(self) -> list[str]:
+        """Jobs that a planner wrote on."""
+        return [n for n, j in self.jobs().items() if "plimsoll.dev/admission" in json.dumps(j)]
+
+
+@dataclass
+class Rig:
+    emulator: MiniStack
+    stack: Stack
+
+    def complaints(self) -> str:
+        """What a failed test wants to know."""
+        return "\n".join(self.emulator.complaints())
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    fleet = Fleet("harbor", [], seed=0, now=NOW)
+    with (
+        AwsFleet([fleet], clock=lambda: NOW, lock=RLock()) as aws,
+        MiniStack(endpoints=aws.endpoints) as emulator,
+    ):
+        core = emulator.deploy(AcceptDrills="true", Size="small")
+        emulator.deploy(
+            emulator.checkout.batch_template,
+            beside="queues",
+            AcceptDrills="true",
+            Size="small",
+            ClustersTable=core["ClustersTable"],
+            NodesTable=core["NodesTable"],
+        )
+        yield Rig(emulator, Stack(emulator, aws))
+
+
+@pytest.fixture
+def shops(rig: Rig) -> Iterator[Callable[..., Shop]]:
+    """Makes and registers clusters; they are taken out again at the end."""
+    names: list[str] = []
+    with ExitStack() as exits:
+
+        def made(name: str, mode: Mode = Mode.ACT) -> Shop:
+            shop = Shop()
+            exits.enter_context(shop.server)
+            rig.stack.register(name, shop.way, mode)
+            names.append(name)
+            return shop
+
+        yield made
+        for name in names:
+            rig.stack.remove(name)
+
+
+def test_a_gang_that_is_submitted_is_started_by_the_schedule_and_runs_to_its_end(
+    rig: Rig, shops: Callable[..., Shop]
+):
+    """Beside a cluster that does not answer, and one that is only observed."""
+    rig.stack.register("away", Access(url=f"http://127.0.0.1:{free_port()}", token="none"))
+    harbor, watched = shops("harbor"), shops("watched", Mode.OBSERVE)
+    for shop in (harbor, watched):
+        shop.apply(*a_training("train", run="3s"))
+    both = {"train-ps", "train-workers"}
+    assert within(SOON, lambda: harbor.complete() == both), rig.complaints()
+    assert within(SOON, lambda: logged(rig.emulator, "queues not planned"))
+    rig.stack.remove("away")
+    assert watched.written() == []
+    assert all(job["spec"]["suspend"] for job in watched.jobs().values())
