@@ -1,9 +1,9 @@
 """Founding cases: gangs of six on places for ten, twelve and fourteen, on a real control plane.
 
-    python -m benchmarks.gangs [--repetitions 5] [--window 60] [--together 15] [--csv FILE]
+    python -m benchmarks.gangs [--repetitions 5] [--window 60] [--together 15] [--arms scheduler queues leases] [--csv FILE]
 
-kube-scheduler alone, and the planner of the queues before it. Each case has a node, a namespace and a
-queue of its own, and so many are played side by side.
+kube-scheduler alone, the planner of the queues before it, and the planner that leases nodes of one place each to
+gangs. Each case has nodes, a namespace and a queue of its own, and so many are played side by side.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from plimsoll_testbed.rigs.gangs.play import Progress, Silent, play
 
 SIZES = ((10, 1), (10, 2), (10, 5), (12, 5), (14, 5))
 """Places and jobs."""
+ARMS = ("scheduler", "queues", "leases")
 RUNS_SECONDS = 5.0
 TIMES = Settings(pod_startup=timedelta(seconds=1), pod_stop=timedelta(seconds=1))
 
@@ -40,7 +41,8 @@ def cases(arm: str, repetitions: int) -> list[Case]:
             slots=slots,
             jobs=jobs,
             arrival=arrival,
-            queued=arm == "queues",
+            queued=arm != "scheduler",
+            leases=arm == "leases",
             seed=turn,
         )
         for turn in range(repetitions)
@@ -71,6 +73,7 @@ def write(file: Path, found: Mapping[Row, Sequence[Progress]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
     parser.add_argument("--window", type=float, default=60)
     parser.add_argument("--together", type=int, default=15)
     parser.add_argument("--csv", type=Path)
@@ -78,7 +81,7 @@ def main() -> None:
     print(machine())
     heard = Silent()
     found: dict[Row, list[Progress]] = defaultdict(list)
-    for arm in ("scheduler", "queues"):
+    for arm in given.arms:
         for some in batched(cases(arm, given.repetitions), given.together, strict=False):
             with ControlPlane(settings=TIMES) as plane:
                 done = play(

@@ -40,6 +40,8 @@ queues:
           - {name: spot, resources: {cpu: {nominal: 100}}}
           - {name: base, resources: {cpu: {nominal: 100}}}
 """
+NODE = "/api/v1/nodes/spot-0"
+LEASED: Json = {"key": "plimsoll.dev/leased-to", "value": "x", "effect": "NoSchedule"}
 PLANNER, ADMIN, OWNER = "planner", "admin", "owner"
 OWNER_RIGHTS: Json = {
     "metadata": {"name": "owner"},
@@ -176,6 +178,36 @@ def test_the_planner_may_change_nothing_else_of_a_job(lab: Lab, body, words):
     assert words in message_of(answer)
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"spec": {"unschedulable": True}}, "spec.unschedulable"),
+        ({"metadata": {"labels": {"theirs": "1"}}}, "the label theirs"),
+        ({"metadata": {"annotations": {"theirs": "1"}}}, "metadata.annotations"),
+        ({"spec": {"taints": [{"key": "theirs", "effect": "NoSchedule"}]}}, "the taint theirs"),
+        ({"spec": {"taints": [{**LEASED, "effect": "NoExecute"}]}}, "to NoExecute"),
+    ],
+    ids=["cordon", "label", "annotation", "taint", "harsh"],
+)
+def test_the_planner_may_change_nothing_of_a_node_but_its_lease(lab: Lab, body, words):
+    answer = lab.patch(NODE, body, PLANNER)
+    assert answer.status == 403
+    assert words in message_of(answer)
+
+
+def test_a_node_is_leased_and_given_back_but_not_while_it_is_interrupted(lab: Lab):
+    lease = {"metadata": {"labels": {LEASED["key"]: "x"}}, "spec": {"taints": [LEASED]}}
+    back = {"metadata": {"labels": {LEASED["key"]: None}}, "spec": {"taints": None}}
+    mark = {"metadata": {"annotations": {"plimsoll.dev/interruption": "{}"}}}
+    assert [lab.patch(NODE, body, PLANNER).status for body in (lease, back)] == [200, 200]
+    assert lab.patch(NODE, mark).status == 200
+    answer = lab.patch(NODE, lease, PLANNER)
+    assert answer.status == 403
+    assert "open interruption" in message_of(answer)
+    mark["metadata"]["annotations"]["plimsoll.dev/interruption"] = None  # type: ignore[assignment]
+    assert lab.patch(NODE, mark).status == 200
+
+
 def test_the_planner_may_not_touch_a_job_of_no_queue(lab: Lab):
     free = a_job("theirs")
     del free["metadata"]["labels"]
@@ -200,7 +232,14 @@ def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(lab: Lab
     assert selector == {"capacity": "base"}
 
 
-def test_two_gangs_on_places_for_one_and_a_half_end_one_after_the_other(lab: Lab):
-    case = Case(name="pair", slots=10, jobs=2, arrival=Arrival.INTERLEAVED)
+@pytest.mark.parametrize("leases", [False, True], ids=["shared", "leased"])
+def test_two_gangs_on_places_for_one_and_a_half_end_one_after_the_other(lab: Lab, leases):
+    case = Case(
+        name="leased" if leases else "pair",
+        slots=10,
+        jobs=2,
+        arrival=Arrival.INTERLEAVED,
+        leases=leases,
+    )
     [done] = play(lab.plane, [case], window=40, runs=1, telemetry=Silent())
     assert done.makespan is not None

@@ -38,7 +38,7 @@ def test_everything_that_is_granted_is_asked_and_nothing_else() -> None:
         return call(method, path, **more)
 
     scene.wire.call = noted  # type: ignore[method-assign] # it listens
-    scene.submit(*a_training("low"))
+    scene.submit(*a_training("low", annotations={"plimsoll.dev/lease-nodes": "true"}))
     scene.wire.before = lambda method, path, _: _touch(scene, method, path)
     scene.run(20)
     scene.submit(*a_training("high", annotations={"plimsoll.dev/priority": "10"}))

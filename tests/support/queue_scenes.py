@@ -141,7 +141,8 @@ class Scene:
         return [
             pod
             for pod in self.play.cluster.store.all("pods")
-            if is_active(pod) and pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] in jobs
+            if is_active(pod)
+            and pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name") in jobs
         ]
 
     def running(self, *jobs: str) -> int:

@@ -125,6 +125,7 @@ class QueueEntry(Strict):
     preemption: PreemptionEntry = PreemptionEntry()
     when_can_borrow: Annotated[str, Field(pattern="^(Borrow|TryNextFlavor)$")] = "Borrow"
     when_can_preempt: Annotated[str, Field(pattern="^(Preempt|TryNextFlavor)$")] = "TryNextFlavor"
+    lease_nodes: bool = False
     stopped: bool = False
     resource_groups: list[GroupEntry] = []
 
@@ -226,6 +227,7 @@ def _queue(entry: QueueEntry, problems: list[str]) -> forest.Queue:
         ),
         borrow_first=entry.when_can_borrow == "Borrow",
         preempt_first=entry.when_can_preempt == "Preempt",
+        leases_nodes=entry.lease_nodes,
         stopped=entry.stopped,
     )
 

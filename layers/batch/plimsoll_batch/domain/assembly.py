@@ -8,7 +8,7 @@ who wrote it died, or a role changed meanwhile, and the next plan is made anew.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, override
@@ -87,12 +87,14 @@ class Shapes:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Shape] = {}
 
-    def of(self, roles: Sequence[Job], *, alone: bool) -> Shape:
-        """Return the shape of a gang's roles."""
+    def of(self, roles: Sequence[Job], *, alone: bool, leases: bool = False) -> Shape:
+        """Return the shape of a gang's roles; `leases` where its queue leases nodes to all."""
+        leases = leases or any(role.leases for role in roles)
         topology = next((role.topology for role in roles if role.topology is not None), None)
         parts = [(ONLY_ROLE if alone else role.role, role) for role in roles]
         key = (
             topology,
+            leases,
             tuple(
                 (name, job.pods, id(job.scheduling), tuple(sorted(_labels(job).items())))
                 for name, job in parts
@@ -105,12 +107,17 @@ class Shapes:
                     for name, job in parts
                 ),
                 topology=topology,
+                leases=leases,
             )
         return self._known[key]
 
 
 def assemble(
-    jobs: Iterable[Job], pods: Iterable[Pod], now: datetime, shapes: Shapes
+    jobs: Iterable[Job],
+    pods: Iterable[Pod],
+    now: datetime,
+    shapes: Shapes,
+    leasing: Collection[str] = (),
 ) -> Sequence[GangJobs]:
     """Return all gangs of which a role is not finished.
 
@@ -119,6 +126,7 @@ def assemble(
         pods: those of Jobs, not finished ones.
         now: the present.
         shapes: kept from one cycle to the next.
+        leasing: queues whose gangs all take whole nodes.
     """
     named: dict[tuple[str, str, bool], list[Job]] = defaultdict(list)
     for job in jobs:
@@ -136,8 +144,9 @@ def assemble(
         uid = roles[0].uid if alone else f"{namespace}/{name}"
         problems = [] if alone else _problems(roles, all_roles)
         problems += [f"{role}: {words}" for role in roles for words in role.wrong]
+        shape = shapes.of(roles, alone=alone, leases=roles[0].queue in leasing)
         one = GangJobs(
-            gang=_gang(uid, name, roles, shapes, alone=alone),
+            gang=_gang(uid, name, roles, shape),
             roles=roles,
             pods=mine,
             problems=problems,
@@ -185,7 +194,7 @@ def running_of(jobs: GangJobs) -> RunningGang:
     )
 
 
-def _gang(uid: str, name: str, roles: Sequence[Job], shapes: Shapes, *, alone: bool) -> Gang:
+def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape) -> Gang:
     stops = [role.stop for role in roles if role.stop is not None]
     last = max(stops, key=lambda stop: stop.at, default=None)
     created = min(role.created for role in roles)
@@ -195,7 +204,7 @@ def _gang(uid: str, name: str, roles: Sequence[Job], shapes: Shapes, *, alone: b
         namespace=roles[0].ref.namespace,
         name=name,
         queue=roles[0].queue,
-        shape=shapes.of(roles, alone=alone),
+        shape=shape,
         priority=max(role.priority for role in roles),
         since=created if last is None else max(created, last.at),
         limit=max(limits) if len(limits) == len(roles) else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Final, override
 
 from plimsoll.domain.pods import Scheduling
@@ -46,6 +47,8 @@ class Shape:
 
     roles: tuple[Role, ...]
     topology: Topology | None = None
+    leases: bool = False
+    """It takes whole nodes, which are leased to it before it starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,12 @@ class Gang:
         memory = dict.fromkeys((*self.made_way_for, *other.made_way_for, other.uid))
         memory.pop(self.uid, None)
         return replace(self, nominated=False, made_way_for=tuple(memory)[-MOST_REMEMBERED:])
+
+    @property
+    def lease(self) -> str:
+        """What nodes are marked with that are leased to it: the value of a label, and its alone."""
+        own = sha256(self.uid.encode()).hexdigest()[:16]
+        return f"{self.namespace}.{self.name}"[:46] + f".{own}"
 
     @override
     def __str__(self) -> str:

@@ -36,6 +36,8 @@ class Job:
     """The plan after which somebody suspended it by hand, and lets it start again."""
     leaves_whole: bool = False
     """Its gang is suspended when a node of it is reclaimed, and waits before all others."""
+    leases: bool = False
+    """Its gang takes whole nodes, which are leased to it."""
     suspended: bool
     parallelism: int = 1
     completions: int | None = None

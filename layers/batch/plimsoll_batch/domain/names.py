@@ -24,6 +24,10 @@ HOLD: Final = "plimsoll.dev/hold"
 
 ON_INTERRUPTION: Final = "plimsoll.dev/on-interruption"
 """On a Job, annotation: `suspend` suspends its whole gang when a node of it is reclaimed soon."""
+LEASE_NODES: Final = "plimsoll.dev/lease-nodes"
+"""On a Job, annotation: its gang takes whole nodes and has them for itself when "true"."""
+LEASED_TO: Final = "plimsoll.dev/leased-to"
+"""On a Node, label and taint of ours: the gang whose pods alone may come."""
 RESUME: Final = "plimsoll.dev/resume"
 """On a Job, annotation: the plan after which it was suspended by hand, and may start again."""
 

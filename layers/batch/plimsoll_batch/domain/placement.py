@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Self
+from typing import Final, Self
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.nodes import Node
@@ -21,11 +21,13 @@ from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.quantities import Resources, total
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, amounts_of
+from plimsoll_batch.domain.leases import lease_of
 from plimsoll_batch.domain.queues.forest import Flavor
 
 type Domain = tuple[str, str] | None
 """A label and its value, where all pods have to stand in one domain."""
 
+_NONE: Final[frozenset[str]] = frozenset()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -49,13 +51,15 @@ class NoPlace:
 class Placement:
     """The nodes of a cluster while a plan fills them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that stands on nodes
         self,
         nodes: Sequence[Node],
         sums: Mapping[str, Resources],
         running: Iterable[RunningGang],
         flavors: Iterable[Flavor],
         pods: Sequence[Pod] = (),
+        *,
+        shared: Iterable[str] = (),
     ) -> None:
         """Begin with what stands on the nodes.
 
@@ -65,8 +69,11 @@ class Placement:
             running: gangs that were admitted.
             flavors: of the configuration.
             pods: those that have to be known one by one.
+            shared: nodes with pods that are of no gang and do not belong to the node.
         """
         self._snapshot = ClusterSnapshot(nodes, pods)
+        self._occupied = Counter(shared)
+        """Node -> gangs and others on it: who takes whole nodes takes those without."""
         self._flavors = {flavor.name: flavor for flavor in flavors}
         self._standing: dict[str, Resources] = {}
         """Node -> what stands there as one sum."""
@@ -77,46 +84,66 @@ class Placement:
         for each in running:
             for name, amount in each.on_nodes.items():
                 found[name].append(amount)
+                self._occupied[name] += 1
         for name, amounts in found.items():
             if name in self._snapshot.nodes:
                 self._stand(name, total(amounts))
 
     def place(self, gang: Gang, flavors: Sequence[RoleFlavors]) -> Place | NoPlace:
-        """Place all pods of a gang, or none."""
+        """Place all pods of a gang, or none; first where nodes are leased to it already."""
+        nodes = self._snapshot.nodes
+        if not gang.shape.leases:
+            return self._place_by_topology(gang, flavors, _NONE)
+        closed = self._in_use()
+        held = {name for name, node in nodes.items() if lease_of(node) == gang.lease} - closed
+        if held:
+            found = self._place_by_topology(gang, flavors, frozenset(nodes.keys() - held))
+            if isinstance(found, Place):
+                return found
+        return self._place_by_topology(gang, flavors, closed)
+
+    def _in_use(self) -> frozenset[str]:
+        """Return the nodes that nobody can have for itself."""
+        return frozenset(name for name in self._snapshot.nodes if self._occupied[name] > 0)
+
+    def _place_by_topology(
+        self, gang: Gang, flavors: Sequence[RoleFlavors], closed: frozenset[str]
+    ) -> Place | NoPlace:
         topology = gang.shape.topology
         if topology is None:
-            return self._place_in(gang, flavors, None)
+            return self._place_in(gang, flavors, None, closed)
         tried = 0
         for domain in self._domains(topology.label, gang.shape):
             tried += 1
-            found = self._place_in(gang, flavors, domain)
+            found = self._place_in(gang, flavors, domain, closed)
             if isinstance(found, Place):
                 return found
         if not topology.required:
-            return self._place_in(gang, flavors, None)
+            return self._place_in(gang, flavors, None, closed)
         return NoPlace(
             reason=f"no single {topology.label} holds all of it ({tried} have enough free in sum)"
         )
 
     def remove(self, place: Place) -> None:
         """Take a gang off again."""
-        for pod, _ in place.pods:
-            self._snapshot.remove(pod)
+        self._take_off(place.pods)
 
     def put(self, place: Place) -> None:
         """Put it where it was, whether it fits or not."""
         for pod, name in place.pods:
-            self._snapshot.place(pod, name)
+            self._put(pod, name)
 
     def release(self, running: Iterable[RunningGang]) -> None:
         """See gangs as ended."""
         for name, amounts in _by_node(running).items():
+            self._occupied[name] -= len(amounts)
             if name in self._standing:
                 self._stand(name, self._standing[name] - total(amounts))
 
     def occupy(self, running: Iterable[RunningGang]) -> None:
         """See them as running again."""
         for name, amounts in _by_node(running).items():
+            self._occupied[name] += len(amounts)
             if name in self._standing:
                 self._stand(name, self._standing[name] + total(amounts))
 
@@ -127,6 +154,7 @@ class Placement:
             used[name].append(pod.scheduling.requests)
         for name, amounts in _by_node(running).items():
             if name in self._standing:
+                self._occupied[name] += len(amounts)
                 rest = total(amounts) - total(used.get(name, []))
                 self._stand(name, self._standing[name] + _at_least_zero(rest))
 
@@ -138,13 +166,20 @@ class Placement:
 
     def _part(self) -> None:
         self._snapshot, self._standing = self._snapshot.copy(), self._standing.copy()
+        self._occupied = self._occupied.copy()
 
     def _stand(self, name: str, amount: Resources) -> None:
         self._standing[name] = amount
         self._snapshot.place(_standing_pod(name, amount), name)
 
     def _place_in(
-        self, gang: Gang, flavors: Sequence[RoleFlavors], domain: Domain, *, explained: bool = False
+        self,
+        gang: Gang,
+        flavors: Sequence[RoleFlavors],
+        domain: Domain,
+        closed: frozenset[str],
+        *,
+        explained: bool = False,
     ) -> Place | NoPlace:
         placed: list[tuple[Pod, str]] = []
         nodes: dict[str, Counter[str]] = {}
@@ -154,16 +189,20 @@ class Placement:
             on = nodes[role.name] = Counter()
             for number in range(role.pods):
                 pod = _member(owner, number, scheduling, role.labels)
-                node = self._snapshot.choose(pod)
+                node = self._snapshot.choose(pod, closed)
                 if node is None:
                     reason = f"role {role.name}: {number} of {role.pods} pods have a place"
                     if explained:
-                        reason += f"; for the next {self._snapshot.explain(pod)}"
+                        reason += f"; for the next {self._snapshot.explain(pod, without=closed)}"
+                        if closed:
+                            reason += f"; {len(closed)} nodes are not free as a whole"
                     self._take_off(placed)
                     return NoPlace(reason=reason)
-                self._snapshot.place(pod, node.name)
+                self._put(pod, node.name)
                 placed.append((pod, node.name))
                 on[node.name] += 1
+        if gang.shape.leases:
+            placed += self._fill(gang, {name for counts in nodes.values() for name in counts})
         return Place(nodes=nodes, domain=domain, pods=tuple(placed))
 
     def explain(self, gang: Gang, flavors: Sequence[RoleFlavors]) -> str | None:
@@ -171,15 +210,29 @@ class Placement:
 
         As if its topology were not asked for: `place` says what that costs.
         """
-        found = self._place_in(gang, flavors, None, explained=True)
+        closed = self._in_use() if gang.shape.leases else _NONE
+        found = self._place_in(gang, flavors, None, closed, explained=True)
         if isinstance(found, NoPlace):
             return found.reason
         self.remove(found)
         return None
 
+    def _put(self, pod: Pod, name: str) -> None:
+        self._snapshot.place(pod, name)
+        self._occupied[name] += 1
+
     def _take_off(self, placed: Iterable[tuple[Pod, str]]) -> None:
-        for pod, _ in placed:
+        for pod, name in placed:
             self._snapshot.remove(pod)
+            self._occupied[name] -= 1
+
+    def _fill(self, gang: Gang, names: Iterable[str]) -> Iterator[tuple[Pod, str]]:
+        """Take what a gang leaves of its nodes: it has them for itself."""
+        for name in names:
+            rest = Scheduling(requests=_at_least_zero(self._snapshot.free(name)))
+            pod = _member(Ref("Job", gang.namespace, f"{gang.uid} on {name}"), 0, rest, {})
+            self._put(pod, name)
+            yield pod, name
 
     def _steered(self, role: Role, names: RoleFlavors, domain: Domain) -> Scheduling:
         """Return what the pods of a role ask for with its flavors; the same object for the same question."""

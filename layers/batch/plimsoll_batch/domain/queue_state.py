@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plimsoll.domain.errors import BadInput
@@ -32,6 +32,8 @@ class QueueState:
     """Node -> what its pods request, without those of gangs and those in `pods`."""
     pods: Sequence[Pod] = ()
     """Pods that others have to keep away from, or near to."""
+    shared: Collection[str] = ()
+    """Nodes with pods that are of no gang and do not belong to the node."""
 
 
 class Standing:
@@ -87,4 +89,6 @@ def placement_of(seen: QueueState) -> Placement | None:
     """Return the nodes with what runs on them; None where they are not known."""
     if seen.nodes is None:
         return None
-    return Placement(seen.nodes, seen.sums, seen.running, seen.forest.flavors, seen.pods)
+    return Placement(
+        seen.nodes, seen.sums, seen.running, seen.forest.flavors, seen.pods, shared=seen.shared
+    )

@@ -13,6 +13,8 @@ from plimsoll_batch.domain.decisions import Admitted
 from plimsoll_batch.domain.flavors import RoleFlavors, grouped
 from plimsoll_batch.domain.gangs import Gang, Role
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.leases import toleration_of
+from plimsoll_batch.domain.names import LEASED_TO
 from plimsoll_batch.domain.placement import Domain
 from plimsoll_batch.domain.queues.forest import Flavor, Queue
 from plimsoll_batch.domain.records import Admission, Steering, Stop
@@ -68,7 +70,8 @@ def upkeep(
         nodes: all of them, to know which are reclaimed.
     """
     reclaimed = frozenset(node.name for node in nodes if _reclaimed(node, now))
-    found = (_upkeep(jobs, now, reclaimed) for jobs in gangs)
+    staying = frozenset(node.name for node in nodes if node.staying)
+    found = (_upkeep(jobs, now, reclaimed, staying) for jobs in gangs)
     return [step for step in found if step is not None]
 
 
@@ -87,7 +90,7 @@ def begin(
                 plan=plan,
                 at=now,
                 flavors=_by_resource(role, queue, names),
-                steering=_steering(role, [flavors[name] for name in names], domain),
+                steering=_steering(role, [flavors[name] for name in names], domain, jobs.gang),
                 standing=Steering() if job.admission is None else job.admission.in_template,
                 roles={each.ref.name: each.uid for each in jobs.roles},
                 nodes={} if place is None else place.nodes[role.name],
@@ -133,7 +136,9 @@ def _reclaimed(node: Node, now: datetime) -> bool:
     return known.deadline - now < SOON
 
 
-def _upkeep(jobs: GangJobs, now: datetime, reclaimed: frozenset[str]) -> Finish | Suspend | None:
+def _upkeep(
+    jobs: GangJobs, now: datetime, reclaimed: frozenset[str], staying: frozenset[str]
+) -> Finish | Suspend | None:
     plan = jobs.plan
     if plan is None:
         return None
@@ -147,12 +152,13 @@ def _upkeep(jobs: GangJobs, now: datetime, reclaimed: frozenset[str]) -> Finish 
     if held is not None or jobs.by_hand is not None:
         why = f"{held} is held" if held is not None else f"Job {jobs.by_hand} was suspended by hand"
         return Suspend(jobs=jobs, stop=_kept(jobs, plan, why, now), reason=why)
+    lost = None
     if any(role.leaves_whole for role in mine):
-        lost = sorted(reclaimed.intersection(pod.node or "" for pod in jobs.pods))
-        if lost:
-            why = f"node {lost[0]} is reclaimed"
-            stop = replace(_kept(jobs, plan, why, now), first=True)
-            return Suspend(jobs=jobs, stop=stop, reason=why)
+        gone = sorted(reclaimed.intersection(pod.node or "" for pod in jobs.pods))
+        lost = f"node {gone[0]} is reclaimed" if gone else None
+    if lost := lost or _lost_lease(jobs, mine, staying):
+        stop = replace(_kept(jobs, plan, lost, now), first=True)
+        return Suspend(jobs=jobs, stop=stop, reason=lost)
     left = [role for role in mine if role.suspended]
     if left:
         return Finish(jobs=jobs, roles=left, reason="its other roles were started already")
@@ -162,6 +168,23 @@ def _upkeep(jobs: GangJobs, now: datetime, reclaimed: frozenset[str]) -> Finish 
 
 def _kept(jobs: GangJobs, plan: str, why: str, now: datetime) -> Stop:
     return Stop(plan=plan, at=now, why=why, made_way_for=jobs.gang.made_way_for)
+
+
+def _lost_lease(jobs: GangJobs, mine: Sequence[Job], staying: frozenset[str]) -> str | None:
+    """Say which node of a gang takes no pods any more while one of its pods needs a place.
+
+    Pods that run go on; but a pod that is missing finds none on other nodes, which are not leased to it.
+    """
+    leased = [
+        role.admission
+        for role in mine
+        if role.admission is not None and LEASED_TO in role.admission.in_template.labels
+    ]
+    gone = sorted({name for admission in leased for name in admission.nodes} - staying)
+    placed = sum(pod.node is not None for pod in jobs.pods)
+    if not gone or placed >= sum(role.pods for role in jobs.roles):
+        return None
+    return f"node {gone[0]}, which was leased to it, takes no pods any more"
 
 
 def _late(jobs: GangJobs, mine: Sequence[Job], now: datetime) -> str | None:
@@ -185,13 +208,16 @@ def _late(jobs: GangJobs, mine: Sequence[Job], now: datetime) -> str | None:
     return None
 
 
-def _steering(role: Role, flavors: Sequence[Flavor], domain: Domain) -> Steering:
+def _steering(role: Role, flavors: Sequence[Flavor], domain: Domain, gang: Gang) -> Steering:
     """Return what a role's template lacks."""
     labels = {key: value for flavor in flavors for key, value in flavor.node_labels.items()}
     if domain is not None:
         labels[domain[0]] = domain[1]
     there = role.scheduling
     more = dict.fromkeys(t for flavor in flavors for t in flavor.tolerations)
+    if gang.shape.leases:
+        labels[LEASED_TO] = gang.lease
+        more[toleration_of(gang)] = None
     return Steering(
         labels={k: v for k, v in labels.items() if there.node_selector.get(k) != v},
         tolerations=tuple(each for each in more if each not in there.tolerations),

@@ -20,6 +20,7 @@ from plimsoll.services.cluster_events import MOST
 from plimsoll.services.ports import Telemetry, Workers
 from plimsoll_batch.domain.events import about_gang
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.lease_plan import Leasing
 from plimsoll_batch.domain.records import Admission, Stop
 from plimsoll_batch.domain.steps import Begin, Finish, Step, Suspend, taken_back
 from plimsoll_batch.services.ports import QueueCluster
@@ -59,6 +60,28 @@ class CarryingOut:
             outcomes.append(answer)
             self._tell(answer)
         return outcomes
+
+    def lease(self, writes: Sequence[Leasing]) -> bool:
+        """Lease nodes and give them back; say whether any was written. Of the others the next cycle thinks anew."""
+        answers = self.workers.run([partial(self._lease, each) for each in writes])
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return any(answers)
+
+    def _lease(self, each: Leasing) -> bool:
+        if not self.held():
+            return False
+        facts = {"node": each.node.name, "gang": str(each.gang or "")}
+        try:
+            self.cluster.lease(each.node, each.gang)
+        except (Conflict, NotFound):
+            return False
+        except PlimsollError as error:
+            self.telemetry.warn("node not leased", error=str(error), **facts)
+            return False
+        self.telemetry.log("node leased" if each.gang else "node given back", **facts)
+        return True
 
     def note(self, event: ClusterEvent) -> None:
         """Keep an Event for the end, unless there are too many."""

@@ -12,6 +12,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.writers import EventWriter
 from plimsoll.services.ports import LeaseKeeper
+from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.records import Admission, Stop
@@ -58,6 +59,9 @@ class QueueCluster(EventWriter, LeaseKeeper, Protocol):
 
     def start(self, job: Job, admission: Admission) -> None:
         """Start a Job and steer its pods in one patch, under its uid and resourceVersion."""
+
+    def lease(self, node: Node, gang: Gang | None) -> None:
+        """Mark a node as leased to a gang, or to none, in one patch under its uid and resourceVersion."""
 
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""

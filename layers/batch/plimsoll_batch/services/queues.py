@@ -6,7 +6,7 @@ suspended somebody ends there: what that frees is not free before the pods are g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -19,6 +19,7 @@ from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.assembly import Shapes
 from plimsoll_batch.domain.decisions import QueuePlan
 from plimsoll_batch.domain.events import of_configuration, of_problems
+from plimsoll_batch.domain.lease_plan import plan_leases
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.steps import Step, begin, make_way, upkeep
 from plimsoll_batch.services.carrying_out import CarryingOut, Outcome
@@ -115,15 +116,17 @@ class QueueService:
             for event in of_problems(jobs):
                 carrying.note(event)
         outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now, objects.nodes), now))
-        plan = None
+        plan, leased = None, False
         if not outcomes:
             plan = plan_queues(seen.state, now, most_pods=self._most_pods(seen, now))
-            outcomes += carrying.run(_steps(plan, seen, forest, now), now)
+            leases = plan_leases(plan.admitted, seen.gangs.values(), objects.nodes)
+            leased = carrying.lease(leases.writes)
+            outcomes += carrying.run(_steps(plan, seen, forest, now, leases.not_yet), now)
         self._events(cluster, carrying)
         return Cycle(
             plan=plan,
             outcomes=outcomes,
-            moving=any(jobs.stopping or jobs.starting for jobs in seen.gangs.values()),
+            moving=leased or any(jobs.stopping or jobs.starting for jobs in seen.gangs.values()),
             waiting=sum(not seen.gangs[gang.uid].started for gang in seen.state.gangs),
         )
 
@@ -145,8 +148,10 @@ class QueueService:
         create_events(cluster, [*carrying.events.values()], self.workers, self.telemetry)
 
 
-def _steps(plan: QueuePlan, seen: Seen, forest: Forest, now: datetime) -> list[Step]:
-    """Return what a plan asks to be done; who stops already is not asked again."""
+def _steps(
+    plan: QueuePlan, seen: Seen, forest: Forest, now: datetime, not_yet: Collection[str]
+) -> list[Step]:
+    """Return what a plan asks to be done; who stops already is not asked again, and some do not start yet."""
     steps: list[Step] = []
     for each in plan.preempting:
         for victim in each.victims:
@@ -156,6 +161,8 @@ def _steps(plan: QueuePlan, seen: Seen, forest: Forest, now: datetime) -> list[S
     queues = {queue.name: queue for queue in forest.queues}
     flavors = {flavor.name: flavor for flavor in forest.flavors}
     for start in plan.admitted:
+        if start.gang.uid in not_yet:
+            continue
         jobs = seen.gangs[start.gang.uid]
         steps.append(begin(jobs, start, queues[start.gang.queue], flavors, now))
     return steps

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources, total
 from plimsoll_batch.domain.assembly import GangJobs, Shapes, assemble, running_of
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.leases import by_lease, unmarked, with_whole_nodes
 from plimsoll_batch.domain.queue_state import QueueState
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.services.ports import ClusterObjects
@@ -32,20 +34,23 @@ def seen_in(objects: ClusterObjects, forest: Forest, now: datetime, shapes: Shap
     others: list[Pod] = []
     for pod in objects.pods:
         (mine if pod.owner in of_jobs else others).append(pod)
-    gangs = assemble(objects.jobs, mine, now, shapes)
+    leasing = {queue.name for queue in forest.queues if queue.leases_nodes}
+    gangs = assemble(objects.jobs, mine, now, shapes, leasing)
     admitted = [jobs for jobs in gangs if jobs.admitted]
     counted = {role.ref for jobs in admitted for role in jobs.roles}
     unmanaged = [pod for pod in mine if pod.owner not in counted]
     sums, pods = _on_nodes(
         [*others, *unmanaged], [p for p in mine if p.owner in counted], objects.jobs
     )
+    leased = by_lease(objects.nodes)
     state = QueueState(
         forest=forest,
         gangs=[jobs.gang for jobs in gangs if not jobs.admitted],
-        running=[running_of(jobs) for jobs in admitted],
-        nodes=[node for node in objects.nodes if node.staying],
+        running=[with_whole_nodes(running_of(jobs), leased, sums) for jobs in admitted],
+        nodes=[unmarked(node) for node in objects.nodes if node.staying],
         sums=sums,
         pods=pods,
+        shared={pod.node for pod in [*others, *unmanaged] if pod.node is not None and leaves(pod)},
     )
     return Seen(state=state, gangs={jobs.gang.uid: jobs for jobs in gangs})
 

@@ -1,6 +1,6 @@
 """Jobs of two parameter servers and four workers on few places: what is submitted, where, and when.
 
-Each case has a namespace, a node and a queue of its own, so that several run side by side on one
+Each case has a namespace, nodes and a queue of its own, so that several run side by side on one
 control plane. A job has ended only when all six of its pods have run for some seconds at once: pods that
 hold a place while they wait for the others are what a gang is about.
 """
@@ -18,7 +18,7 @@ from plimsoll_batch.domain.names import GANG, GANG_SIZE, QUEUE, ROLE
 ROLES: Final[Mapping[str, int]] = {"ps": 2, "workers": 4}
 SIZE: Final = sum(ROLES.values())
 CASE: Final = "gangs.plimsoll.dev/case"
-"""On the node of a case, label: its pods run there only."""
+"""On the nodes of a case, label: its pods run there only."""
 CLIENTS: Final = 6
 """How many submit where they do so interleaved."""
 
@@ -44,6 +44,8 @@ class Case:
     arrival: Arrival
     queued: bool = True
     """Whether the planner of the queues starts its Jobs; else they start at once."""
+    leases: bool = False
+    """Whether each place is a node, and the nodes of a gang are leased to it."""
     seed: int = 0
     """Draws the order of arrival."""
 
@@ -53,14 +55,17 @@ class Case:
         return [f"job-{number}" for number in range(self.jobs)]
 
 
-def node(case: Case) -> dict[str, Any]:
-    """Return the node of a case: each pod takes one of its CPUs."""
+def nodes(case: Case) -> list[dict[str, Any]]:
+    """Return the nodes of a case: each pod takes a CPU."""
+    if case.leases:
+        return [_node(case, f"{case.name}-{number}", 1) for number in range(case.slots)]
+    return [_node(case, case.name, case.slots)]
+
+
+def _node(case: Case, name: str, slots: int) -> dict[str, Any]:
     return {
-        "metadata": {
-            "name": case.name,
-            "labels": {"kubernetes.io/hostname": case.name, CASE: case.name},
-        },
-        "status": {"allocatable": {"cpu": str(case.slots), "memory": "64Gi", "pods": "110"}},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, CASE: case.name}},
+        "status": {"allocatable": {"cpu": str(slots), "memory": "64Gi", "pods": "110"}},
     }
 
 
@@ -71,6 +76,7 @@ def configuration(cases: list[Case]) -> dict[str, Any]:
         "queues": [
             {
                 "name": case.name,
+                "leaseNodes": case.leases,
                 "resourceGroups": [
                     {"flavors": [{"name": case.name, "resources": {"cpu": {"nominal": 1000}}}]}
                 ],

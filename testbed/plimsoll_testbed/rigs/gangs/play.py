@@ -27,7 +27,7 @@ from plimsoll_testbed.rigs.gangs.cases import (
     SIZE,
     Case,
     configuration,
-    node,
+    nodes,
     submissions,
 )
 
@@ -154,7 +154,7 @@ class _Planner:
 def _prepare(plane: ControlPlane, api: Transport, cases: Sequence[Case]) -> None:
     for name in ("plimsoll", *(case.name for case in cases)):
         _post(api, "/api/v1/namespaces", {"metadata": {"name": name}})
-    plane.join(*(node(case) for case in cases))
+    plane.join(*(node for case in cases for node in nodes(case)))
     path = "/api/v1/namespaces/plimsoll/configmaps"
     data = {CONFIGURATION_KEY: json.dumps(configuration(list(cases)))}
     body = {"metadata": {"name": CONFIGURATION}, "data": data}

@@ -14,6 +14,7 @@ from plimsoll.adapters.kubernetes.calls import (
     GET_LEASE,
     LIST_NODES,
     LIST_PODS,
+    PATCH_NODE,
     UPDATE_LEASE,
     Call,
 )
@@ -34,6 +35,7 @@ CALLS: Final = (
     *(replace(call, verb="watch") for call in FOLLOWED),
     GET_JOB,
     PATCH_JOB,
+    PATCH_NODE,
     GET_CONFIGURATION,
     CREATE_EVENT,
     replace(GET_LEASE, only=LEASE),

@@ -1,6 +1,6 @@
 """One cluster over plain JSON: what the planner of the queues reads of it, and every write to it.
 
-All writes are merge patches of one Job under its uid and resourceVersion. The one that starts a Job
+All writes are merge patches of one Job or Node under its uid and resourceVersion. The one that starts a Job
 also steers its pods: a Job that is started first and steered after may have made pods in between.
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job
 """
@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from plimsoll.adapters.kubernetes import lease
-from plimsoll.adapters.kubernetes.api import create_event
-from plimsoll.adapters.kubernetes.calls import LIST_NODES, LIST_PODS
+from plimsoll.adapters.kubernetes.api import create_event, written_taints
+from plimsoll.adapters.kubernetes.calls import LIST_NODES, LIST_PODS, PATCH_NODE
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.kubernetes.reading import UNFINISHED
@@ -26,13 +26,16 @@ from plimsoll.adapters.kubernetes.watches import Watches
 from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import BadInput, NotFound
 from plimsoll.domain.names import NAMESPACE
+from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
 from plimsoll_batch.adapters.kubernetes.jobs import parse_job
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.domain import names
+from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.leases import taint_of
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.records import Admission, Steering, Stop
 from plimsoll_batch.services.ports import ClusterObjects
@@ -173,6 +176,19 @@ class KubernetesQueues:
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""
         self._patch(job, {names.STOP: stop.to_record()}, {"suspend": True})
+
+    def lease(self, node: Node, gang: Gang | None) -> None:
+        """Mark a node as leased to a gang, or to none, in one patch under its uid and resourceVersion."""
+        taint = None if gang is None else taint_of(gang)
+        body = {
+            "metadata": {
+                "uid": node.uid,
+                "resourceVersion": node.resource_version,
+                "labels": {names.LEASED_TO: None if gang is None else gang.lease},
+            },
+            "spec": {"taints": written_taints(node, without={names.LEASED_TO}, add=taint)},
+        }
+        self._nodes.wrote(self._requests.send(PATCH_NODE, name=node.name, body=body))
 
     def create_event(self, event: ClusterEvent) -> None:
         """Create an Event of Kubernetes; `Conflict` where it was created before."""

@@ -121,6 +121,7 @@ def parse_job(obj: Raw) -> Job:
         held=meta.annotations.get(names.HOLD) == "true",
         leaves_whole=said(names.ON_INTERRUPTION, _suspends) or False,
         resumed=meta.annotations.get(names.RESUME),
+        leases=meta.annotations.get(names.LEASE_NODES) == "true",
         suspended=spec.suspend,
         parallelism=_within(spec.parallelism, "spec.parallelism"),
         completions=None

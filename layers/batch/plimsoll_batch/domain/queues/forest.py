@@ -136,6 +136,8 @@ class Queue:
     """Borrow in a flavor before the next is tried."""
     preempt_first: bool = False
     """Preempt in a flavor before the next is tried."""
+    leases_nodes: bool = False
+    """Its gangs take whole nodes, which are leased to them."""
     stopped: bool = False
     """Its gangs wait; those that run go on."""
 

@@ -184,7 +184,7 @@ class KubernetesCluster:
             annotations={INTERRUPTION: to_record(interruption)},
             spec={
                 "unschedulable": True,
-                "taints": _taints(node, without={INTERRUPTION}, add=taint),
+                "taints": written_taints(node, without={INTERRUPTION}, add=taint),
             },
         )
 
@@ -206,7 +206,7 @@ class KubernetesCluster:
         self._patch_node(
             node,
             annotations={INTERRUPTION: None},
-            spec={"unschedulable": before or None, "taints": _taints(node, without=ours)},
+            spec={"unschedulable": before or None, "taints": written_taints(node, without=ours)},
         )
 
     def mark_unschedulable(self, node: Node, *, unschedulable: bool) -> None:
@@ -215,7 +215,7 @@ class KubernetesCluster:
 
     def out_of_service(self, node: Node) -> None:
         """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
-        taints = _taints(node, without={OUT_OF_SERVICE.key}, add=OUT_OF_SERVICE)
+        taints = written_taints(node, without={OUT_OF_SERVICE.key}, add=OUT_OF_SERVICE)
         self._patch_node(node, spec={"taints": taints})
 
     def label(self, node: Node, labels: Mapping[str, str | None]) -> None:
@@ -376,7 +376,7 @@ def _canary(owner: Ref | None) -> Json:
     }
 
 
-def _taints(
+def written_taints(
     node: Node, *, without: Collection[str], add: Taint | None = None
 ) -> list[dict[str, str]]:
     """Return the whole list of a node's taints, changed.
