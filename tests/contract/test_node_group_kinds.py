@@ -41,13 +41,11 @@ class Scene:
     groups: NodeGroups
 
     def read(self) -> NodeGroup:
-        self.fleet.step(self.clock.now())
         (group,) = self.groups.list([])
         return group
 
     def wait(self, span: timedelta) -> None:
         self.clock.run_until(self.clock.now() + span)
-        self.fleet.step(self.clock.now())
 
 
 def a_fleet(kind: GroupKind) -> Fleet:
@@ -68,7 +66,7 @@ def a_fleet(kind: GroupKind) -> Fleet:
 def over_http(
     fleet: Fleet, clock: VirtualClock, models: BotocoreSession, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[NodeGroups]:
-    with AwsFleet([fleet], clock=clock.now, lock=nullcontext()) as server:
+    with AwsFleet([fleet], clock=clock.now, lock=nullcontext(), changed=clock.touch) as server:
         for service in SERVICES:
             monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", server.url)
         yield AwsNodeGroups(Aws(REGION), "shop", clock, api=empty)
@@ -89,6 +87,8 @@ def scene(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Scene]:
     clock, fleet = VirtualClock(T0), a_fleet(kind)
+    clock.follow(fleet)
+    clock.run_until(T0)
     if request.param == "simulated":
         yield Scene(fleet, clock, SimulatedNodeGroups(fleet, SimulatedNetwork(clock, 0.0), clock))
         return

@@ -32,6 +32,8 @@ class AwsFleet(AwsServer):
         fleets: one for each cluster.
         clock: the time; AWS wants it with its zone.
         lock: held during every answer: whoever steps the fleets holds it too.
+        changed: told of a fleet that may have been changed, so that it is stepped before time goes on;
+            nobody where the fleets are stepped anyhow.
     """
 
     def __init__(
@@ -40,8 +42,11 @@ class AwsFleet(AwsServer):
         *,
         clock: Callable[[], datetime],
         lock: AbstractContextManager[Any],
+        changed: Callable[[Fleet], None] = lambda _: None,
     ) -> None:
         self._lock = lock
+        self._fleets = fleets
+        self._changed = changed
         groups = AutoScaling(fleets, clock)
         parts = (Ec2(fleets), Ec2Fleets(fleets, clock), groups, Eks(fleets, groups, clock))
         answers = {action: answer for part in parts for action, answer in part.answers().items()}
@@ -56,7 +61,7 @@ class AwsFleet(AwsServer):
         def locked(parameters: Parameters) -> Mapping[str, Any]:
             with self._lock:
                 try:
-                    return answer(parameters)
+                    answered = answer(parameters)
                 except NotFound as error:
                     raise AwsError("ValidationError", str(error)) from error
                 except Refused as error:
@@ -64,5 +69,8 @@ class AwsFleet(AwsServer):
                     raise AwsError(
                         *((code, words) if words else ("ValidationError", code))
                     ) from error
+                for fleet in self._fleets:
+                    self._changed(fleet)
+                return answered
 
         return locked

@@ -78,7 +78,9 @@ class Emulation(Run):
             self._clusters.make_ready()
         fleets = [rig_cluster.fleet for rig_cluster in self.rig_clusters.values()]
         aws = self._exits.enter_context(
-            AwsFleet(fleets, clock=self._time.catch_up, lock=self._time.lock)
+            AwsFleet(
+                fleets, clock=self._time.catch_up, lock=self._time.lock, changed=self.clock.touch
+            )
         )
         emulator = self._emulators(endpoints=aws.endpoints)
         with told(self.say, f"started {emulator.name}"):
