@@ -1,20 +1,11 @@
-"""All spot goes below three Services, on a real control plane: no client loses a request.
-
-No kubelet here runs a program that could answer. So a request is a moment at which a client sends to
-an address, and it is answered if the pod of that address runs then and for as long as an answer
-takes. Which addresses there are the client knows from the EndpointSlices alone, as kube-proxy does;
-when a pod stops the kubelets tell, to the millisecond.
-"""
+"""All spot goes below three Services, on a real control plane: no client loses a request."""
 
 from __future__ import annotations
 
-import itertools
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, override
@@ -24,13 +15,13 @@ import yaml
 
 from plimsoll.adapters.kubernetes import Transport
 from plimsoll_testbed.measure.report import Report
-from plimsoll_testbed.model.hollow.state import PodStopped
 from plimsoll_testbed.rigs.cluster.clusters import ControlPlanes
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from plimsoll_testbed.rigs.emulated.rig import Emulation
-from plimsoll_testbed.rigs.endpoints import ReadyEndpoints, Service
+from plimsoll_testbed.rigs.endpoints import Service
 from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.scenario.drill import read_drill
+from tests.cluster.clients import BETWEEN_REQUESTS, Client, send
 
 pytestmark = pytest.mark.cluster
 
@@ -39,48 +30,11 @@ type Json = dict[str, Any]
 FOLDER: Final = Path(__file__).parent / "rig"
 SERVICES: Final[Sequence[Service]] = [("shop", "web"), ("shop", "api"), ("shop", "cart")]
 OPERATED: Final = ("shop", "cart")
-BETWEEN_REQUESTS: Final = 0.05
-ANSWER: Final = timedelta(seconds=0.1)
-FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
 PODS: Final = 8
 """Every one of them stands on a spot node, and has to move."""
-BEFORE_NOTICES: Final = 9.0
 RECONCILE_SECONDS: Final = 1.0
 OURS: Final = "plimsoll"
 MAY_BE_WRITTEN: Final = {"pods", "nodes", "leases", "events"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    at: datetime
-    service: Service
-    address: str | None
-    """None: there was no ready endpoint."""
-
-
-@dataclass
-class Client(Threads):
-    """Sends requests to all Services in turn, each to the next of its ready endpoints."""
-
-    endpoints: ReadyEndpoints
-    sent: list[Request] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    @override
-    def __enter__(self) -> Self:
-        self.spawn(self._run, "client")
-        return self
-
-    def _run(self) -> None:
-        for turn in itertools.count():
-            for service in SERVICES:
-                ready = self.endpoints.ready(service)
-                address = ready[turn % len(ready)] if ready else None
-                self.sent.append(Request(at=datetime.now(UTC), service=service, address=address))
-            if self.ended.wait(BETWEEN_REQUESTS):
-                return
 
 
 @dataclass
@@ -117,8 +71,6 @@ class Operator(Threads):
 class Watch:
     """What is seen of the cluster while the drill is played."""
 
-    stopped: dict[str, datetime] = field(default_factory=dict)
-    """Address -> when its pod stopped running."""
     client: Client | None = None
     operator: Operator | None = None
     managed: set[str] = field(default_factory=set)
@@ -129,32 +81,13 @@ class Watch:
     def open(self, plane: ControlPlane, exits: ExitStack) -> None:
         api = plane.transport()
         exits.callback(self._close, plane)
-        plane.on_pod_stopped(self._stopped)
-        endpoints = exits.enter_context(ReadyEndpoints(plane.kubeconfig()))
-        end = time.monotonic() + BEFORE_NOTICES
-        while not all(map(endpoints.ready, SERVICES)):
-            assert time.monotonic() < end, "the Services have no endpoints"
-            time.sleep(BETWEEN_REQUESTS)
-        self.client = exits.enter_context(Client(endpoints))
+        self.client = send(plane, exits, SERVICES)
         [wanted] = [
             manifest
             for manifest in yaml.safe_load_all((FOLDER / "three-services.yaml").read_text())
             if manifest["kind"] == "Deployment" and manifest["metadata"]["name"] == OPERATED[1]
         ]
         self.operator = exits.enter_context(Operator(api, wanted))
-
-    def lost(self) -> list[Request]:
-        """An address that is ready has a pod that runs: it answers until that stops."""
-        assert self.client is not None
-        return [
-            request
-            for request in self.client.sent
-            if request.address is None
-            or request.at + ANSWER > self.stopped.get(request.address, FOR_EVER)
-        ]
-
-    def _stopped(self, stopped: PodStopped) -> None:
-        self.stopped[stopped.pod["status"]["podIP"]] = stopped.at
 
     def _close(self, plane: ControlPlane) -> None:
         api = plane.transport()
@@ -220,8 +153,8 @@ def test_a_client_that_follows_the_endpoint_slices_loses_no_request(played: Play
     noticed = min(node["noticed"] for node in played.report["nodes"])
     gone = max(node["gone"] for node in played.report["nodes"])
     assert len(client.sent) > len(SERVICES) * (gone - noticed) / BETWEEN_REQUESTS / 4
-    assert played.watch.lost() == []
-    assert len(played.watch.stopped) >= PODS
+    assert client.lost() == []
+    assert len(client.stopped) >= PODS
 
 
 def test_every_expectation_holds_and_every_pod_stops_in_order(played: Played):

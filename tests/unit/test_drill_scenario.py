@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.model.durations import parse_duration, parse_span, words
+from plimsoll_testbed.rigs.simulated.rivals import EVICTORS, RIVALS
 from plimsoll_testbed.scenario.capabilities import RIGS, refuse_unsupported, unsupported
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.faults import FAULTS
@@ -393,6 +394,13 @@ def test_faults_of_the_world_are_played_on_every_rig(tmp_path, rig):
     assert unsupported(read(tmp_path, GOOD), rig) == []
 
 
+@pytest.mark.parametrize(
+    ("rig", "known"), [("simulated", RIVALS), ("emulated", EVICTORS), ("cluster", EVICTORS)]
+)
+def test_the_rivals_that_a_rig_says_it_plays_are_those_it_can_make(rig, known):
+    assert RIGS[rig].rivals == known.keys()
+
+
 def test_rivals_and_kinds_that_a_rig_cannot_play_and_unknown_rigs_are_refused_by_name(tmp_path):
     text = changed("rivals: []", "rivals: [karpenter, hpa, nth]").replace(
         "kind: asg", "kind: karpenter", 1
@@ -402,7 +410,6 @@ def test_rivals_and_kinds_that_a_rig_cannot_play_and_unknown_rigs_are_refused_by
     assert [p.found.split(",")[0] for p in unsupported(scenario, "emulated")] == [
         "the rival karpenter",
         "the rival hpa",
-        "the rival nth",
         "the node group base of kind karpenter",
     ]
     assert "unknown" in str(unsupported(scenario, "moon")[0])

@@ -143,8 +143,10 @@ class RigCluster(ABC):
         """Let every answer of the API server be late until then; the worst of several counts."""
 
     @abstractmethod
-    def _call(self, method: str, path: str, body: Json, content_type: str) -> Response:
-        """Send a request of the owner.
+    def call(
+        self, method: str, path: str, body: Json | None, content_type: str, *, user: str = OWNER
+    ) -> Response:
+        """Send a request of the owner, or of another program.
 
         Raises:
             ConnectionRefusedError: the API server is down.
@@ -185,7 +187,7 @@ class RigCluster(ABC):
         for action in (step.action for step in plan_placement(seen, self._clock.now()).steps):
             if isinstance(action, LabelNode):
                 labels = {"metadata": {"labels": dict(action.labels)}}
-                self._call("PATCH", f"/api/v1/nodes/{action.node.name}", labels, _MERGE)
+                self.call("PATCH", f"/api/v1/nodes/{action.node.name}", labels, _MERGE)
 
     def scale(self, entry: ScaleEntry) -> None:
         """Let the owner declare another count.
@@ -196,7 +198,7 @@ class RigCluster(ABC):
         """
         scale = entry.scale
         plural = BY_KIND[scale.kind].plural
-        answer = self._call(
+        answer = self.call(
             "PATCH",
             f"/apis/apps/v1/namespaces/{scale.namespace}/{plural}/{scale.name}/scale",
             {"spec": {"replicas": scale.replicas}},
@@ -250,9 +252,9 @@ class RigCluster(ABC):
     def _applied(self, obj: Json) -> str | None:
         """Create an object, or change it to what it says here; return why it was refused."""
         collection, name = path_of(obj)
-        answer = self._call("POST", collection, obj, "application/json")
+        answer = self.call("POST", collection, obj, "application/json")
         if answer.status == _CONFLICT:
-            answer = self._call("PATCH", f"{collection}/{name}", obj, _MERGE)
+            answer = self.call("PATCH", f"{collection}/{name}", obj, _MERGE)
         return str(answer.body["message"]) if answer.status >= _REFUSED else None
 
     # What the fleet tells: see `plimsoll_testbed.model.fleet.Side`.

@@ -43,7 +43,11 @@ RIGS: Mapping[str, RigCapabilities] = {
         binds=True,
     ),
     **{
-        rig: RigCapabilities(faults=faults_of(rig)) for rig in ("emulated", "cluster", "localstack")
+        rig: RigCapabilities(
+            faults=faults_of(rig),
+            rivals=frozenset({"kubectl-drain", "managed-node-group", "nth", "nth-imds"}),
+        )
+        for rig in ("emulated", "cluster", "localstack")
     },
 }
 """The rigs that are built."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import Final, override
@@ -35,7 +36,7 @@ MONITOR: Final = timedelta(seconds=5)
 """How often the cloud's controller looks for nodes without an instance: --node-monitor-period."""
 COMMON_DRAIN: Final = "drain"
 RESPONDERS: Final = ("plimsoll", COMMON_DRAIN)
-"""Each is a user of that name. The common drain may do everything, as such programs often may."""
+"""Each is a user of that name. The common drain may do everything, as such programs often may; rivals, too."""
 WATCHED: Final[Mapping[str, str]] = {
     "nodes": "/api/v1/nodes",
     "pods": "/api/v1/pods",
@@ -81,9 +82,11 @@ class ControlPlaneRigCluster(RigCluster):
         self._time = time
         self.plane = ControlPlane(
             settings=Settings(pod_startup=spec.pods.startup, pod_stop=spec.pods.stop),
-            users={COMMON_DRAIN: ["system:masters"]},
+            users={name: ["system:masters"] for name in (COMMON_DRAIN, *spec.rivals)},
             audited=RESPONDERS,
         )
+        self._others: dict[str, Transport] = {}
+        """The ways of rivals."""
         self._followers: list[Follower] = []
         self._arrivals = RetryQueue[Machine](f"arrivals of {spec.name}", self._join)
         self._departures = RetryQueue[str](f"departures from {spec.name}", self._depart)
@@ -163,15 +166,20 @@ class ControlPlaneRigCluster(RigCluster):
         self._departures.ask(machine.node)
 
     @override
-    def _call(self, method: str, path: str, body: Json, content_type: str) -> Response:
+    def call(
+        self, method: str, path: str, body: Json | None, content_type: str, *, user: str = OWNER
+    ) -> Response:
+        others = nullcontext() if user == OWNER else self._time.let_go()
+        way = self._way(user)
         try:
-            return self._owner.call(
-                method,
-                path,
-                query={"fieldManager": OWNER},
-                body=body,
-                content_type=content_type,
-            )
+            with others:
+                return way.call(
+                    method,
+                    path,
+                    query={"fieldManager": user},
+                    body=body,
+                    content_type=content_type,
+                )
         except Temporary as error:
             raise ConnectionRefusedError(str(error)) from error
 
@@ -182,6 +190,11 @@ class ControlPlaneRigCluster(RigCluster):
     @cached_property
     def _owner(self) -> Transport:
         return self.plane.transport()
+
+    def _way(self, user: str) -> Transport:
+        if user == OWNER:
+            return self._owner
+        return self._others.setdefault(user, self.plane.transport(user))
 
     # In threads of their own.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Unpack, override
 
 from plimsoll.adapters.clock import SystemClock
@@ -25,10 +26,13 @@ from plimsoll_testbed.rigs.emulated.commondrain import CommonDrain
 from plimsoll_testbed.rigs.emulated.emulator import Emulator
 from plimsoll_testbed.rigs.emulated.kills import Kills
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
-from plimsoll_testbed.rigs.emulated.stack import Stack, resync
+from plimsoll_testbed.rigs.emulated.stack import Stack, place, resync
 from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.registry import Rig
 from plimsoll_testbed.rigs.run import RESYNC_PHASE, How, Run, rig_of_runs, told
+from plimsoll_testbed.rigs.simulated.rivals import EVICTORS, rivals_of
+from plimsoll_testbed.rigs.simulated.rivals.rival import Rival
+from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.scenario.drill import Drill
 from plimsoll_testbed.scenario.timeline import Entry, FaultEntry
 
@@ -62,6 +66,7 @@ class Emulation(Run):
         self._emulators = emulators
         self._started = time.monotonic()
         self._drain: CommonDrain | None = None
+        self._acting = Threads()
         self._clusters = clusters(
             drill=drill,
             seed=self.seed,
@@ -101,10 +106,11 @@ class Emulation(Run):
         self.timeline = self._timeline(self._bus, self._kills)
 
     def _install(self, emulator: Emulator) -> None:
-        with told(self.say, "registered the clusters and resynced each once"):
+        with told(self.say, "registered the clusters, resynced and placed each once"):
             for name, way in self._ways().items():
                 self._stack.register(name, way)
                 resync(emulator, name)
+            place(emulator)
         with told(self.say, "started the functions' workers"):
             emulator.warm("NoticesFunction", 3)
             emulator.warm("DrainsFunction", 2)
@@ -149,13 +155,25 @@ class Emulation(Run):
     @override
     def _begin(self, zero: datetime) -> None:
         self._clusters.begin()
+        self._exits.enter_context(self._acting)
+        for period, rival in rivals_of(self.rig_clusters.values(), EVICTORS, self.clock):
+            self.rivals.append(rival)
+            self._acting.spawn(partial(self._act, rival, period.total_seconds()), rival.name)
+
+    def _act(self, rival: Rival[Any], period: float) -> None:
+        """Let a rival look again and again; nothing else changes while it decides."""
+        while not self._acting.ended.is_set():
+            with self._time.lock:
+                self._time.catch_up()
+                rival.act()
+            self._acting.ended.wait(period)
 
     @override
     def _pass_time(self) -> None:
         time.sleep(POLL_SECONDS)
         for at, line in self._stack.news():
             self.say(line, at)
-        parts = (self._bus, self._time, self._drain, self._kills)
+        parts = (self._bus, self._time, self._drain, self._kills, self._acting)
         errors = (part.error for part in parts if part is not None)
         for error in (*self._clusters.errors, *errors):
             if error is not None:

@@ -49,12 +49,28 @@ def resync(emulator: Emulator, cluster: str) -> None:
     """
     request = ResyncRequest(cluster=cluster, label=cluster, until=_NEVER)
     record = {"messageId": "first", "body": request.message()}
-    answer = emulator.client("lambda").invoke(
-        FunctionName=emulator.outputs["SweepFunction"], Payload=json.dumps({"Records": [record]})
-    )
-    said = answer["Payload"].read().decode(errors="replace")
-    if "FunctionError" in answer or json.loads(said)["batchItemFailures"]:
+    said = _answer(emulator, "SweepFunction", {"Records": [record]})
+    if json.loads(said)["batchItemFailures"]:
         raise Refused(f"the first resync failed: {said}")
+
+
+def place(emulator: Emulator) -> None:
+    """Run the function `placement` once, so that labels and guards are there at time 0.
+
+    Raises:
+        Refused: it failed.
+    """
+    _answer(emulator, "PlacementFunction", {})
+
+
+def _answer(emulator: Emulator, function: str, event: Mapping[str, Any]) -> str:
+    answer = emulator.client("lambda").invoke(
+        FunctionName=emulator.outputs[function], Payload=json.dumps(event)
+    )
+    said: str = answer["Payload"].read().decode(errors="replace")
+    if "FunctionError" in answer:
+        raise Refused(f"{function} failed before time 0: {said}")
+    return said
 
 
 class Stack:

@@ -8,6 +8,8 @@ consistent.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final, Self, override
 
@@ -47,6 +49,15 @@ class WallTime(Threads):
         with self.lock:
             self.clock.run_until(self._wall.now())
             return self.clock.now()
+
+    @contextmanager
+    def let_go(self) -> Iterator[None]:
+        """Let others at clusters and fleets while the thread that holds the lock, once, waits for an answer."""
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
 
     def _beat(self) -> None:
         while not self.ended.wait(BEAT):

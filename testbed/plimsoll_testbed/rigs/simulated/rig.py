@@ -24,8 +24,7 @@ from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.queues import BATCH, SimulatedQueue
 from plimsoll_testbed.rigs.simulated.responders import RESPONDERS, Responder, ResponderContext
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
-from plimsoll_testbed.rigs.simulated.rivals import RIVALS
-from plimsoll_testbed.rigs.simulated.rivals.rival import Rival
+from plimsoll_testbed.rigs.simulated.rivals import RIVALS, rivals_of
 from plimsoll_testbed.rigs.simulated.telemetry import DrillTelemetry
 from plimsoll_testbed.rigs.simulated.time import Invocation, VirtualClock
 from plimsoll_testbed.rigs.warmup import warm_up
@@ -68,7 +67,6 @@ class Simulation(Run):
         self._exits.callback(self.clock.close)
         self.clock.on_error = self._failed
         self._bugs: list[Exception] = []
-        self._rivals: list[Rival] = []
         self.fault_injector = FaultInjector(self.seed)
         api_seconds = scenario.latency.api.total_seconds()
         self.rig_clusters = {
@@ -138,12 +136,9 @@ class Simulation(Run):
         self.clock.spawn(self.clock.now(), self.responder.place, "placement")
         for autoscaler, scan in self._autoscalers:
             self.clock.every(scan, autoscaler.scan, "autoscaler")
-        for rig_cluster in self.rig_clusters.values():
-            for name in rig_cluster.spec.rivals:
-                period, make = RIVALS[name]
-                rival = make(rig_cluster, self.clock, name)
-                self._rivals.append(rival)
-                self.clock.every(period, rival.act, name)
+        for period, rival in rivals_of(self.rig_clusters.values(), RIVALS, self.clock):
+            self.rivals.append(rival)
+            self.clock.every(period, rival.act, rival.name)
         warm_up(self.clock, self.measurement.not_ready)
 
     @override
@@ -173,7 +168,6 @@ class Simulation(Run):
             words.append(f"{self.notices.in_flight} notices are on their way")
         if self.wake_ups.running:
             words.append("a reconcile is at work")
-        words += [f"{rival.name} drains" for rival in self._rivals if rival.under_way]
         return words
 
     @override

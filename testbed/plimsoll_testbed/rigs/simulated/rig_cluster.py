@@ -113,9 +113,11 @@ class HollowRigCluster(RigCluster):
         self._clock.touch(self.cluster)
 
     @override
-    def _call(self, method: str, path: str, body: Json, content_type: str) -> Response:
+    def call(
+        self, method: str, path: str, body: Json | None, content_type: str, *, user: str = OWNER
+    ) -> Response:
         now = self._clock.now()
-        answer = self.cluster.handle(method, path, None, body, content_type, now=now, user=OWNER)
+        answer = self.cluster.handle(method, path, None, body, content_type, now=now, user=user)
         self._clock.touch(self.cluster)
         return answer
 

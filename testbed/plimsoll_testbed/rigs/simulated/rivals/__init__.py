@@ -6,10 +6,11 @@ Those that set back or scale keep to what the owner has declared: by manifests, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
+from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.rivals.cluster_autoscaler import ClusterAutoscaler
 from plimsoll_testbed.rigs.simulated.rivals.gitops import GitOps
@@ -23,17 +24,35 @@ from plimsoll_testbed.rigs.simulated.rivals.rival import Rival
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.clusters import RivalName
 
-RIVALS: Final[
-    Mapping[RivalName, tuple[timedelta, Callable[[HollowRigCluster, VirtualClock, str], Rival]]]
-] = {
-    "cluster-autoscaler": (timedelta(seconds=10), ClusterAutoscaler),
-    "gitops": (timedelta(minutes=1), GitOps),
-    "hpa": (timedelta(seconds=15), Hpa),
-    "karpenter": (timedelta(seconds=1), Karpenter),
+type Making[C: RigCluster] = tuple[timedelta, Callable[[C, VirtualClock, str], Rival[Any]]]
+"""How often one looks, and how it is made."""
+
+EVICTORS: Final[Mapping[RivalName, Making[RigCluster]]] = {
     "kubectl-drain": (timedelta(seconds=1), KubectlDrain),
     "managed-node-group": (timedelta(seconds=1), ManagedNodeGroup),
     "nth": (timedelta(seconds=2), QueueMode),
     "nth-imds": (timedelta(seconds=2), ImdsMode),
+}
+"""Those that need an API server and a fleet only, whatever the rig."""
+
+RIVALS: Final[Mapping[RivalName, Making[HollowRigCluster]]] = {
+    **EVICTORS,
+    "cluster-autoscaler": (timedelta(seconds=10), ClusterAutoscaler),
+    "gitops": (timedelta(minutes=1), GitOps),
+    "hpa": (timedelta(seconds=15), Hpa),
+    "karpenter": (timedelta(seconds=1), Karpenter),
     "operator": (timedelta(seconds=5), Operator),
 }
-"""How often each looks, and how it is made."""
+"""All of them."""
+
+
+def rivals_of[C: RigCluster](
+    rig_clusters: Iterable[C], known: Mapping[RivalName, Making[C]], clock: VirtualClock
+) -> Sequence[tuple[timedelta, Rival[Any]]]:
+    """Return those that the scenario names for each cluster, with how often each looks."""
+    return [
+        (period, make(rig_cluster, clock, name))
+        for rig_cluster in rig_clusters
+        for name in rig_cluster.spec.rivals
+        for period, make in [known[name]]
+    ]

@@ -28,6 +28,7 @@ from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.edits import look
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.rivals.drainer import Drain, Drainer
 from plimsoll_testbed.rigs.simulated.rivals.rival import Json
 
@@ -46,7 +47,7 @@ GROWS: Final = frozenset({"asg", "eks-nodegroup"})
 
 
 @dataclass(slots=True)
-class ClusterAutoscaler(Drainer):
+class ClusterAutoscaler(Drainer[HollowRigCluster]):
     """Removes nodes of Auto Scaling groups, never the last one of a group."""
 
     api: KubernetesCluster = field(init=False)

@@ -12,6 +12,7 @@ from plimsoll.domain.names import MIRROR
 from plimsoll_testbed.model.hollow.conditions import controller_of, is_deleting, is_finished
 from plimsoll_testbed.model.hollow.edits import look
 from plimsoll_testbed.model.machines import Machine
+from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.rivals.rival import Json, Rival
 
 HEARD: Final = timedelta(milliseconds=500)
@@ -42,7 +43,7 @@ class Drain:
 
 
 @dataclass(slots=True)
-class Drainer(Rival):
+class Drainer[C: RigCluster = RigCluster](Rival[C]):
     """Empties nodes through the Eviction API, which lets a PodDisruptionBudget refuse."""
 
     drains: dict[Life, Drain] = field(default_factory=dict)

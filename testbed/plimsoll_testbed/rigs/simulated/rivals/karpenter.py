@@ -28,6 +28,7 @@ from plimsoll_testbed.model.hollow.stamps import moment
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.model.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.simulated.autoscaler import ClusterAutoscaler, in_process
+from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.rivals.drainer import Drain, Drainer, annotations_of
 from plimsoll_testbed.rigs.simulated.rivals.rival import Json
 
@@ -65,7 +66,7 @@ def _is_ours(group: NodeGroup) -> bool:
 
 
 @dataclass(slots=True)
-class Karpenter(Drainer):
+class Karpenter(Drainer[HollowRigCluster]):
     """Karpenter in one cluster, with an interruption queue."""
 
     provisioner: ClusterAutoscaler = field(init=False)

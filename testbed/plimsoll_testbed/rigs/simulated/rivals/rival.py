@@ -9,7 +9,7 @@ from typing import Any
 
 from plimsoll.adapters.kubernetes.transport import Response
 from plimsoll_testbed.model.hollow.resources import BY_KIND
-from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
+from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 
 type Json = dict[str, Any]
@@ -18,10 +18,10 @@ MERGE = "application/merge-patch+json"
 
 
 @dataclass(slots=True)
-class Rival(ABC):
+class Rival[C: RigCluster = RigCluster](ABC):
     """One program in one cluster. A look while the API server is away ends at its first request."""
 
-    rig_cluster: HollowRigCluster
+    rig_cluster: C
     clock: VirtualClock
     name: str
     """Also its user agent."""
@@ -45,16 +45,13 @@ class Rival(ABC):
         """
 
     def send(self, method: str, path: str, body: Json | None = None) -> Response:
-        """Send a request to the API server, which answers at once.
+        """Send a request to the API server.
 
         Raises:
             ConnectionRefusedError: it is away.
         """
         kind = "application/json" if method == "POST" else MERGE
-        now, cluster = self.clock.now(), self.rig_cluster.cluster
-        answer = cluster.handle(method, path, None, body, kind, now=now, user=self.name)
-        self.clock.touch(cluster)
-        return answer
+        return self.rig_cluster.call(method, path, body, kind, user=self.name)
 
     def live(self, obj: Json) -> Json | None:
         """Return an object as it stands in the cluster."""
