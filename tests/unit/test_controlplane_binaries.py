@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -207,7 +208,12 @@ def test_envtests_api_server_of_another_minor_is_left_alone(machine: Machine, tm
 
 class TestThePinnedModules:
     def test_the_newest_builds_everything(self):
-        assert set(Module.of(NEWEST).programs) == set(PROGRAMS)
+        assert set(Module.of(NEWEST).programs) == set(NAMES)
+
+    def test_karpenter_has_a_module_of_its_own_whose_label_says_its_version(self):
+        karpenter = Module.of("karpenter", modules_folder().parent)
+        assert karpenter.programs == ["karpenter"]
+        assert re.match(r"karpenter-v1\.\d+\.\d+-[0-9a-f]{8}-", karpenter.label)
 
     @pytest.mark.parametrize("version", versions())
     def test_each_pins_the_minor_that_it_is_named_for(self, version: str):

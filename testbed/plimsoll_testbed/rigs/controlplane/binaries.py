@@ -20,7 +20,7 @@ from plimsoll_testbed.rigs.controlplane.builds import build, cached, to_stderr
 from plimsoll_testbed.rigs.controlplane.modules import NEWEST, PROGRAMS, Module
 from plimsoll_testbed.rigs.workbench import Workbench
 
-NAMES: Final = tuple(PROGRAMS)
+NAMES: Final = tuple(name for name in PROGRAMS if name != "karpenter")
 """What a control plane consists of, and kubectl."""
 _ASK_SECONDS: Final = 10.0
 

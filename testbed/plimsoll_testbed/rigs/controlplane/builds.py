@@ -55,8 +55,8 @@ def build(
             return
         go = _go(module.go, say)
         say(
-            f"building {', '.join(names)} of Kubernetes {module.kubernetes} into {folder}: once, up to "
-            "ten minutes on two cores"
+            f"building {', '.join(names)} of {module.folder} into {folder}: once, up to ten minutes on "
+            "two cores"
         )
         began = time.monotonic()
         _build(module, names, folder, go)
@@ -64,8 +64,10 @@ def build(
 
 
 def _build(module: Module, names: Sequence[str], folder: Path, go: str) -> None:
-    major, minor, _ = module.kubernetes.removeprefix("v").split(".")
-    stamps = {"gitVersion": module.kubernetes, "gitMajor": major, "gitMinor": minor}
+    stamps: dict[str, str] = {}
+    if module.kubernetes:
+        major, minor, _ = module.kubernetes.removeprefix("v").split(".")
+        stamps = {"gitVersion": module.kubernetes, "gitMajor": major, "gitMinor": minor}
     flags = " ".join(["-s -w", *(f"-X {_VERSION_PACKAGE}.{k}={v}" for k, v in stamps.items())])
     with tempfile.TemporaryDirectory(prefix=".half-", dir=folder) as half:
         command = [
@@ -77,6 +79,17 @@ def _build(module: Module, names: Sequence[str], folder: Path, go: str) -> None:
         for name in names:
             built = _MAJOR.sub("", PROGRAMS[name]).rpartition("/")[2]
             Path(half, built).rename(folder / name)
+
+
+def source(module: Module, name: str, *, say: Callable[[str], None]) -> Path:
+    """Return the folder with the source of a module that this one requires, which Go keeps.
+
+    Raises:
+        Refused: Go cannot be had, or does not find it.
+    """
+    go = _go(module.go, say)
+    command = ["/usr/bin/env", "GOTOOLCHAIN=local", go, "list", "-m", "-f", "{{.Dir}}", name]
+    return Path(_run(command, module.folder, f"{name} is not to be found").strip())
 
 
 def _go(least: str, say: Callable[[str], None]) -> str:
@@ -97,7 +110,7 @@ def _go(least: str, say: Callable[[str], None]) -> str:
     return str(own / "bin" / "go")
 
 
-def _run(command: Sequence[str | Path], folder: Path, failed: str) -> None:
+def _run(command: Sequence[str | Path], folder: Path, failed: str) -> str:
     done = subprocess.run(  # noqa: S603 - Go on our own module, or our own script
         command,
         cwd=folder,
@@ -109,6 +122,7 @@ def _run(command: Sequence[str | Path], folder: Path, failed: str) -> None:
     )
     if done.returncode:
         raise Refused(f"{failed}:\n{done.stdout[-3000:]}")
+    return done.stdout
 
 
 def _said(go: str) -> str:

@@ -29,6 +29,7 @@ PROGRAMS: Final = {
     "kube-controller-manager": f"{KUBERNETES}/cmd/kube-controller-manager",
     "kube-apiserver": f"{KUBERNETES}/cmd/kube-apiserver",
     "kubectl": f"{KUBERNETES}/cmd/kubectl",
+    "karpenter": "sigs.k8s.io/karpenter/kwok",
 }
 _VERSION: Final = re.compile(r"^\s*(\S+) (v[0-9]\S*)(?: // indirect)?$", re.MULTILINE)
 _TOOL: Final = re.compile(r"^(?:tool |\t)(\S+/\S+)$", re.MULTILINE)
@@ -79,18 +80,20 @@ class Module:
 
     @property
     def kubernetes(self) -> str:
-        """The release of Kubernetes, for example `v1.36.3`."""
-        return self._version(KUBERNETES)
+        """The release of Kubernetes that it builds programs of, for example `v1.36.3`; else empty."""
+        ours = any(PROGRAMS[name].startswith(KUBERNETES) for name in self.programs)
+        return self._version(KUBERNETES) if ours else ""
 
     @property
     def label(self) -> str:
         """A name that changes whenever the programs would: versions, a digest, the platform."""
-        pins = [f"kubernetes-{self.kubernetes}"]
+        pins = [f"kubernetes-{self.kubernetes}"] if self.kubernetes else []
         pins += [
             f"{program}-{self._version(module)}"
             for program, module in (
                 ("kwok", "sigs.k8s.io/kwok"),
                 ("etcd", "go.etcd.io/etcd/server/v3"),
+                ("karpenter", "sigs.k8s.io/karpenter"),
             )
             if program in self.programs
         ]

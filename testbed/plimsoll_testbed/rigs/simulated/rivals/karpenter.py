@@ -140,3 +140,4 @@ class Karpenter(Drainer[HollowRigCluster]):
             machine.ended_by_owner = True
             self.rig_cluster.fleet.end(machine.id, now)
             self.clock.touch(self.rig_cluster.fleet)
+            self.send("DELETE", f"/api/v1/nodes/{machine.node}")
