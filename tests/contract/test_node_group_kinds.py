@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from botocore.session import Session as BotocoreSession
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
 from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
+from plimsoll.domain.errors import NotFound
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.refusals import NotGrown
@@ -122,6 +123,46 @@ def test_a_group_is_asked_for_no_more_than_its_maximum(scene: Scene) -> None:
         scene.groups.grow(scene.read(), 1, None, "two")
     assert [refusal.kind for refusal in told.value.refusals] == ["group-maximum"]
     assert scene.read().desired == 4
+
+
+def test_an_instance_that_is_taken_back_is_the_one_that_ends_and_no_other_comes(
+    scene: Scene,
+) -> None:
+    scene.groups.grow(scene.read(), 2, None, "token")
+    scene.wait(timedelta(minutes=2))
+    group = scene.read()
+    chosen, *kept = sorted(group.instances)
+    scene.groups.terminate(chosen, decrement=True)
+    with suppress(NotFound):  # it comes twice
+        scene.groups.terminate(chosen, decrement=True)
+    scene.wait(timedelta(minutes=2))
+    after = scene.read()
+    assert (after.desired, after.instances) == (2, frozenset(kept))
+
+
+def test_a_fleet_whose_target_was_lowered_before_a_call_died_is_not_lowered_again(
+    credentials: None, models: BotocoreSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, fleet = VirtualClock(T0), a_fleet("ec2-fleet")
+    with over_http(fleet, clock, models, monkeypatch) as groups:
+        scene = Scene(fleet, clock, groups)
+        groups.grow(scene.read(), 1, None, "token")
+        scene.wait(timedelta(minutes=2))
+        fleet.group("web").desired -= 1
+        chosen, kept = sorted(scene.read().instances)
+        groups.terminate(chosen, decrement=True)
+        scene.wait(timedelta(minutes=2))
+        after = scene.read()
+        assert (after.desired, after.instances) == (1, frozenset({kept}))
+
+
+def test_an_instance_that_is_renewed_is_replaced(scene: Scene) -> None:
+    (old,) = scene.read().instances
+    scene.groups.terminate(old, decrement=False)
+    scene.wait(timedelta(minutes=2))
+    after = scene.read()
+    assert after.desired == len(after.instances) == 1
+    assert old not in after.instances
 
 
 def test_a_refusal_is_told_with_its_type_at_once_or_at_the_next_reading(scene: Scene) -> None:

@@ -36,6 +36,11 @@ _READS: Final = (
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
 )
+_OF_FLEET: Final = {
+    f"aws:ResourceTag/{RENEW}": "true",
+    "aws:ResourceTag/aws:ec2:fleet-id": "fleet-0a1b",
+}
+"""The tags of an instance that may be terminated."""
 _LIMITS: Final = ("ec2:DescribeSubnets", "ec2:DescribeImages")
 _RECEIVE: Final = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 _REPORT: Final = ("dynamodb:GetItem", "dynamodb:PutItem")
@@ -134,6 +139,8 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     for actions, resource, tag in _group_writes(place):
         opted_in = {f"aws:ResourceTag/{tag}": "true"}
         yield from _requests("DrainsRole", actions, resource, **opted_in)
+    instance = place.arn("ec2", "instance/i-0123456789abcdef0")
+    yield from _requests("DrainsRole", ("ec2:TerminateInstances",), instance, **_OF_FLEET)
     by_a_service = {"aws:ViaAWSService": "true"}
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_a_service)
 
@@ -177,6 +184,12 @@ def _forbidden(place: Place) -> Iterator[tuple[str, Request]]:
         for role in sorted(FUNCTIONS.keys() - {"DrainsRole"}):
             opted_in = {f"aws:ResourceTag/{tag}": "true"}
             yield from _requests(role, actions, resource, **opted_in)
+    instance = place.arn("ec2", "instance/i-0123456789abcdef0")
+    in_a_group = {**_OF_FLEET, "aws:ResourceTag/aws:autoscaling:groupName": "base"}
+    for tags in (in_a_group, *({name: value} for name, value in _OF_FLEET.items())):
+        yield from _requests("DrainsRole", ("ec2:TerminateInstances",), instance, **tags)
+    for role in sorted(FUNCTIONS.keys() - {"DrainsRole"}):
+        yield from _requests(role, ("ec2:TerminateInstances",), instance, **_OF_FLEET)
     by_itself = {"aws:ViaAWSService": "false"}
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*", **by_itself)
     yield from _requests("DrainsRole", ("ec2:CreateFleet",), "*")

@@ -56,8 +56,9 @@ class PreflightService:
         last = self.reports.list(preflight.preflights_of(cluster.name), 1)
         before = last[0].refused if last else {}
         short = preflight.answer(found, before, unread)
-        for name in (None, label):
-            self.telemetry.count(Metric.CAPACITY_SHORT, len(short), cluster=name)
+        self.telemetry.count(Metric.CAPACITY_SHORT, len(short))
+        if short:
+            self.telemetry.count(Metric.CAPACITY_SHORT, len(short), cluster=label)
         if short.keys() == before.keys():
             return
         self.announcer.tell(*preflight.announcement(cluster.name, short, before))

@@ -99,6 +99,8 @@ def _instance(machine: Machine) -> dict[str, Any]:
         tags |= {"eks:cluster-name": machine.cluster, "eks:nodegroup-name": group.name}
     if group.kind in {"ec2-fleet", "static"}:
         del tags["aws:autoscaling:groupName"]
+    if group.kind == "ec2-fleet":
+        tags["aws:ec2:fleet-id"] = group.name
     described: dict[str, Any] = {
         "InstanceId": machine.id,
         "InstanceType": group.instance_type,

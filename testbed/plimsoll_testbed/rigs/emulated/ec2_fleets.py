@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
-from plimsoll.domain.names import GROW
+from plimsoll.domain.names import GROW, RENEW
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
 from plimsoll_testbed.rigs.emulated.awswire import AwsError, Operation, Parameters
 
@@ -36,6 +36,7 @@ class Ec2Fleets:
             "ec2:DescribeFleetInstances": self._instances,
             "ec2:DescribeFleetHistory": self._history,
             "ec2:ModifyFleet": self._modify,
+            "ec2:TerminateInstances": self._terminate,
         }
 
     def _describe(self, parameters: Parameters) -> Mapping[str, Any]:
@@ -63,9 +64,25 @@ class Ec2Fleets:
         fleet, group = self._find(parameters["FleetId"])
         wanted = parameters["TargetCapacitySpecification"]["TotalTargetCapacity"]
         if wanted < group.desired:
-            raise AwsError("InvalidParameterValue", "the drill's fleet lowers nothing")
+            if parameters.get("ExcessCapacityTerminationPolicy") != "no-termination":
+                raise AwsError("InvalidParameterValue", "the drill's fleet chooses nobody to end")
+            group.desired = wanted
+            return {"Return": True}
         fleet.raise_desired(group.spec.name, wanted, self._clock())
         return {"Return": True}
+
+    def _terminate(self, parameters: Parameters) -> Mapping[str, Any]:
+        for instance in parameters["InstanceIds"]:
+            found = (
+                f for f, group in self._groups.values() for m in group.alive if m.id == instance
+            )
+            fleet = next(found, None)
+            if fleet is None:
+                raise AwsError(
+                    "InvalidInstanceID.NotFound", f"no fleet has the instance {instance}"
+                )
+            fleet.end(instance, self._clock())
+        return {"TerminatingInstances": [{"InstanceId": i} for i in parameters["InstanceIds"]]}
 
     def _find(self, name: str) -> tuple[Fleet, Group]:
         if name not in self._groups:
@@ -79,6 +96,7 @@ def _described(fleet: Fleet, group: Group) -> dict[str, Any]:
         f"kubernetes.io/cluster/{fleet.cluster}": "owned",
         GROW: "true",
         MAXIMUM: str(spec.max),
+        RENEW: str(spec.renew).lower(),
     }
     overrides = [
         {"InstanceType": spec.instance_type, "AvailabilityZone": zone} for zone in spec.zones

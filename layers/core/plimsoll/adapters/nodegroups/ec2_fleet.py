@@ -1,4 +1,4 @@
-"""EC2 fleets of the type `maintain` that are tagged for the cluster: grown by their target capacity.
+"""EC2 fleets of the type `maintain` that are tagged for the cluster: grown, and shrunk, by their target capacity.
 
 A fleet has no maximum of its own, so that its owner states one in a tag. It chooses type and zone, and
 tries for as long as it takes; what became of that is told by its history.
@@ -17,7 +17,7 @@ from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.errors import BadInput, NotFound, PlimsollError, Refused
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.names import CAPACITY_LABELS, GROW
+from plimsoll.domain.names import CAPACITY_LABELS, GROW, RENEW
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.refusals import Refusal
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 NAME: Final = "ec2-fleet"
 MAXIMUM: Final = "plimsoll.dev/maximum"
 """Tag of a fleet: how many instances it may have. Without one it is not grown."""
+OF_FLEET: Final = "aws:ec2:fleet-id"
+"""Tag that EC2 itself gives to the instances of a fleet; those of Auto Scaling groups have it too."""
+OF_GROUP: Final = "aws:autoscaling:groupName"
 _LIVE: Final = {"active", "modifying", "submitted"}
 _TOLD: Final = timedelta(minutes=15)
 """How far back the history of a fleet is read."""
@@ -78,6 +81,31 @@ class Ec2Fleets:
                 raise Refused(str(error)) from error
         return target - group.desired
 
+    def terminate(self, name: str, instance: str, *, decrement: bool) -> None:
+        """Terminate an instance of a fleet, which launches another unless its target is lowered first.
+
+        A lower target alone ends nothing, since EC2 would choose the instance. It is lowered only while it
+        covers all instances, so that a call which died in between lowers it once when it is repeated.
+
+        Raises:
+            NotFound: there is no such fleet, or it is not an instance of it any more.
+            Refused: no right: the instance itself must have the tag of its owner.
+        """
+        fresh = next(iter(self._describe([name])), None)
+        instances = frozenset(self._instances(name))
+        if fresh is None or instance not in instances:
+            raise NotFound(f"{instance} is not an instance of the EC2 fleet {name}")
+        target = _desired(fresh)
+        if decrement and target >= len(instances):
+            with translated(f"lower the target capacity of {name} to {target - 1}"):
+                self._account.aws.ec2.modify_fleet(
+                    FleetId=name,
+                    ExcessCapacityTerminationPolicy="no-termination",
+                    TargetCapacitySpecification={"TotalTargetCapacity": target - 1},
+                )
+        with translated(f"terminate {instance} of {name}"):
+            self._account.aws.ec2.terminate_instances(InstanceIds=[instance])
+
     def _describe(self, ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
         with translated(f"describe the EC2 fleets of cluster {self._cluster}"):
             pages = self._account.aws.ec2.get_paginator("describe_fleets").paginate(
@@ -125,6 +153,7 @@ class Ec2Fleets:
             launched=launched,
             refusals=refusals,
             may_grow=tags.get(GROW) == "true",
+            renew=tags.get(RENEW) == "true",
         )
 
     def _instances(self, name: str) -> Iterator[str]:

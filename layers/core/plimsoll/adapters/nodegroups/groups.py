@@ -12,6 +12,7 @@ from plimsoll.adapters.kubernetes import calls
 from plimsoll.adapters.nodegroups import asg, ec2_fleet, eks, karpenter
 from plimsoll.adapters.nodegroups.account import Account
 from plimsoll.adapters.nodegroups.kind import Access, Kind, Warn
+from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
@@ -62,6 +63,7 @@ class AwsNodeGroups:
         self._instances = Ec2Instances(aws, clock)
         self._cluster = cluster
         access = Access(account=self._account, api=api, cluster=cluster, warn=warn)
+        self._fleets = ec2_fleet.Ec2Fleets(access)
         self._kinds = {name: kind(access) for name, kind in KINDS.items()}
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
@@ -120,13 +122,18 @@ class AwsNodeGroups:
             NotFound: it is gone, belongs to no group, or this would leave less than the minimum.
             Refused: its tags name another cluster.
         """
-        with self._changing(instance, f"terminate {instance} in its group"):
+        with self._changing(instance, f"terminate {instance} in its group") as said:
+            tags = dict(said.tags)
+            if ec2_fleet.OF_FLEET in tags and ec2_fleet.OF_GROUP not in tags:
+                fleet = tags[ec2_fleet.OF_FLEET]
+                self._fleets.terminate(fleet, instance, decrement=decrement)
+                return
             self._account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
                 InstanceId=instance, ShouldDecrementDesiredCapacity=decrement
             )
 
     @contextmanager
-    def _changing(self, instance: str, what: str) -> Iterator[None]:
+    def _changing(self, instance: str, what: str) -> Iterator[Instance]:
         """Ask EC2 whose an instance is, since a Node may say of itself what it likes; then change it."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 - see `plimsoll.adapters.aws`
 
@@ -140,7 +147,7 @@ class AwsNodeGroups:
             )
         with translated(what):
             try:
-                yield
+                yield said
             except ClientError as error:
                 if code_of(error) == "ValidationError":  # it knows no such action, or instance
                     raise NotFound(str(translate(error, what))) from error
