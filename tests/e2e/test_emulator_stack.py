@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
@@ -20,7 +19,6 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
-from plimsoll_testbed.rigs.emulated.emulator import REGION
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack
 from tests.support.hollows import a_deployment, a_node
@@ -61,22 +59,10 @@ def put_spot_warning(stack, instance):
     assert answer["FailedEntryCount"] == 0
 
 
-def as_redriver(stack):
-    """SQS as the role of people who put notices back: nobody else may send but the rules."""
-    role = stack.outputs["RedriveRole"]
-    key = stack.client("sts").assume_role(RoleArn=role, RoleSessionName="ann")["Credentials"]
-    return boto3.client(
-        "sqs",
-        endpoint_url=stack.url,
-        region_name=REGION,
-        aws_access_key_id=key["AccessKeyId"],
-        aws_secret_access_key=key["SecretAccessKey"],
-        aws_session_token=key["SessionToken"],
-    )
-
-
 def send(stack, body):
-    as_redriver(stack).send_message(QueueUrl=stack.outputs["NoticesQueue"], MessageBody=body)
+    """Send as who puts notices back: nobody else may but the rules."""
+    sqs = stack.client("sqs", role=stack.outputs["RedriveRole"])
+    sqs.send_message(QueueUrl=stack.outputs["NoticesQueue"], MessageBody=body)
 
 
 def within(seconds, look):

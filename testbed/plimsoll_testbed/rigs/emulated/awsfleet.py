@@ -8,10 +8,11 @@ https://docs.aws.amazon.com/eks/latest/APIReference.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from plimsoll.domain.errors import NotFound, Refused
 from plimsoll_testbed.model.fleet import Fleet
@@ -23,6 +24,18 @@ from plimsoll_testbed.rigs.emulated.eks import Eks
 
 SERVICES: Final = ("EC2", "AUTO_SCALING", "EKS")
 """In boto3's spelling of `AWS_ENDPOINT_URL_<SERVICE>`."""
+
+
+class FleetServer(Protocol):
+    """Answers for EC2, Auto Scaling and EKS, of one account or of several."""
+
+    @property
+    def calls(self) -> Counter[str]:
+        """How often each action was asked."""
+
+    @property
+    def endpoints(self) -> Mapping[str, str]:
+        """Service -> URL, as emulators take them."""
 
 
 class AwsFleet(AwsServer):
@@ -54,7 +67,7 @@ class AwsFleet(AwsServer):
 
     @property
     def endpoints(self) -> Mapping[str, str]:
-        """Service -> URL, as `MiniStack` takes them."""
+        """Service -> URL, as emulators take them."""
         return dict.fromkeys(SERVICES, self.url)
 
     def _locked(self, answer: Operation) -> Operation:

@@ -82,9 +82,13 @@ class AwsServer(LoopbackServer):
 
     def __init__(self, answers: Mapping[str, Operation]) -> None:
         super().__init__()
-        self.calls: Counter[str] = Counter()
-        """How often each action was asked, the unknown ones included."""
+        self._calls: Counter[str] = Counter()
         self._answers = answers
+
+    @property
+    def calls(self) -> Counter[str]:
+        """How often each action was asked, the unknown ones included."""
+        return self._calls
 
     @override
     def respond(self, request: Request) -> Response:
@@ -99,7 +103,7 @@ class AwsServer(LoopbackServer):
             action = request.form.get("Action", f"{request.method} {request.path}")
             return _unknown(service, action)
         action = f"{service}:{operation.name}"
-        self.calls[action] += 1
+        self._calls[action] += 1
         if action not in self._answers:
             return _unknown(service, str(operation.name))
         protocol = operation.service_model.metadata["protocol"]

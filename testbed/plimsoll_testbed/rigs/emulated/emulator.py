@@ -181,11 +181,19 @@ class Emulator(AbstractContextManager["Emulator"], ABC):
         lines = (line.split(maxsplit=1) for line in listed.stdout.splitlines())
         return [int(pid) for pid, args in lines if place in args]
 
-    def client(self, service: str) -> Any:
-        """Return a boto3 client of the emulator."""
+    def client(self, service: str, *, account: str = ACCOUNT, role: str | None = None) -> Any:
+        """Return a boto3 client of the emulator: of the owner of an account, or of who assumes a role there."""
+        key, secret, token = account, "none", None  # the emulator asks for none
+        if role is not None:
+            sts = self.client("sts", account=account)
+            found = sts.assume_role(RoleArn=role, RoleSessionName="rig")["Credentials"]
+            key, secret, token = (
+                found[part] for part in ("AccessKeyId", "SecretAccessKey", "SessionToken")
+            )
         session = boto3.Session(
-            aws_access_key_id=ACCOUNT,
-            aws_secret_access_key="none",  # noqa: S106 - the emulator asks for none
+            aws_access_key_id=key,
+            aws_secret_access_key=secret,
+            aws_session_token=token,
             region_name=REGION,
         )
         return session.client(

@@ -9,7 +9,7 @@ real control plane in the place of its clusters.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Unpack, override
@@ -18,8 +18,9 @@ from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.errors import Refused
 from plimsoll.domain.resyncs import RESYNC_EVERY
 from plimsoll_testbed.measure.report import Report
+from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet, FleetServer
 from plimsoll_testbed.rigs.emulated.bus import Bus
 from plimsoll_testbed.rigs.emulated.clusters import Clusters, HollowClusters
 from plimsoll_testbed.rigs.emulated.commondrain import CommonDrain
@@ -82,16 +83,12 @@ class Emulation(Run):
         with told(self.say, "made the cluster ready"):
             self._clusters.make_ready()
         fleets = [rig_cluster.fleet for rig_cluster in self.rig_clusters.values()]
-        aws = self._exits.enter_context(
-            AwsFleet(
-                fleets, clock=self._time.catch_up, lock=self._time.lock, changed=self.clock.touch
-            )
-        )
+        aws = self._aws(fleets)
         emulator = self._emulators(endpoints=aws.endpoints)
         with told(self.say, f"started {emulator.name}"):
             self._exits.enter_context(emulator)
         with told(self.say, "deployed the built template with sam deploy"):
-            emulator.deploy(AcceptDrills="true", Size="small")
+            self._deploy(emulator)
         self._stack = Stack(emulator, aws)
         if self.responder_name == "drain":
             self._drain = self._exits.enter_context(
@@ -100,15 +97,36 @@ class Emulation(Run):
         if self.responder_name == "plimsoll":
             self._install(emulator)
         self._kills = self._exits.enter_context(Kills(emulator, self.seed, SystemClock(), self.say))
-        self._bus = self._exits.enter_context(
-            Bus(emulator.client("events"), self.clock, emulator.reach)
-        )
+        self._bus = self._exits.enter_context(self._event_bus(emulator))
         self.timeline = self._timeline(self._bus, self._kills)
+
+    # What differs where its clusters are in several accounts.
+
+    def _aws(self, fleets: Sequence[Fleet]) -> FleetServer:
+        """Serve the fleets."""
+        return self._served(fleets)
+
+    def _served(self, fleets: Sequence[Fleet]) -> AwsFleet:
+        return self._exits.enter_context(
+            AwsFleet(
+                fleets, clock=self._time.catch_up, lock=self._time.lock, changed=self.clock.touch
+            )
+        )
+
+    def _deploy(self, emulator: Emulator) -> None:
+        """Deploy what is deployed before clusters are registered."""
+        emulator.deploy(AcceptDrills="true", Size="small")
+
+    def _register(self, name: str, way: Access) -> None:
+        self._stack.register(name, way)
+
+    def _event_bus(self, emulator: Emulator) -> Bus:
+        return Bus(emulator.client("events"), self.clock, emulator.reach)
 
     def _install(self, emulator: Emulator) -> None:
         with told(self.say, "registered the clusters, resynced and placed each once"):
             for name, way in self._ways().items():
-                self._stack.register(name, way)
+                self._register(name, way)
                 resync(emulator, name)
             place(emulator)
         with told(self.say, "started the functions' workers"):

@@ -17,7 +17,7 @@ from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.sentences import sentence
 from plimsoll_testbed.rigs.access import Access
-from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
+from plimsoll_testbed.rigs.emulated.awsfleet import FleetServer
 from plimsoll_testbed.rigs.emulated.emulator import REGION, Emulator
 from plimsoll_testbed.rigs.simulated.time import EPOCH
 
@@ -76,13 +76,21 @@ def _answer(emulator: Emulator, function: str, event: Mapping[str, Any]) -> str:
 class Stack:
     """A stack that was deployed on the emulator."""
 
-    def __init__(self, emulator: Emulator, aws: AwsFleet) -> None:
+    def __init__(self, emulator: Emulator, aws: FleetServer) -> None:
         self._emulator = emulator
         self._fleet = aws
         self._aws = _EmulatedAws(emulator)
         self._read = 0
 
-    def register(self, name: str, way: Access, mode: Mode = Mode.ACT) -> None:
+    def register(
+        self,
+        name: str,
+        way: Access,
+        mode: Mode = Mode.ACT,
+        *,
+        role: str | None = None,
+        external_id: str | None = None,
+    ) -> None:
         """Register a cluster as a user would: by endpoint and CA, with its token in a secret."""
         secret = f"plimsoll/{name}"
         self._emulator.client("secretsmanager").create_secret(
@@ -97,6 +105,8 @@ class Stack:
                 endpoint=way.url,
                 ca=way.ca,
                 secret=secret,
+                role=role,
+                external_id=external_id,
                 added=EPOCH,
             )
         )
