@@ -14,7 +14,7 @@ from botocore.session import Session as BotocoreSession
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.nodegroups import KINDS, AwsNodeGroups
 from plimsoll.adapters.nodegroups.ec2_fleet import MAXIMUM
-from plimsoll.domain.errors import NotFound
+from plimsoll.domain.errors import NotFound, Refused
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.refusals import NotGrown
@@ -49,7 +49,7 @@ class Scene:
         self.clock.run_until(self.clock.now() + span)
 
 
-def a_fleet(kind: GroupKind) -> Fleet:
+def a_fleet(kind: GroupKind, *, renew: bool = True) -> Fleet:
     spec = NodeGroupSpec(
         name="web",
         kind=kind,
@@ -58,6 +58,7 @@ def a_fleet(kind: GroupKind) -> Fleet:
         zones=(f"{REGION}a",),
         size=1,
         max=4,
+        renew=renew,
         allocatable={"cpu": "4", "memory": "16Gi"},
     )
     return Fleet("shop", [spec], seed=7, now=T0)
@@ -151,9 +152,22 @@ def test_a_fleet_whose_target_was_lowered_before_a_call_died_is_not_lowered_agai
         fleet.group("web").desired -= 1
         chosen, kept = sorted(scene.read().instances)
         groups.terminate(chosen, decrement=True)
+        scene.wait(timedelta(seconds=1))
+        fleet.step(clock.now())
         scene.wait(timedelta(minutes=2))
         after = scene.read()
         assert (after.desired, after.instances) == (1, frozenset({kept}))
+
+
+def test_the_target_of_a_fleet_stays_where_the_instance_itself_may_not_be_ended(
+    credentials: None, models: BotocoreSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, fleet = VirtualClock(T0), a_fleet("ec2-fleet", renew=False)
+    with over_http(fleet, clock, models, monkeypatch) as groups:
+        (instance,) = groups.list([])[0].instances
+        with pytest.raises(Refused, match="lacks the tag"):
+            groups.terminate(instance, decrement=True)
+        assert fleet.group("web").desired == 1
 
 
 def test_an_instance_that_is_renewed_is_replaced(scene: Scene) -> None:

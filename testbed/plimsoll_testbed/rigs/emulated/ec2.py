@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
+from plimsoll.domain.names import RENEW
 from plimsoll.domain.quantities import Resources
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.machines import Machine
@@ -100,7 +101,7 @@ def _instance(machine: Machine) -> dict[str, Any]:
     if group.kind in {"ec2-fleet", "static"}:
         del tags["aws:autoscaling:groupName"]
     if group.kind == "ec2-fleet":
-        tags["aws:ec2:fleet-id"] = group.name
+        tags |= {"aws:ec2:fleet-id": group.name, RENEW: str(group.renew).lower()}
     described: dict[str, Any] = {
         "InstanceId": machine.id,
         "InstanceType": group.instance_type,

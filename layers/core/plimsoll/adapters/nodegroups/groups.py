@@ -16,6 +16,7 @@ from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import BadInput, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
+from plimsoll.domain.names import RENEW
 from plimsoll.domain.nodes import Node
 
 if TYPE_CHECKING:
@@ -126,6 +127,10 @@ class AwsNodeGroups:
             tags = dict(said.tags)
             if ec2_fleet.OF_FLEET in tags and ec2_fleet.OF_GROUP not in tags:
                 fleet = tags[ec2_fleet.OF_FLEET]
+                if tags.get(RENEW) != "true":  # IAM would deny it after the target went down
+                    raise Refused(
+                        f"{instance} of the EC2 fleet {fleet} lacks the tag {RENEW}: true"
+                    )
                 self._fleets.terminate(fleet, instance, decrement=decrement)
                 return
             self._account.aws.autoscaling.terminate_instance_in_auto_scaling_group(
