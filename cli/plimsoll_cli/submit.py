@@ -1,4 +1,4 @@
-"""`plimsoll submit`: Jobs, or a job of several roles, created as what waits in a queue.
+"""`plimsoll submit`: Jobs, a job of several roles, or a JobSet, created as what waits in a queue.
 
 What is created waits suspended. Whether and where it runs is decided by the planner alone.
 """
@@ -21,6 +21,7 @@ from plimsoll_batch.domain.records import MOST_ROLES
 from plimsoll_cli.environment import environment_of
 from plimsoll_cli.gangs import delete
 from plimsoll_cli.options import kubeconfig_options
+from plimsoll_cli.submission import jobset
 from plimsoll_cli.submission.job_file import JobFile
 from plimsoll_cli.submission.manifests import Manifests, manifests
 
@@ -48,7 +49,7 @@ Exit status:
     "--file",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A job of several roles, or manifests of Jobs; YAML.",
+    help="A job of several roles, a JobSet, or manifests of Jobs; YAML.",
 )
 @click.option("--queue", help="The queue; by default what the file says.")
 @click.option("--gang", metavar="NAME", help="Start all Jobs of the file together, or none.")
@@ -136,10 +137,13 @@ def _documents(file: Path) -> list[Any]:
 
 def _job_in(file: Path, documents: Sequence[Any]) -> JobFile | None:
     """Return the job of several roles that a file holds; None where it holds manifests of Jobs."""
-    if len(documents) != 1 or not isinstance(documents[0], dict) or "roles" not in documents[0]:
+    document = documents[0] if len(documents) == 1 else None
+    if not isinstance(document, dict):
         return None
     try:
-        return validated(JobFile, documents[0])
+        if document.get("kind") == jobset.KIND:
+            return validated(JobFile, jobset.job_of(document))
+        return validated(JobFile, document) if "roles" in document else None
     except BadInput as error:
         raise BadInput(f"{file}:\n{error}") from error
 

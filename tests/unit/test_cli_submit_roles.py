@@ -103,6 +103,7 @@ def test_what_native_fields_say_is_written_there(printed):
     assert (job["completionMode"], job["completions"], job["parallelism"]) == ("Indexed", 4, 4)
     assert (job["backoffLimitPerIndex"], job["maxFailedIndexes"]) == (3, 0)
     assert job["successPolicy"] == {"rules": [{"succeededCount": 2}]}
+    assert "backoffLimit" not in job
     assert (job["activeDeadlineSeconds"], job["ttlSecondsAfterFinished"]) == (600, 60)
     assert job["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
     assert job["template"]["spec"]["restartPolicy"] == "Never"
@@ -113,6 +114,9 @@ def test_what_is_said_of_the_gang_is_written_on_each_job(printed):
     made = printed(a_file(a_role("a"), a_role("b"), onInterruption="suspend", **said))
     for name in ("Job train-a", "Job train-b"):
         notes = made[name]["metadata"]["annotations"]
+        assert json.loads(notes.pop("plimsoll.dev/lifecycle"))["policies"] == [
+            {"event": "RoleFailed", "action": "TerminateJob"}
+        ]
         assert notes == {
             "plimsoll.dev/priority": "3",
             "plimsoll.dev/topology": "required=rack",
@@ -207,6 +211,15 @@ def test_a_variable_that_the_owner_sets_is_kept(printed):
         ({"framework": {"mpi": {}}}, "there is no role launcher"),
         ({"framework": {"tensorflow": {}}}, "no role is named chief or worker"),
         ({"framework": {"mpi": {}, "tensorflow": {}}}, "more than one framework"),
+        ({"roles": [a_role("a", after={"b": "Ready"})]}, "waits for role b, which is not there"),
+        (
+            {
+                "roles": [a_role("a", retries=1)],
+                "policies": [{"event": "PodFailed", "action": "RestartJob"}],
+            },
+            "leave out one of them",
+        ),
+        ({"policies": [{"event": "RoleFailed", "action": "AbortJob"}]}, "cannot be started again"),
         ({"queue": None}, "names no queue"),
         ({"name": "Train"}, "name: "),
     ],

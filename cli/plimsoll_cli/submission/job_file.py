@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from plimsoll_batch.adapters.kubernetes.jobs import MOST_PODS, MOST_PRIORITY, MOST_SECONDS
 from plimsoll_batch.adapters.queues_file import Strict
+from plimsoll_batch.domain.lifecycle import (
+    LONGEST_TIMEOUT,
+    MOST_CODES,
+    MOST_POLICIES,
+    MOST_RETRIES,
+    MOST_TIMES,
+    Action,
+    Event,
+    Policy,
+)
 from plimsoll_batch.domain.records import MOST_ROLES
 
+NATIVE: Final = frozenset({Action.RESTART_POD, Action.TERMINATE_JOB})
+"""What the Job controller does by itself."""
 LONGEST_HOST: Final = 63
 """Characters of a host name; the Job controller makes it of the Job's name and an index."""
 
@@ -55,6 +68,41 @@ class FrameworkEntry(Strict):
         return self
 
 
+type Codes = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(max_length=MOST_CODES)]
+type Waits = Annotated[dict[Label, Literal["Ready", "Completed"]], Field(max_length=20)]
+
+
+class PolicyEntry(Strict):
+    """An event, and the action that it calls for."""
+
+    event: Event
+    action: Action
+    exit_codes: Codes = Field(default_factory=list)
+    except_exit_codes: Codes = Field(default_factory=list)
+    times: Annotated[int, Field(ge=1, le=MOST_TIMES)] = 1
+    timeout_seconds: Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT)] = 0
+
+    @model_validator(mode="after")
+    def _sense(self) -> Self:
+        if (problem := self.policy().problem()) is not None:
+            raise ValueError(problem)
+        return self
+
+    def policy(self) -> Policy:
+        """Return it in the planner's words."""
+        return Policy(
+            event=self.event,
+            action=self.action,
+            exit_codes=frozenset(self.exit_codes),
+            except_codes=frozenset(self.except_exit_codes),
+            times=self.times,
+            timeout=timedelta(seconds=self.timeout_seconds),
+        )
+
+
+type Policies = Annotated[list[PolicyEntry], Field(max_length=MOST_POLICIES // 2 - 1)]
+
+
 class RoleEntry(Strict):
     """Pods of one template: one Job."""
 
@@ -66,6 +114,10 @@ class RoleEntry(Strict):
     """Of each of its pods."""
     succeeds_with: Annotated[int, Field(ge=1)] | None = None
     """So many pods that succeeded complete the role; without it all have to."""
+    policies: Policies = Field(default_factory=list)
+    """They count before those of the job."""
+    after: Waits = Field(default_factory=dict)
+    """It is started after these roles."""
 
 
 class JobFile(Strict):
@@ -81,6 +133,11 @@ class JobFile(Strict):
     time_limit_seconds: Seconds | None = None
     ttl_seconds: Annotated[int, Field(ge=0, le=MOST_SECONDS)] | None = None
     """After it has finished, it is deleted."""
+    policies: Policies = Field(default_factory=list)
+    restarts: Annotated[int, Field(ge=0, le=MOST_RETRIES)] = 3
+    """By its policies; then it is terminated."""
+    after: Waits = Field(default_factory=dict)
+    """It is considered after these jobs of its namespace."""
     framework: FrameworkEntry = FrameworkEntry()
     roles: Annotated[list[RoleEntry], Field(min_length=1, max_length=MOST_ROLES)]
 
@@ -99,6 +156,19 @@ class JobFile(Strict):
             if role.succeeds_with is not None and role.succeeds_with > role.pods:
                 found.append(f"role {role.name}: succeedsWith is more than its pods")
             found += _wrong(role)
+            found += [
+                f"role {role.name}: it waits for role {other}, which is not there"
+                for other in role.after
+                if other not in {each.name for each in self.roles}
+            ]
+            if role.retries is not None and any(
+                each.event in {Event.POD_FAILED, Event.ANY} and each.action not in NATIVE
+                for each in (*role.policies, *self.policies)
+            ):
+                found.append(
+                    f"role {role.name}: its retries would end it for good before a policy on PodFailed"
+                    " could act: leave out one of them"
+                )
         names = {role.name for role in self.roles}
         for name in self.named_roles():
             if name not in names:

@@ -9,18 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Final
 
 from plimsoll_batch.domain import names
 from plimsoll_cli.submission import frameworks
 from plimsoll_cli.submission.frameworks import Json
 from plimsoll_cli.submission.job_file import JobFile, RoleEntry
-
-_DISRUPTED: Final = {
-    "action": "Ignore",
-    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-}
-"""https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
+from plimsoll_cli.submission.policies import lifecycle_of, limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +62,9 @@ def _job(job: JobFile, role: RoleEntry) -> Json:
         "completions": role.pods,
         "parallelism": role.pods,
         "podReplacementPolicy": "Failed",  # two pods of one index would have one host name
-        "podFailurePolicy": {"rules": [_DISRUPTED]},
+        **limits(job, role),
         "template": _template(job, role),
     }
-    if role.retries is not None:
-        spec |= {"backoffLimitPerIndex": role.retries, "maxFailedIndexes": 0}
     if role.succeeds_with is not None:
         spec["successPolicy"] = {"rules": [{"succeededCount": role.succeeds_with}]}
     if job.time_limit_seconds is not None:
@@ -85,17 +77,18 @@ def _job(job: JobFile, role: RoleEntry) -> Json:
         "metadata": {
             "name": f"{job.name}-{role.name}",
             "labels": {names.ROLE: role.name},
-            "annotations": _annotations(job),
+            "annotations": _annotations(job, role),
         },
         "spec": spec,
     }
 
 
-def _annotations(job: JobFile) -> Mapping[str, str]:
+def _annotations(job: JobFile, role: RoleEntry) -> Mapping[str, str]:
     said = {
         names.TOPOLOGY: job.topology,
         names.START_SECONDS: job.start_seconds,
         names.ON_INTERRUPTION: job.on_interruption,
+        names.LIFECYCLE: lifecycle_of(job, role).to_record(),
     }
     return {name: str(value) for name, value in said.items() if value is not None}
 

@@ -24,6 +24,7 @@ from plimsoll_batch.domain.gangs import (
     amounts_of,
 )
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.policies import FailedPod, contradictions, gates_of_gangs, state_of
 from plimsoll_batch.domain.records import MOST_ROLES
 
 ONLY_ROLE: Final = "job"
@@ -39,6 +40,10 @@ class GangJobs:
     """Those that are not finished, by name."""
     pods: Sequence[Pod] = ()
     """Those of its roles that are there; finished ones are not."""
+    finished: Sequence[Job] = ()
+    """Its Jobs that are."""
+    failed: Sequence[FailedPod] = ()
+    """As far as its policies ask for them."""
     problems: Sequence[str] = ()
     """What is wrong with it, in words."""
 
@@ -112,12 +117,14 @@ class Shapes:
         return self._known[key]
 
 
-def assemble(
+def assemble(  # noqa: PLR0913 - what a moment of the queues is put together from
     jobs: Iterable[Job],
     pods: Iterable[Pod],
     now: datetime,
     shapes: Shapes,
+    *,
     leasing: Collection[str] = (),
+    failed: Iterable[FailedPod] = (),
 ) -> Sequence[GangJobs]:
     """Return all gangs of which a role is not finished.
 
@@ -127,6 +134,7 @@ def assemble(
         now: the present.
         shapes: kept from one cycle to the next.
         leasing: queues whose gangs all take whole nodes.
+        failed: pods of gangs that have failed.
     """
     named: dict[tuple[str, str, bool], list[Job]] = defaultdict(list)
     for job in jobs:
@@ -135,24 +143,33 @@ def assemble(
     for pod in pods:
         if pod.owner is not None:
             of_job[pod.owner].append(pod)
-    found = []
+    ended: dict[Ref, list[FailedPod]] = defaultdict(list)
+    for each in failed:
+        ended[each.owner].append(each)
+    found, states = [], dict[tuple[str, str], str]()
     for (namespace, name, alone), all_roles in named.items():
         roles = sorted((r for r in all_roles if not r.finished), key=lambda r: r.ref.name)
         if not roles:
+            states[namespace, name] = state_of(all_roles, None)
             continue
         mine = [pod for role in roles for pod in of_job.get(role.ref, ())]
         uid = roles[0].uid if alone else f"{namespace}/{name}"
+        finished = [role for role in all_roles if role.finished]
         problems = [] if alone else _problems(roles, all_roles)
+        problems += contradictions(roles, finished)
         problems += [f"{role}: {words}" for role in roles for words in role.wrong]
         shape = shapes.of(roles, alone=alone, leases=roles[0].queue in leasing)
         one = GangJobs(
             gang=_gang(uid, name, roles, shape),
             roles=roles,
             pods=mine,
+            finished=finished,
+            failed=[pod for role in roles for pod in ended.get(role.ref, ())],
             problems=problems,
         )
-        found.append(_with_gates(one, now))
-    return _nominated(found)
+        states[namespace, name] = state_of(all_roles, one)
+        found.append(one)
+    return _nominated([_with_gates(jobs, gates_of_gangs(jobs, states), now) for jobs in found])
 
 
 def running_of(jobs: GangJobs) -> RunningGang:
@@ -238,18 +255,24 @@ def _problems(roles: Sequence[Job], all_roles: Sequence[Job]) -> list[str]:
     return found
 
 
-def _with_gates(jobs: GangJobs, now: datetime) -> GangJobs:
-    """Add what keeps a gang from being considered."""
-    gates = list(jobs.problems)
+def _with_gates(jobs: GangJobs, gates: list[str], now: datetime) -> GangJobs:
+    """Add what keeps a gang from being considered, to what it waits for."""
+    gates = [*jobs.problems, *gates]
     gates += [f"{role} is held" for role in jobs.roles if role.held]
     if (name := jobs.by_hand) is not None:
         gates.append(f"Job {name} was suspended by hand: `plimsoll resume` lets it start again")
+    gates += [
+        f"it was aborted: {stop.why}: `plimsoll resume` lets it start again"
+        for role in jobs.roles
+        if (stop := role.stop) is not None and stop.aborted and role.resumed != stop.plan
+    ][:1]
     if jobs.stopping:
         gates.append("pods of its last run are still stopping")
     gates += [f"{role} runs, and no plan started it" for role in jobs.started if role.plan is None]
-    waits = [s.not_before for r in jobs.roles if (s := r.stop) is not None and s.not_before]
-    if waits and now < max(waits):
-        gates.append(f"it did not start in time, and is not tried before {max(waits):%H:%M:%S} UTC")
+    waits = [(s.not_before, s) for r in jobs.roles if (s := r.stop) is not None and s.not_before]
+    if waits and now < (last := max(waits, key=lambda each: each[0]))[0]:
+        why = "was restarted" if last[1].restarts else "did not start in time"
+        gates.append(f"it {why}, and is not tried before {last[0]:%H:%M:%S} UTC")
     return _replaced(jobs, gates=tuple(gates))
 
 

@@ -9,6 +9,7 @@ from typing import Any, override
 
 from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll_batch.domain.gangs import Topology
+from plimsoll_batch.domain.lifecycle import Lifecycle
 from plimsoll_batch.domain.records import Admission, Stop
 
 
@@ -38,7 +39,9 @@ class Job:
     """Its gang is suspended when a node of it is reclaimed, and waits before all others."""
     leases: bool = False
     """Its gang takes whole nodes, which are leased to it."""
+    lifecycle: Lifecycle | None = None
     suspended: bool
+    indexed: bool = False
     parallelism: int = 1
     completions: int | None = None
     active: int = 0
@@ -47,6 +50,8 @@ class Job:
     failed: int = 0
     finished: bool = False
     """Complete or Failed, or about to be: no pods of it come any more."""
+    failure: bool = False
+    """It has finished, and has failed."""
     scheduling: Scheduling
     """Of its template, without what an admission added."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -28,6 +28,8 @@ LEASE_NODES: Final = "plimsoll.dev/lease-nodes"
 """On a Job, annotation: its gang takes whole nodes and has them for itself when "true"."""
 LEASED_TO: Final = "plimsoll.dev/leased-to"
 """On a Node, label and taint of ours: the gang whose pods alone may come."""
+LIFECYCLE: Final = "plimsoll.dev/lifecycle"
+"""On a Job, annotation: what its role waits for, and what is done about what befalls it. JSON."""
 RESUME: Final = "plimsoll.dev/resume"
 """On a Job, annotation: the plan after which it was suspended by hand, and may start again."""
 

@@ -57,6 +57,14 @@ class Admission:
     """Job -> uid, of all roles of the plan."""
     nodes: Mapping[str, int] = field(default_factory=dict)
     """Node -> how many of the role's pods are expected there."""
+    failed: int = 0
+    """Pods that its Job had counted as failed before it was started."""
+    seen: int = 0
+    """How many of them were still there."""
+    noticed: datetime | None = None
+    """Since when one of its policies waits for it to be whole again."""
+    restarts: int = 0
+    """How often its policies have restarted it in this run."""
 
     def to_record(self) -> str:
         """Return it as an annotation."""
@@ -71,6 +79,10 @@ class Admission:
                 "standing": _steering(self.standing),
                 "roles": dict(self.roles),
                 "nodes": dict(list(self.nodes.items())[:MOST_NODES]),
+                "failed": self.failed,
+                "seen": self.seen,
+                "noticed": None if self.noticed is None else self.noticed.isoformat(),
+                "restarts": self.restarts,
             }
         )
 
@@ -91,6 +103,10 @@ class Admission:
             standing=_steered(found["standing"]),
             roles=_texts(found["roles"], MOST_ROLES),
             nodes=_counts(found["nodes"]),
+            failed=_count(found["failed"]),
+            seen=_count(found["seen"]),
+            noticed=found["noticed"].optional_time(),
+            restarts=_count(found["restarts"]),
         )
 
     @property
@@ -121,6 +137,10 @@ class Stop:
     """How often in a row it did not start in time."""
     not_before: datetime | None = None
     """It is not considered earlier."""
+    restarts: int = 0
+    """How often its policies have restarted it."""
+    aborted: bool = False
+    """Its policies have aborted it: it waits until it is resumed."""
 
     def to_record(self) -> str:
         """Return it as an annotation."""
@@ -135,6 +155,8 @@ class Stop:
                 "first": self.first,
                 "attempts": self.attempts,
                 "notBefore": None if self.not_before is None else self.not_before.isoformat(),
+                "restarts": self.restarts,
+                "aborted": self.aborted,
             }
         )
 
@@ -146,9 +168,6 @@ class Stop:
             BadInput: it is no such record; the message names the field.
         """
         found = _read(text)
-        attempts = found["attempts"].value
-        if not isinstance(attempts, int) or not 0 <= attempts <= 10**6:
-            raise found["attempts"].wrong("a count")
         return cls(
             plan=found["plan"].matching(_PLAN, "the id of a plan"),
             at=found["at"].time(),
@@ -158,8 +177,10 @@ class Stop:
                 each.required(limit=600) for each in found["madeWayFor"].each(MOST_REMEMBERED)
             ),
             first=found["first"].flag(),
-            attempts=attempts,
+            attempts=_count(found["attempts"]),
             not_before=found["notBefore"].optional_time(),
+            restarts=_count(found["restarts"]),
+            aborted=found["aborted"].flag(),
         )
 
 
@@ -213,6 +234,13 @@ def _texts(found: Field, most: int) -> dict[str, str]:
     if len(pairs) > most:
         raise BadInput(f"{found.path}: has {len(pairs)} entries, more than {most}")
     return {str(key): found[key].required() for key in pairs if str(key)}
+
+
+def _count(found: Field) -> int:
+    value = 0 if found.value is None else found.value
+    if not isinstance(value, int) or not 0 <= value <= 10**6:
+        raise found.wrong("a count")
+    return value
 
 
 def _counts(found: Field) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, assert_never
 
 from plimsoll.domain.nodes import Node
 from plimsoll_batch.domain.assembly import GangJobs
@@ -14,8 +14,17 @@ from plimsoll_batch.domain.flavors import RoleFlavors, grouped
 from plimsoll_batch.domain.gangs import Gang, Role
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.leases import toleration_of
+from plimsoll_batch.domain.lifecycle import Action
 from plimsoll_batch.domain.names import LEASED_TO
 from plimsoll_batch.domain.placement import Domain
+from plimsoll_batch.domain.policies import (
+    Due,
+    Wait,
+    based,
+    called_for,
+    restarted,
+    waits_for,
+)
 from plimsoll_batch.domain.queues.forest import Flavor, Queue
 from plimsoll_batch.domain.records import Admission, Steering, Stop
 
@@ -44,6 +53,8 @@ class Finish:
 
     jobs: GangJobs
     roles: Sequence[Job]
+    admissions: Sequence[Admission]
+    """In the order of these roles."""
     reason: str
 
 
@@ -56,12 +67,44 @@ class Suspend:
     reason: str
 
 
-type Step = Begin | Finish | Suspend
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remember:
+    """Write on a role what its policies have to know later."""
+
+    jobs: GangJobs
+    role: Job
+    admission: Admission
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartRole:
+    """Suspend one role; once its pods are gone it is started again by the plan of its gang."""
+
+    jobs: GangJobs
+    role: Job
+    admission: Admission
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """Let roles end for good, one after the other."""
+
+    jobs: GangJobs
+    roles: Sequence[Job]
+    """The one that it was decided by is the last: as long as it is there, the others are ended."""
+    complete: bool
+    reason: str
+
+
+type Upkeep = Finish | Suspend | Remember | RestartRole | End
+type Step = Begin | Upkeep
 
 
 def upkeep(
     gangs: Sequence[GangJobs], now: datetime, nodes: Sequence[Node] = ()
-) -> Sequence[Finish | Suspend]:
+) -> Sequence[Upkeep]:
     """Return what has to be carried on, or taken back, of what was begun before.
 
     Args:
@@ -85,17 +128,16 @@ def begin(
     for job, role in zip(jobs.roles, jobs.gang.shape.roles, strict=True):
         names = admitted.flavors[role.name]
         domain = None if place is None else place.domain
-        admissions.append(
-            Admission(
-                plan=plan,
-                at=now,
-                flavors=_by_resource(role, queue, names),
-                steering=_steering(role, [flavors[name] for name in names], domain, jobs.gang),
-                standing=Steering() if job.admission is None else job.admission.in_template,
-                roles={each.ref.name: each.uid for each in jobs.roles},
-                nodes={} if place is None else place.nodes[role.name],
-            )
+        admission = Admission(
+            plan=plan,
+            at=now,
+            flavors=_by_resource(role, queue, names),
+            steering=_steering(role, [flavors[name] for name in names], domain, jobs.gang),
+            standing=Steering() if job.admission is None else job.admission.in_template,
+            roles={each.ref.name: each.uid for each in jobs.roles},
+            nodes={} if place is None else place.nodes[role.name],
         )
+        admissions.append(based(admission, jobs, job))
     return Begin(jobs=jobs, admissions=admissions, reason=admitted.reason)
 
 
@@ -105,7 +147,7 @@ def make_way(jobs: GangJobs, plan: str, other: Gang, why: str, now: datetime) ->
     reason = f"makes way for {other}: {why}"
     return Suspend(
         jobs=jobs,
-        stop=Stop(plan=plan, at=now, why=reason, made_way=other.uid, made_way_for=memory),
+        stop=replace(_kept(jobs, plan, reason, now), made_way=other.uid, made_way_for=memory),
         reason=reason,
     )
 
@@ -116,14 +158,7 @@ def taken_back(jobs: GangJobs, plan: str, why: str, now: datetime) -> Suspend:
     pause = min(LONGEST_BACKOFF, BACKOFF * 2 ** min(attempts - 1, 10))
     return Suspend(
         jobs=jobs,
-        stop=Stop(
-            plan=plan,
-            at=now,
-            why=why,
-            made_way_for=jobs.gang.made_way_for,
-            attempts=attempts,
-            not_before=now + pause,
-        ),
+        stop=replace(_kept(jobs, plan, why, now), attempts=attempts, not_before=now + pause),
         reason=f"{why}; it is tried again in {pause.total_seconds():.0f} s",
     )
 
@@ -138,10 +173,10 @@ def _reclaimed(node: Node, now: datetime) -> bool:
 
 def _upkeep(
     jobs: GangJobs, now: datetime, reclaimed: frozenset[str], staying: frozenset[str]
-) -> Finish | Suspend | None:
+) -> Upkeep | None:
     plan = jobs.plan
     if plan is None:
-        return None
+        return _policy_step(jobs, plan, now)
     mine = [
         role for role in jobs.roles if role.admission is not None and role.admission.plan == plan
     ]
@@ -159,15 +194,98 @@ def _upkeep(
     if lost := lost or _lost_lease(jobs, mine, staying):
         stop = replace(_kept(jobs, plan, lost, now), first=True)
         return Suspend(jobs=jobs, stop=stop, reason=lost)
-    left = [role for role in mine if role.suspended]
-    if left:
-        return Finish(jobs=jobs, roles=left, reason="its other roles were started already")
+    if (step := _policy_step(jobs, plan, now) or _left(jobs, mine, now)) is not None:
+        return step
     late = _late(jobs, mine, now)
     return None if late is None else taken_back(jobs, plan, late, now)
 
 
 def _kept(jobs: GangJobs, plan: str, why: str, now: datetime) -> Stop:
-    return Stop(plan=plan, at=now, why=why, made_way_for=jobs.gang.made_way_for)
+    memory = jobs.gang.made_way_for
+    return Stop(plan=plan, at=now, why=why, made_way_for=memory, restarts=restarted(jobs))
+
+
+def _left(jobs: GangJobs, mine: Sequence[Job], now: datetime) -> Finish | None:
+    """Return the start of roles of a plan that are suspended still, as far as nothing holds them."""
+    there = {pod.owner for pod in jobs.pods}
+    left = [
+        role
+        for role in mine
+        if role.suspended
+        and not role.active
+        and role.ref not in there
+        and waits_for(jobs, role) is None
+    ]
+    if not left:
+        return None
+    return Finish(
+        jobs=jobs,
+        roles=left,
+        admissions=[
+            based(replace(role.admission, at=now), jobs, role)
+            for role in left
+            if role.admission is not None
+        ],
+        reason="its other roles were started already",
+    )
+
+
+def _policy_step(jobs: GangJobs, plan: str | None, now: datetime) -> Upkeep | None:
+    """Return what the policies of a gang call for."""
+    match called_for(jobs, plan, now):
+        case None:
+            return None
+        case Wait() as found:
+            return Remember(
+                jobs=jobs, role=found.role, admission=found.admission, reason=found.reason
+            )
+        case Due() as due:
+            return _carried(jobs, plan, due, now)
+
+
+def _carried(jobs: GangJobs, plan: str | None, due: Due, now: datetime) -> Upkeep | None:
+    action, reason, times = due.action, due.reason, restarted(jobs)
+    if action in {Action.RESTART_ROLE, Action.RESTART_JOB} and times >= due.retries:
+        action, reason = Action.TERMINATE_JOB, f"{reason}, but it was restarted {times} times: ends"
+    others = [role for role in jobs.roles if role is not due.role]
+    if action is Action.RESTART_ROLE and all(role.suspended for role in others):
+        action = Action.RESTART_JOB  # nothing of the gang would run meanwhile
+    match action:
+        case Action.RESTART_POD:
+            return None
+        case Action.COMPLETE_JOB | Action.TERMINATE_JOB:
+            last = [role for role in jobs.roles if role is due.role]
+            complete = action is Action.COMPLETE_JOB
+            left = [role for role in (*others, *last) if not _ending(role)]
+            return End(jobs=jobs, roles=left, complete=complete, reason=reason) if left else None
+        case _ if plan is None:
+            return None
+        case Action.ABORT_JOB:
+            stop = replace(_kept(jobs, plan, reason, now), aborted=True)
+            return Suspend(jobs=jobs, stop=stop, reason=reason)
+        case Action.RESTART_JOB:
+            pause = min(LONGEST_BACKOFF, BACKOFF * 2 ** min(times - 1, 10)) if times else None
+            stop = replace(
+                _kept(jobs, plan, reason, now),
+                first=True,
+                restarts=times + 1,
+                not_before=None if pause is None else now + pause,
+            )
+            return Suspend(jobs=jobs, stop=stop, reason=reason)
+        case Action.RESTART_ROLE:
+            was = due.role.admission
+            assert was is not None  # noqa: S101 - only roles of a plan are restarted
+            again = replace(
+                was, started=False, standing=was.steering, noticed=None, restarts=was.restarts + 1
+            )
+            return RestartRole(jobs=jobs, role=due.role, admission=again, reason=reason)
+        case _:
+            assert_never(action)
+
+
+def _ending(role: Job) -> bool:
+    """Whether it was told to end already."""
+    return role.completions == 0 or role.limit == timedelta(seconds=1)
 
 
 def _lost_lease(jobs: GangJobs, mine: Sequence[Job], staying: frozenset[str]) -> str | None:
@@ -202,7 +320,7 @@ def _late(jobs: GangJobs, mine: Sequence[Job], now: datetime) -> str | None:
             f" for example {waiting[0].name}"
         )
     for role in mine:
-        never = not (role.active or role.succeeded or role.failed) and role.pods
+        never = not (role.suspended or role.active or role.succeeded or role.failed) and role.pods
         if never and role.admission is not None and role.admission.at + patience < now:
             return f"{role} has made no pods after {patience.total_seconds():.0f} s"
     return None

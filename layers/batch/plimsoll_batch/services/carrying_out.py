@@ -21,8 +21,18 @@ from plimsoll.services.ports import Telemetry, Workers
 from plimsoll_batch.domain.events import about_gang
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.lease_plan import Leasing
+from plimsoll_batch.domain.policies import waits_for
 from plimsoll_batch.domain.records import Admission, Stop
-from plimsoll_batch.domain.steps import Begin, Finish, Step, Suspend, taken_back
+from plimsoll_batch.domain.steps import (
+    Begin,
+    End,
+    Finish,
+    Remember,
+    RestartRole,
+    Step,
+    Suspend,
+    taken_back,
+)
 from plimsoll_batch.services.ports import QueueCluster
 
 ATTEMPTS: Final = 4
@@ -109,14 +119,20 @@ class CarryingOut:
                 case Begin():
                     return self._begin(step, now)
                 case Finish():
-                    return self._start(step, [(role, _planned(role)) for role in step.roles], now)
+                    return self._start(step, [*zip(step.roles, step.admissions, strict=True)], now)
                 case Suspend():
                     self._suspend(step.jobs.started, step.stop)
-                    return Outcome(step=step, done=True)
+                case Remember():
+                    self._write_plan(step.role, step.admission)
+                case RestartRole():
+                    self.cluster.restart(step.role, step.admission)
+                case End():
+                    self._end(step.roles, complete=step.complete)
                 case _:
                     assert_never(step)
         except PlimsollError as error:
             return Outcome(step=step, done=False, error=error)
+        return Outcome(step=step, done=True)
 
     def _begin(self, step: Begin, now: datetime) -> Outcome:
         planned = []
@@ -124,6 +140,7 @@ class CarryingOut:
             if not self.held():
                 return Outcome(step=step, done=False)
             planned.append((self._write_plan(role, admission), admission))
+        planned = [each for each in planned if waits_for(step.jobs, each[0]) is None]
         return self._start(step, planned, now)
 
     def _write_plan(self, role: Job, admission: Admission) -> Job:
@@ -190,6 +207,23 @@ class CarryingOut:
             else:
                 raise Conflict(f"{role} changes all the time")
 
+    def _end(self, roles: Sequence[Job], *, complete: bool) -> None:
+        for role in roles:
+            current = role
+            for _ in range(ATTEMPTS):
+                try:
+                    self.cluster.end(current, complete=complete)
+                except Conflict:
+                    current = self.cluster.job(current)
+                    if current.finished:
+                        break
+                except NotFound:
+                    break
+                else:
+                    break
+            else:
+                raise Conflict(f"{role} changes all the time")
+
 
 def _same(planned: Job, fresh: Job) -> bool:
     """Whether a Job is still what a plan was made for, whatever its controller wrote meanwhile."""
@@ -204,19 +238,18 @@ def _same(planned: Job, fresh: Job) -> bool:
     )
 
 
-def _planned(role: Job) -> Admission:
-    assert role.admission is not None  # noqa: S101 - only roles with a plan are finished
-    return role.admission
-
-
 def _cause(step: Step) -> str:
     match step:
         case Begin():
             return step.admissions[0].plan
         case Finish():
-            return _planned(step.roles[0]).plan
+            return f"{step.admissions[0].plan} {step.roles[0]} {step.admissions[0].restarts}"
         case Suspend():
             return f"{step.stop.plan} {step.stop.at.isoformat()}"
+        case Remember() | RestartRole():
+            return f"{step.admission.to_record()} {step.role}"
+        case End():
+            return f"{step.reason} {step.roles[-1].uid}"
         case _:
             assert_never(step)
 
@@ -225,9 +258,15 @@ _VERBS: Final[dict[type[Step], str]] = {
     Begin: "started",
     Finish: "started to the end",
     Suspend: "suspended",
+    Remember: "watched",
+    RestartRole: "restarted in part",
+    End: "ended",
 }
 _REASONS: Final[dict[type[Step], str]] = {
     Begin: "QueueAdmitted",
     Finish: "QueueAdmitted",
     Suspend: "QueueSuspended",
+    Remember: "QueuePolicy",
+    RestartRole: "QueuePolicy",
+    End: "QueuePolicy",
 }

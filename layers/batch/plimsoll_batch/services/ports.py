@@ -14,6 +14,7 @@ from plimsoll.domain.writers import EventWriter
 from plimsoll.services.ports import LeaseKeeper
 from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.policies import FailedPod
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.records import Admission, Stop
 
@@ -27,6 +28,8 @@ class ClusterObjects:
     pods: Sequence[Pod]
     """All that are not finished."""
     nodes: Sequence[Node]
+    failed: Sequence[FailedPod] = ()
+    """Pods of gangs that have failed."""
     left_out: Sequence[str] = ()
     """Why objects could not be read."""
 
@@ -65,6 +68,12 @@ class QueueCluster(EventWriter, LeaseKeeper, Protocol):
 
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""
+
+    def restart(self, job: Job, admission: Admission) -> None:
+        """Suspend a Job and write how it is started again, in one patch, under its uid and resourceVersion."""
+
+    def end(self, job: Job, *, complete: bool) -> None:
+        """Let a Job end as Complete, or as Failed, by one patch under its uid and resourceVersion."""
 
 
 class QueueClusters(Protocol):

@@ -35,7 +35,7 @@ def seen_in(objects: ClusterObjects, forest: Forest, now: datetime, shapes: Shap
     for pod in objects.pods:
         (mine if pod.owner in of_jobs else others).append(pod)
     leasing = {queue.name for queue in forest.queues if queue.leases_nodes}
-    gangs = assemble(objects.jobs, mine, now, shapes, leasing)
+    gangs = assemble(objects.jobs, mine, now, shapes, leasing=leasing, failed=objects.failed)
     admitted = [jobs for jobs in gangs if jobs.admitted]
     counted = {role.ref for jobs in admitted for role in jobs.roles}
     unmanaged = [pod for pod in mine if pod.owner not in counted]

@@ -30,6 +30,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
+from plimsoll_batch.adapters.kubernetes.failed_pods import FAILED, parse_failed_pod
 from plimsoll_batch.adapters.kubernetes.jobs import parse_job
 from plimsoll_batch.adapters.queues_file import forest_of
 from plimsoll_batch.domain import names
@@ -70,6 +71,7 @@ class KubernetesQueues:
         self._nodes = Collection(LIST_NODES, parse_node)
         self._pods = Collection(LIST_PODS, parse_pod, fields=UNFINISHED)
         self._jobs = Collection(calls.LIST_JOBS, parse_job, labels=names.QUEUE)
+        self._failed = Collection(LIST_PODS, parse_failed_pod, fields=FAILED, labels=names.GANG)
         self._configuration: tuple[str, Forest] | None = None
         """The text that was read last, and what it says."""
 
@@ -110,7 +112,7 @@ class KubernetesQueues:
 
     def read(self) -> ClusterObjects:
         """Read jobs, pods and nodes."""
-        kinds: list[Collection[Any]] = [self._jobs, self._pods, self._nodes]
+        kinds: list[Collection[Any]] = [self._jobs, self._failed, self._pods, self._nodes]
         if self._watches is not None:
             self._watches.follow(kinds)
         lists = [
@@ -123,6 +125,7 @@ class KubernetesQueues:
             jobs=self._jobs.objects,
             pods=self._pods.objects,
             nodes=self._nodes.objects,
+            failed=self._failed.objects,
             left_out=[words for kind in kinds for words in kind.left_out],
         )
 
@@ -137,7 +140,7 @@ class KubernetesQueues:
 
     def close(self) -> None:
         """End all watches."""
-        for kind in (self._jobs, self._pods, self._nodes):
+        for kind in (self._jobs, self._failed, self._pods, self._nodes):
             kind.close()
 
     def acquire(self, holder: str, seconds: float) -> bool:
@@ -189,6 +192,22 @@ class KubernetesQueues:
             "spec": {"taints": written_taints(node, without={names.LEASED_TO}, add=taint)},
         }
         self._nodes.wrote(self._requests.send(PATCH_NODE, name=node.name, body=body))
+
+    def restart(self, job: Job, admission: Admission) -> None:
+        """Suspend a Job and write how it is started again, in one patch, under its uid and resourceVersion."""
+        self._patch(job, {names.ADMISSION: admission.to_record()}, {"suspend": True})
+
+    def end(self, job: Job, *, complete: bool) -> None:
+        """Let a Job end as Complete, or as Failed, by one patch under its uid and resourceVersion.
+
+        An Indexed Job of no completions is Complete. A Job past its deadline has Failed, but only where it
+        is not suspended: so it is started without pods.
+        """
+        none = {"parallelism": 0, "completions": 0}
+        late = {"activeDeadlineSeconds": 1}
+        if job.suspended:
+            late |= {"suspend": False, "parallelism": 0}
+        self._patch(job, {}, none if complete else late)
 
     def create_event(self, event: ClusterEvent) -> None:
         """Create an Event of Kubernetes; `Conflict` where it was created before."""

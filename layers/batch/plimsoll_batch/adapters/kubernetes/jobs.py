@@ -24,13 +24,15 @@ from plimsoll.domain.pods import OwnerKind, Ref
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.gangs import Topology
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.lifecycle import Lifecycle
 from plimsoll_batch.domain.records import Admission, Stop
 
 MOST_PODS: Final = 100_000
 """Of one Job; as in a snapshot's file."""
 MOST_SECONDS: Final = 7 * 24 * 3600
 MOST_PRIORITY: Final = 10**9
-_ENDS: Final = {"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"}
+_FAILURES: Final = {"Failed", "FailureTarget"}
+_ENDS: Final = {"Complete", "SuccessCriteriaMet", *_FAILURES}
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,10}")
@@ -43,6 +45,7 @@ class _Read(Struct, rename="camel", omit_defaults=True, gc=False):
 class _JobSpec(_Read):
     parallelism: schema.Whole = 1
     completions: schema.Whole | None = None
+    completion_mode: str = "NonIndexed"
     suspend: bool = False
     active_deadline_seconds: schema.Whole | None = None
     template: schema.PodTemplate = field(default_factory=schema.PodTemplate)
@@ -50,6 +53,7 @@ class _JobSpec(_Read):
 
 class _Uncounted(_Read):
     succeeded: Annotated[tuple[str, ...], Meta(max_length=MOST_PODS)] = ()
+    failed: Annotated[tuple[str, ...], Meta(max_length=MOST_PODS)] = ()
 
 
 class _JobStatus(_Read):
@@ -103,7 +107,11 @@ def parse_job(obj: Raw) -> Job:
         text = meta.labels.get(label)
         if text is not None and not _NAME.fullmatch(text):
             wrong.append(f"label {label}: must be a name, not {clip(text)}")
-    uncounted = len(status.uncounted_terminated_pods.succeeded)
+    uncounted = status.uncounted_terminated_pods
+    ends = {each.type for each in status.conditions if each.status == "True"} & _ENDS
+    lifecycle = said(names.LIFECYCLE, Lifecycle.from_record)
+    if lifecycle is not None and spec.template.metadata.labels.get(names.GANG) != (gang or None):
+        wrong.append(f"annotation {names.LIFECYCLE}: its pods need the label {names.GANG}")
     limit = spec.active_deadline_seconds
     return Job(
         ref=Ref(OwnerKind.JOB, meta.namespace, meta.name),
@@ -122,15 +130,18 @@ def parse_job(obj: Raw) -> Job:
         leaves_whole=said(names.ON_INTERRUPTION, _suspends) or False,
         resumed=meta.annotations.get(names.RESUME),
         leases=meta.annotations.get(names.LEASE_NODES) == "true",
+        lifecycle=lifecycle,
         suspended=spec.suspend,
+        indexed=spec.completion_mode == "Indexed",
         parallelism=_within(spec.parallelism, "spec.parallelism"),
         completions=None
         if spec.completions is None
         else _within(spec.completions, "spec.completions"),
         active=max(0, status.active),
-        succeeded=max(0, status.succeeded) + uncounted,
-        failed=max(0, status.failed),
-        finished=any(c.type in _ENDS and c.status == "True" for c in status.conditions),
+        succeeded=max(0, status.succeeded) + len(uncounted.succeeded),
+        failed=max(0, status.failed) + len(uncounted.failed),
+        finished=bool(ends),
+        failure=not ends.isdisjoint(_FAILURES),
         scheduling=read_scheduling(template, spec.template.metadata.labels),
         labels=spec.template.metadata.labels,
         selector=spec.template.spec.node_selector,

@@ -9,14 +9,16 @@ How long a pod runs is said by `drill.plimsoll.dev/run` (see `kubelet`); without
 
 Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/,
 k8s.io/kubernetes/pkg/controller/job/job_controller.go (isPodFailed, manageJob, deleteJobPods)
-Left out: podFailurePolicy, podReplacementPolicy Failed, the delay after a failure (10 s, doubled
-each time), deadlines, indexes, success policies, ttlSecondsAfterFinished.
+Where there is a podFailurePolicy, or pods are replaced once they have Failed, a pod counts when it has
+ended. Of policies, rules by exit codes and by DisruptionTarget are known.
+Left out: the delay after a failure (10 s, doubled each time), indexes and what counts by them, success
+policies, ttlSecondsAfterFinished.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar, override
 
 from plimsoll_testbed.model.hollow.conditions import (
@@ -33,7 +35,7 @@ from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.scalein import first_to_go
 from plimsoll_testbed.model.hollow.controllers.templates import pod_of
 from plimsoll_testbed.model.hollow.edits import Json, look, put
-from plimsoll_testbed.model.hollow.stamps import stamp
+from plimsoll_testbed.model.hollow.stamps import moment, stamp
 from plimsoll_testbed.model.hollow.state import ClusterState
 from plimsoll_testbed.model.hollow.store import Change, Key
 
@@ -49,24 +51,35 @@ class Jobs(Controller[Key]):
         """UIDs of pods by the UID of their Job: they count also when their objects are gone."""
         self._failed: defaultdict[str, set[str]] = defaultdict(set)
         self._dismissed: set[str] = set()
-        """UIDs of pods that their Job itself took away."""
+        """UIDs of pods that their Job itself took away, or that its policy lets it ignore."""
+        self._unfit: set[str] = set()
+        """UIDs of Jobs that fail by their policy."""
 
     @override
     def observe(self, change: Change) -> None:
         if change.resource == "jobs":
             self.note(change.key)
         elif (owner := controller_of(change.object)) and owner["kind"] == "Job":
-            self._count(owner["uid"], change.object, gone=change.type == "DELETED")
+            job = self.store.get("jobs", change.key[0], owner["name"])
+            spec = job["spec"] if job is not None else {}
+            self._count(owner["uid"], spec, change.object, gone=change.type == "DELETED")
             self.note((change.key[0], owner["name"]))
 
-    def _count(self, job: str, pod: Json, *, gone: bool) -> None:
+    def _count(self, job: str, spec: Json, pod: Json, *, gone: bool) -> None:
         """Count a pod once, as it first succeeded or failed. Source: isPodFailed."""
         uid, phase = pod["metadata"]["uid"], look(pod, "status", "phase")
-        if phase == "Succeeded":
-            if uid not in self._failed[job]:
-                self._succeeded[job].add(uid)
-        elif (gone or is_deleting(pod) or phase == "Failed") and uid not in self._dismissed:
-            self._failed[job].add(uid)
+        if phase == "Succeeded" and uid not in self._failed[job]:
+            self._succeeded[job].add(uid)
+        ended = gone or phase == "Failed" or (is_deleting(pod) and not _waits_for_ends(spec))
+        if phase == "Succeeded" or not ended or uid in self._dismissed:
+            return
+        action = _by_policy(spec, pod)
+        if action == "Ignore":
+            self._dismissed.add(uid)
+            return
+        if action == "FailJob":
+            self._unfit.add(job)
+        self._failed[job].add(uid)
 
     @override
     def reconcile(self, key: Key, now: datetime) -> None:
@@ -77,7 +90,7 @@ class Jobs(Controller[Key]):
         pods = self.state.indexes.owned(uid, "pods")
         active = [pod for pod in pods if is_active(pod)]
         done = len(self._succeeded[uid])
-        failed = len(self._failed[uid]) > spec["backoffLimit"]
+        failed = self._failure(job, now)
         completions = spec.get("completions")
         # Without completions one success is enough: the others finish, and no new ones come.
         if completions is None:
@@ -86,10 +99,12 @@ class Jobs(Controller[Key]):
         else:
             complete = done >= completions
             wanted = min(spec["parallelism"], completions - done)
+        if _waits_for_ends(spec):
+            wanted -= sum(1 for pod in pods if not is_active(pod) and not is_finished(pod))
         if failed or complete or spec.get("suspend"):
             wanted = 0
-        if len(active) > wanted:
-            for pod in first_to_go(active, active, len(active) - wanted, now):
+        if len(active) > max(0, wanted):
+            for pod in first_to_go(active, active, len(active) - max(0, wanted), now):
                 self._dismissed.add(pod["metadata"]["uid"])
                 self.delete(pod, now)
         for _ in range(wanted - len(active)):
@@ -98,15 +113,32 @@ class Jobs(Controller[Key]):
             self.create("pods", pod, now)
         self._report(job, now, failed=failed, complete=complete)
 
-    def _report(self, job: Json, now: datetime, *, failed: bool, complete: bool) -> None:
+    def _failure(self, job: Json, now: datetime) -> str | None:
+        """Return why a Job fails; None where it does not."""
+        uid, spec = job["metadata"]["uid"], job["spec"]
+        if uid in self._unfit:
+            return "PodFailurePolicy"
+        if len(self._failed[uid]) > spec["backoffLimit"]:
+            return "BackoffLimitExceeded"
+        seconds, since = spec.get("activeDeadlineSeconds"), look(job, "status", "startTime")
+        if seconds is None or since is None or spec.get("suspend"):
+            return None
+        late = moment(since) + timedelta(seconds=seconds)
+        if now >= late:
+            return "DeadlineExceeded"
+        key = (job["metadata"]["namespace"], job["metadata"]["name"])
+        self.state.timers.write(late, lambda _: self.note(key))
+        return None
+
+    def _report(self, job: Json, now: datetime, *, failed: str | None, complete: bool) -> None:
+        suspended = is_true(job, "Suspended")
         job = put(job, ("status",), self._status(job, now))
         status = job["status"]
         at_rest = not status["active"] and not status["terminating"]
         if failed:
-            why = "BackoffLimitExceeded"
-            job = with_condition(job, "FailureTarget", "True", now=now, reason=why)
+            job = with_condition(job, "FailureTarget", "True", now=now, reason=failed)
             if at_rest:
-                job = with_condition(job, "Failed", "True", now=now, reason=why)
+                job = with_condition(job, "Failed", "True", now=now, reason=failed)
         elif complete:
             why = "CompletionsReached"
             job = with_condition(job, "SuccessCriteriaMet", "True", now=now, reason=why)
@@ -117,14 +149,19 @@ class Jobs(Controller[Key]):
             job = with_condition(job, "Suspended", "True", now=now, reason="JobSuspended")
         elif condition(job, "Suspended") is not None:
             job = with_condition(job, "Suspended", "False", now=now, reason="JobResumed")
+            if suspended:
+                job = put(job, ("status", "startTime"), stamp(now))
+                if job["spec"].get("activeDeadlineSeconds") is not None:
+                    self.note((job["metadata"]["namespace"], job["metadata"]["name"]))
         self.store.replace("jobs", job, now=now)
 
     def _status(self, job: Json, now: datetime) -> Json:
         uid, status = job["metadata"]["uid"], job.get("status") or {}
+        waits = bool(job["spec"].get("suspend"))
         pods = self.state.indexes.owned(uid, "pods")
         active = [pod for pod in pods if is_active(pod)]
         return {
-            "startTime": status.get("startTime") or stamp(now),
+            "startTime": status.get("startTime") or (None if waits else stamp(now)),
             "conditions": status.get("conditions") or [],
             "active": len(active),
             "ready": sum(1 for pod in active if is_ready(pod)),
@@ -132,3 +169,29 @@ class Jobs(Controller[Key]):
             "failed": len(self._failed[uid]),
             "terminating": sum(1 for p in pods if not is_active(p) and not is_finished(p)),
         }
+
+
+def _waits_for_ends(spec: Json) -> bool:
+    """Whether a pod that was told to go counts, and is replaced, once it has ended."""
+    return "podFailurePolicy" in spec or spec.get("podReplacementPolicy") == "Failed"
+
+
+def _by_policy(spec: Json, pod: Json) -> str | None:
+    """Return the action of the first rule that a failed pod matches."""
+    ends = [
+        look(each, "state", "terminated", "exitCode")
+        for each in look(pod, "status", "containerStatuses", default=())
+    ]
+    codes = {code for code in ends if code}
+    for rule in look(spec, "podFailurePolicy", "rules", default=()):
+        by_code = rule.get("onExitCodes")
+        if by_code is None:
+            wanted = [each["type"] for each in rule.get("onPodConditions", ())]
+            fits = any(is_true(pod, kind) for kind in wanted)
+        elif by_code["operator"] == "In":
+            fits = bool(codes & {*by_code["values"]})
+        else:
+            fits = bool(codes - {*by_code["values"]})
+        if fits:
+            return str(rule["action"])
+    return None
