@@ -14,7 +14,7 @@ from typing import Final
 from plimsoll.domain.actions import Action, Uncordon, Unguard
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.interruptions import NEAR, Interruption
-from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
@@ -104,7 +104,8 @@ def _outlives_us(node: Node, now: datetime) -> bool:
         return False
     found = node.interruption
     if found is None:
-        return any(taint.key == INTERRUPTION for taint in node.taints)
+        tainted = any(taint.key == INTERRUPTION for taint in node.taints)
+        return tainted or node.labels.get(EXCLUDED) == EXCLUDED_BY_US
     overdue = found.deadline is not None and found.deadline <= now
     return node.ready or not (overdue or found.gone)
 

@@ -22,6 +22,8 @@ from plimsoll.domain.errors import Refused
 from plimsoll.domain.names import (
     CAPACITY_LABELS,
     DELETION_COST,
+    EXCLUDED,
+    EXCLUDED_BY_US,
     FLOORS,
     IGNORE,
     INTERRUPTION,
@@ -187,6 +189,7 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
             "the label node.kubernetes.io/capacity",
             {"metadata": {"labels": {CAPACITY_LABELS[0]: "free"}}},
         ),
+        (f"the label {EXCLUDED}", {"metadata": {"labels": {EXCLUDED: "true"}}}),
         (
             "the label kubernetes.io/hostname",
             {"metadata": {"labels": {"kubernetes.io/hostname": "b"}}},
@@ -209,6 +212,7 @@ def taint(key: str, value: str = "1", effect: str = "PreferNoSchedule", **more: 
         "managed fields emptied",
         "label",
         "capacity type of no kind",
+        "out of load balancers in another name",
         "well-known label",
         "label that only ends like ours",
         "annotation off",
@@ -234,12 +238,40 @@ def test_of_a_node_what_is_not_ours_is_refused(
         {"metadata": {"labels": {"spread.plimsoll.dev/2": "spot-1"}}},
         {"metadata": {"labels": {"plimsoll.dev/x": "1"}}},
         {"metadata": {"labels": {CAPACITY_LABELS[0]: "spot"}}},
+        {"metadata": {"labels": {EXCLUDED: EXCLUDED_BY_US}}},
     ],
-    ids=["cordon", "our taint", "record", "spread group", "our label", "capacity type"],
+    ids=[
+        "cordon",
+        "our taint",
+        "record",
+        "spread group",
+        "our label",
+        "capacity type",
+        "out of load balancers",
+    ],
 )
 def test_of_a_node_our_fields_pass(shop: Ground, ours: Transport, body: Json):
     answer = patch(ours, node_of(shop), body, dryRun="All")
     assert answer.status == 200, answer.body
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [("karpenter", 403), ("", 403), (EXCLUDED_BY_US, 200)],
+    ids=["another program", "an administrator", "plimsoll"],
+)
+def test_a_node_returns_to_load_balancers_only_if_it_left_them_in_our_name(
+    shop: Ground, ours: Transport, value: str, status: int
+):
+    (left,) = shop.nodes("left")
+    path = f"/api/v1/nodes/{left}"
+    theirs = shop.call(
+        "PATCH", path, {"metadata": {"labels": {EXCLUDED: value}}}, "application/merge-patch+json"
+    )
+    assert theirs.status == 200
+    answer = patch(ours, path, {"metadata": {"labels": {EXCLUDED: None}}}, dryRun="All")
+    assert answer.status == status, message_of(answer)
+    shop.api.call("DELETE", path)
 
 
 def test_a_node_that_is_not_ready_may_be_taken_out_of_service(shop: Ground, ours: Transport):

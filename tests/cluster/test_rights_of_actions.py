@@ -22,6 +22,7 @@ from plimsoll.domain.actions import (
     CompleteLifecycle,
     Cordon,
     Evict,
+    Exclude,
     ForceDelete,
     Grow,
     Guard,
@@ -41,7 +42,16 @@ from plimsoll.domain.actions import (
 from plimsoll.domain.errors import Conflict
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import DELETION_COST, FLOORS, GUARD, INTERRUPTION, MOVED, SPREAD_PREFIX
+from plimsoll.domain.names import (
+    DELETION_COST,
+    EXCLUDED,
+    EXCLUDED_BY_US,
+    FLOORS,
+    GUARD,
+    INTERRUPTION,
+    MOVED,
+    SPREAD_PREFIX,
+)
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
@@ -177,6 +187,16 @@ def label(scene: Situation) -> tuple[Make, Look]:
         action,
         lambda: scene.stored_node()["metadata"]["labels"].get(f"{SPREAD_PREFIX}1") == "spot-1",
     )
+
+
+def exclude(scene: Situation) -> tuple[Make, Look]:
+    scene.carry_out(lambda: Exclude(node=scene.node, reason=WHY))
+    assert scene.node.labels[EXCLUDED] == EXCLUDED_BY_US
+
+    def action() -> Action:
+        return Exclude(node=scene.node, excluded=False, reason=WHY)
+
+    return action, lambda: EXCLUDED not in scene.node.labels
 
 
 def set_deletion_cost(scene: Situation) -> tuple[Make, Look]:
@@ -359,6 +379,7 @@ SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     Cordon: cordon,
     Uncordon: uncordon,
     LabelNode: label,
+    Exclude: exclude,
     SetDeletionCost: set_deletion_cost,
     MarkMoved: mark_moved,
     InjectFloors: inject_floors,

@@ -319,6 +319,18 @@ def test_release_takes_off_what_cordon_put_on(shop: ContractRig) -> None:
     assert after.annotations == before.annotations
 
 
+@pytest.mark.parametrize("value", [names.EXCLUDED_BY_US, "karpenter"])
+def test_release_returns_a_node_to_load_balancers_if_we_took_it_from_them(
+    shop: ContractRig, value: str
+) -> None:
+    shop.api.cordon(node(shop), replace(INTERRUPTION, cordoned=T0))
+    shop.wait(5)
+    shop.api.label(node(shop), {names.EXCLUDED: value})
+    shop.api.uncordon(node(shop))
+    kept = None if value == names.EXCLUDED_BY_US else value
+    assert node(shop).labels.get(names.EXCLUDED) == kept
+
+
 def test_out_of_service_is_a_taint_of_its_own(shop: ContractRig) -> None:
     shop.api.cordon(node(shop), INTERRUPTION)
     shop.wait(5)

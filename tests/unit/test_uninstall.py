@@ -14,7 +14,7 @@ from plimsoll.domain.actions import Uncordon, UndoRelease
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
-from plimsoll.domain.names import INTERRUPTION
+from plimsoll.domain.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION
 from plimsoll.domain.nodes import Taint
 from plimsoll_cli.environment import Said
 from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
@@ -82,6 +82,14 @@ def test_a_taint_of_ours_without_its_record_is_taken_off():
     assert [
         a.node.name for a in actions(plan_uninstall(looked([node], []), NOON).plan, Uncordon)
     ] == ["spot"]
+
+
+def test_a_node_that_only_load_balancers_leave_out_returns_to_them():
+    forgotten = a_node("a", labels={EXCLUDED: EXCLUDED_BY_US})
+    theirs = a_node("b", labels={EXCLUDED: "karpenter"})
+    [release] = plan_uninstall(looked([forgotten, theirs], []), NOON).plan.actions
+    assert isinstance(release, Uncordon)
+    assert release.node == forgotten
 
 
 def test_somebody_elses_cordon_stays():

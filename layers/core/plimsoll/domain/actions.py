@@ -17,7 +17,7 @@ from plimsoll.domain.errors import Blocked, Conflict, NotFound, Refused
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
-from plimsoll.domain.names import DELETION_COST, MOVED
+from plimsoll.domain.names import DELETION_COST, EXCLUDED, EXCLUDED_BY_US, MOVED
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
@@ -106,6 +106,27 @@ class LabelNode(AboutNode):
     def perform(self, writers: Writers) -> None:
         """Patch the node once."""
         writers.cluster.label(self.node, self.labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclude(AboutNode):
+    """Have load balancers take a node out of their targets, or put it back. No pod is touched."""
+
+    verb: ClassVar[str] = "exclude"
+    wave: ClassVar[Wave] = Wave.REPLACE
+
+    excluded: bool = True
+    """False takes the label off again."""
+
+    @property
+    @override
+    def target(self) -> str:
+        """The node, and as what: a refusal here says nothing about its other labels."""
+        return f"Node {self.node.name} as a target of load balancers"
+
+    def perform(self, writers: Writers) -> None:
+        """Patch the node once."""
+        writers.cluster.label(self.node, {EXCLUDED: EXCLUDED_BY_US if self.excluded else None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,6 +452,7 @@ type Action = (
     Cordon
     | Uncordon
     | LabelNode
+    | Exclude
     | Grow
     | Release
     | UndoRelease

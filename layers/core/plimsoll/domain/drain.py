@@ -17,6 +17,7 @@ from plimsoll.domain.actions import (
     Action,
     Cordon,
     Evict,
+    Exclude,
     ForceDelete,
     Release,
     Uncordon,
@@ -38,6 +39,7 @@ from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.freeing import kept
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.last_calls import evict_now, last_calls
+from plimsoll.domain.load_balancers import exclusions
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan, Step
@@ -117,6 +119,8 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     _plan_unguarded(disruptions, draft)
     for one in calls[:LAST_CALLS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
+    for exclude in exclusions(seen, interrupted, now):
+        draft.add(exclude, {exclude.node.name})
     for node, turn in turn_of:
         if isinstance(turn, str):
             draft.wait(turn, {node.name})
@@ -167,8 +171,8 @@ class _Draft:
 
     def add(self, action: Action, nodes: Iterable[str]) -> None:
         match action:
-            case UndoRelease() | Unguard() | Evict(overrule=False) if why := self.refused.get(
-                action.target
+            case UndoRelease() | Unguard() | Exclude() | Evict(overrule=False) if (
+                why := self.refused.get(action.target)
             ):
                 self.wait(why, nodes)
             case _:

@@ -44,6 +44,12 @@ FLOORS: Final = "plimsoll-floors"
 """The admission policy that constrains new pods, its binding, and the ConfigMap in each namespace that
 says how."""
 
+EXCLUDED: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
+"""On a Node, label: load balancers whose targets are nodes leave it out, whatever its value.
+https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-exclude-from-external-load-balancers"""
+EXCLUDED_BY_US: Final = "plimsoll"
+"""The value that says that the label is ours. Others write their own names: Karpenter `karpenter`."""
+
 SPREAD_PREFIX: Final = "spread.plimsoll.dev/"
 """On a Node, label: its spread group, as workloads see it that are spread over so many spot groups."""
 

@@ -88,6 +88,10 @@ class LabelSelection:
 
     ref: Ref
     selector: Selector
+    node_ports: bool = False
+    """Whether load balancers may send its requests to nodes."""
+    local: bool = False
+    """Whether a node hands such requests to its own pods only (`externalTrafficPolicy: Local`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

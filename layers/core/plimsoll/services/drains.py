@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from plimsoll.domain.actions import (
     Evict,
+    Exclude,
     Grow,
     LabelNode,
     Release,
@@ -399,7 +400,9 @@ class DrainService:
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why
-                case UndoRelease() | Unguard() | Evict() | LabelNode() as action if refused:
+                case (UndoRelease() | Unguard() | Evict() | LabelNode() | Exclude()) as action if (
+                    refused
+                ):
                     memory.refused[action.target] = f"{action.target}: {outcome.error}"
 
     def _save(self, reports: Sequence[Report]) -> Sequence[Report]:

@@ -23,6 +23,8 @@ from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.interruptions import Interruption, to_record
 from plimsoll.domain.names import (
+    EXCLUDED,
+    EXCLUDED_BY_US,
     FLOORS,
     INTERRUPTION,
     MOVED,
@@ -195,7 +197,7 @@ class KubernetesCluster:
     def uncordon(self, node: Node) -> None:
         """Take taint and record off again, and the cordon unless it stood before ours.
 
-        What frees the volumes of an instance that is off goes too: this one runs again.
+        Load balancers may send requests to it again. What frees the volumes of an instance that is off goes too: this one runs again.
         """
         record = node.interruption
         ours = {INTERRUPTION} | ({OUT_OF_SERVICE.key} if record and record.gone else set())
@@ -203,9 +205,11 @@ class KubernetesCluster:
             before = record is not None and record.unschedulable_before
         else:
             before = node.unschedulable  # we never cordoned it
+        excluded = node.labels.get(EXCLUDED) == EXCLUDED_BY_US
         self._patch_node(
             node,
             annotations={INTERRUPTION: None},
+            labels={EXCLUDED: None} if excluded else None,
             spec={"unschedulable": before or None, "taints": written_taints(node, without=ours)},
         )
 

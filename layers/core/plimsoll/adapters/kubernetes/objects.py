@@ -264,7 +264,12 @@ def parse_service(obj: Raw) -> LabelSelection:
     """Read a Service. One without a selector selects no pod."""
     read = decoded(obj, schema.Service)
     selector = Selector(labels=read.spec.selector) if read.spec.selector else NOTHING
-    return LabelSelection(ref=_ref("Service", read.metadata), selector=selector)
+    return LabelSelection(
+        ref=_ref("Service", read.metadata),
+        selector=selector,
+        node_ports=read.spec.type in {"NodePort", "LoadBalancer"},
+        local=read.spec.external_traffic_policy == "Local",
+    )
 
 
 @naming("NetworkPolicy")

@@ -321,6 +321,8 @@ Budget = Object[BudgetSpec, BudgetStatus]
 
 class ServiceSpec(_Read):
     selector: Pairs = field(default_factory=dict)
+    type: str = "ClusterIP"
+    external_traffic_policy: str = ""
 
 
 Service = Described[ServiceSpec]

@@ -3,7 +3,8 @@
 A pod that was bound is Pending until its start-up time is over (`drill.plimsoll.dev/startup`, else
 the cluster's default), and its volumes are attached first. Told to go, it gets SIGTERM and exits
 after its stop time (`drill.plimsoll.dev/stop`), or is killed when its grace period ends. The Ready
-condition stays as it was until the object goes: who serves is told by deletionTimestamp. A pod whose
+condition stays as it was until the object goes: who serves is told by deletionTimestamp. A pod with
+readiness gates is Ready only while their conditions, which others write, are all True. A pod whose
 annotations cannot be read stays Pending, and its status says why.
 
 A pod that is not restarted (restartPolicy other than Always) and says how long it runs
@@ -25,7 +26,12 @@ from typing import ClassVar, Self, override
 
 from plimsoll.domain.errors import BadInput
 from plimsoll_testbed.model.durations import parse_duration
-from plimsoll_testbed.model.hollow.conditions import is_deleting, is_finished, with_condition
+from plimsoll_testbed.model.hollow.conditions import (
+    is_deleting,
+    is_finished,
+    is_true,
+    with_condition,
+)
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.volumes import attached
 from plimsoll_testbed.model.hollow.edits import Json, look
@@ -129,7 +135,8 @@ class Kubelets(Controller[Held]):
         if held is not None and change.type == "MODIFIED":
             held.pod = change.object
             old = (change.before or {})["metadata"].get("deletionGracePeriodSeconds")
-            if old == meta.get("deletionGracePeriodSeconds"):
+            gated = look(change.object, "spec", "readinessGates")
+            if old == meta.get("deletionGracePeriodSeconds") and not gated:
                 return
         self.note((meta["uid"], change.key))
 
@@ -153,6 +160,11 @@ class Kubelets(Controller[Held]):
             self._stop(held, now)
         elif not held.starting:
             self._start(held, now)
+        elif held.running and is_true(pod, "ContainersReady"):
+            ready = "True" if _gates_open(pod) else "False"
+            gated = with_condition(pod, "Ready", ready, now=now)
+            if gated is not pod:
+                self.store.replace("pods", gated, now=now)
 
     def vanish(self, node: str, now: datetime) -> None:
         """Let a node's instance be gone: everything that ran on it is killed."""
@@ -326,8 +338,16 @@ def _running(pod: Json, now: datetime, address: str, *, ready: bool) -> Json:
     pod = {**pod, "status": status}
     for kind in ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"):
         holds = ready or not kind.endswith("Ready")
+        if kind == "Ready":
+            holds = holds and _gates_open(pod)
         pod = with_condition(pod, kind, "True" if holds else "False", now=now)
     return pod
+
+
+def _gates_open(pod: Json) -> bool:
+    """Whether all readiness gates of a pod hold; one without its condition does not."""
+    gates = look(pod, "spec", "readinessGates", default=())
+    return all(is_true(pod, gate["conditionType"]) for gate in gates)
 
 
 def _succeeded(pod: Json, now: datetime) -> Json:
