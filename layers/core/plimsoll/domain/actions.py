@@ -113,7 +113,8 @@ class Exclude(AboutNode):
     """Have load balancers take a node out of their targets, or put it back. No pod is touched."""
 
     verb: ClassVar[str] = "exclude"
-    wave: ClassVar[Wave] = Wave.REPLACE
+    wave: ClassVar[Wave] = Wave.LEAVE
+    """Behind evictions, which a plan adds before it: in a large storm no pod may wait for hundreds of labels."""
 
     excluded: bool = True
     """False takes the label off again."""
