@@ -54,7 +54,7 @@ test: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) ## Run every test
 coverage: ## Run every test, and print which lines and branches none of them reached (twice as long)
 	PYTEST_ADDOPTS="--cov --cov-report=term" $(MAKE) test
 
-test-cluster: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) controlplane ## Run what needs a real control plane (builds it once, about 10 min)
+test-cluster: $(VENV) $(MINISTACK) $(BUILT) $(SERVICE) $(BATCH) controlplane ## Run what needs a real control plane (builds it once, about 10 min), or minutes of waiting
 	.venv/bin/pytest -n 3 $(BY_MODULE) -m "cluster and not long and not localstack" $(AGAIN)
 
 test-localstack: $(VENV) $(LOCALSTACK) $(BUILT) controlplane ## Run what needs LocalStack (Java and Maven must be there)

@@ -29,7 +29,7 @@ from tests.support.queue_scenes import ONE_QUEUE, a_training
 
 from .test_emulator_stack import logged, within
 
-pytestmark = pytest.mark.emulator
+pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SOON = 200.0

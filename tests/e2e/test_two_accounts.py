@@ -21,7 +21,7 @@ from plimsoll_testbed.rigs.emulated.accounts import AccountsEmulation, Spoke
 from plimsoll_testbed.rigs.emulated.emulator import ACCOUNT, REGION, STACK
 from plimsoll_testbed.scenario.drill import read_drill
 
-pytestmark = pytest.mark.emulator
+pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 
 DRILL = Path(__file__).parent / "accounts" / "drill.yaml"
 OTHER = "210987654321"
