@@ -16,7 +16,7 @@ from plimsoll.adapters.kubernetes import schema
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.requests import Requests
-from plimsoll.domain.queue_changes import QUEUE
+from plimsoll.domain.queue_changes import OURS, QUEUE
 from plimsoll.services.ports import Clock
 from plimsoll_agent.calls import LIST_JOBS
 from plimsoll_agent.forwarding import Followed
@@ -24,8 +24,6 @@ from plimsoll_agent.forwarding import Followed
 APART: Final = timedelta(seconds=5)
 """Between two times that it is said."""
 _ENDS: Final = {"Complete", "Failed"}
-_OURS: Final = {"plimsoll.dev/admission", "plimsoll.dev/stop"}
-"""Annotations that the planner writes: of them it need not be told."""
 
 
 class _Spec(Struct, rename="camel", omit_defaults=True, gc=False):
@@ -83,7 +81,7 @@ def _seen(obj: Raw) -> object:
     """Return of a Job what a planner has to know soon: that it is there, what its owner asks, how it fares."""
     job = decoded(obj, _Job)
     meta = job.metadata
-    owners = {k: v for k, v in meta.annotations.items() if k not in _OURS}
+    owners = {k: v for k, v in meta.annotations.items() if k not in OURS}
     ended = any(c.type in _ENDS and c.status == "True" for c in job.status.conditions)
     marks = frozenset(owners.items()), frozenset(meta.labels.items())
     return (meta.uid, hash(marks), job.spec.parallelism, job.status.failed, ended)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Raw
@@ -14,7 +13,7 @@ from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.reading import UNFINISHED
 from plimsoll.adapters.kubernetes.requests import Json, Requests
-from plimsoll.adapters.kubernetes.watches import Watches
+from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary
 from plimsoll.domain.pods import OwnerKind
 from plimsoll.domain.quantities import Resources
@@ -105,10 +104,7 @@ class ClusterReader:
         for kind in self._kinds:
             kind.watchable = True  # the right may have come meanwhile
         self._watches.follow(self._kinds, settled=True)
-        lists = [partial(self._list, kind) for kind in self._kinds if not kind.watched]
-        for result in self._workers.run(lists):
-            if isinstance(result, Exception):
-                raise result
+        list_unwatched(self._kinds, self._workers, self._list)
         balancing = (*self._services.objects, *self._ingresses.objects)
         return Seen(
             kubernetes=self._version(),

@@ -33,9 +33,9 @@ _BAR: Final = 20
 @stack_option
 @click.pass_context
 def pools(ctx: click.Context, region: str | None, as_json: bool, stack: str) -> None:
-    """Show what befell capacity pools in the last 14 days, and the risk that follows from it.
+    """Show what happened to capacity pools in the last 14 days, and the risk that follows from it.
 
-    A pool is an instance type in a zone, on-demand or spot. What befell it within ten minutes counts
+    A pool is an instance type in a zone, on-demand or spot. What happened to it within ten minutes counts
     once. The risk orders pools, the highest first: 1 is a pool that is reclaimed now and asked only as
     the last resort; what is past loses half of its weight in 48 hours.
     """
@@ -48,7 +48,7 @@ def pools(ctx: click.Context, region: str | None, as_json: bool, stack: str) -> 
         print_json({"pools": [_as_json(pool, risk[pool], events) for pool in order]})
         return
     if not order:
-        click.echo(f"Nothing befell any capacity pool in {KEPT.days} days.")
+        click.echo(f"Nothing happened to any capacity pool in {KEPT.days} days.")
         return
     kinds = [f"{kind.upper()}S" for kind in PoolEventKind]
     shown = table("TYPE", "ZONE", "CAPACITY", *kinds, "LAST", "RISK", "")

@@ -417,7 +417,7 @@ def test_an_aws_that_does_not_answer_is_temporary(credentials: None) -> None:
         registry.get("shop")
 
 
-def test_what_befell_a_pool_is_kept_once_by_region(stores: Stores) -> None:
+def test_what_happened_to_a_pool_is_kept_once_by_region(stores: Stores) -> None:
     again = replace(INTERRUPTED, at=T0 + timedelta(seconds=1))
     refused = replace(INTERRUPTED, kind=PoolEventKind.REFUSAL)
     later = replace(INTERRUPTED, at=T0 + MERGED)
@@ -431,7 +431,7 @@ def test_what_befell_a_pool_is_kept_once_by_region(stores: Stores) -> None:
     assert stores.pools.read("us-east-1", T0) == []
 
 
-def test_what_befell_a_pool_is_forgotten_in_time(stores: Stores) -> None:
+def test_what_happened_to_a_pool_is_forgotten_in_time(stores: Stores) -> None:
     stores.pools.put("eu-west-1", [INTERRUPTED])
     assert stores.pools.read("eu-west-1", T0 + KEPT) == []
 

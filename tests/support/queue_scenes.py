@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,35 @@ queues:
 
 class KilledError(BaseException):
     """The planner dies: nothing that it would have done afterwards happens."""
+
+
+def killed_at_each_write(
+    make: Callable[[], Scene], tell: Callable[[Scene], None], *, after: bool
+) -> Iterator[tuple[str, Scene]]:
+    """Tell a story once for each of its writes, killing the planner there, and yield where and what came of it.
+
+    Args:
+        make: sets up the scene; always the same.
+        tell: plays the story; planners that come up later carry on.
+        after: whether the write is made before the planner dies.
+    """
+    writes: list[str] = []
+    scene = make()
+    scene.wire.after = lambda method, path, _: writes.append(f"{method} {path}")
+    tell(scene)
+    for number, write in enumerate(writes):
+        scene, left = make(), number
+
+        def kill(*_: object) -> None:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                raise KilledError
+
+        setattr(scene.wire, "after" if after else "before", kill)
+        tell(scene)
+        assert left < 0, f"the planner was not killed at write {number}, {write}"
+        yield f"{number}: {write}", scene
 
 
 class Heard:

@@ -27,7 +27,7 @@ def an_environment() -> MemoryEnvironment:
     return environment
 
 
-def test_pools_are_shown_by_risk_with_what_befell_them():
+def test_pools_are_shown_by_risk_with_what_happened_to_them():
     result = run(an_environment(), "pools")
     assert result.exit_code == 0
     rows = [line for line in result.stdout.splitlines() if ".xlarge" in line]
@@ -48,4 +48,4 @@ def test_the_same_as_json_and_what_is_older_than_two_weeks_is_forgotten():
 def test_another_region_has_its_own_and_none_is_an_answer_too():
     result = run(an_environment(), "pools", "--region", "eu-west-1")
     assert result.exit_code == 0
-    assert "Nothing befell any capacity pool" in result.stdout
+    assert "Nothing happened to any capacity pool" in result.stdout

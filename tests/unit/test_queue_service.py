@@ -10,7 +10,14 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
-from tests.support.queue_scenes import KilledError, Scene, a_job, a_training, record, stop_of
+from tests.support.queue_scenes import (
+    Scene,
+    a_job,
+    a_training,
+    killed_at_each_write,
+    record,
+    stop_of,
+)
 
 TWO_FLAVORS = """
 flavors:
@@ -350,18 +357,6 @@ def _tell(scene: Scene) -> None:
         scene.run(60)
 
 
-def _writes() -> int:
-    scene, count = _story(), 0
-
-    def counted(*_: object) -> None:
-        nonlocal count
-        count += 1
-
-    scene.wire.after = counted
-    _tell(scene)
-    return count
-
-
 def _partial(scene: Scene) -> list[str]:
     """Gangs of which some roles are suspended and others are not."""
     names = ("low", "high")
@@ -374,20 +369,9 @@ def _partial(scene: Scene) -> list[str]:
 
 @pytest.mark.parametrize("after", [True, False], ids=["after the write", "before the write"])
 def test_killed_at_any_write_the_story_ends_the_same(after):
-    total = _writes()
-    assert total > 12
-    wrong = {}
-    for number in range(total):
-        scene, left = _story(), number
-
-        def kill(*_: object) -> None:
-            nonlocal left
-            left -= 1
-            if left == -1:
-                raise KilledError
-
-        setattr(scene.wire, "after" if after else "before", kill)
-        _tell(scene)
+    wrong, count = {}, 0
+    for where, scene in killed_at_each_write(_story, _tell, after=after):
+        count += 1
         ended = [
             f"{g}-{r}"
             for g in ("low", "high")
@@ -395,5 +379,6 @@ def test_killed_at_any_write_the_story_ends_the_same(after):
             if not scene.complete(f"{g}-{r}")
         ]
         if ended or _partial(scene):
-            wrong[number] = (ended, _partial(scene))
+            wrong[where] = (ended, _partial(scene))
     assert wrong == {}
+    assert count > 12

@@ -1,4 +1,4 @@
-"""What befalls a role, and what its policies do about it: Volcano's events and actions, as a table of cases."""
+"""What happens to a role, and what its policies do about it: Volcano's events and actions, as a table of cases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll_batch.domain.lifecycle import Action, Event, Lifecycle, Policy
-from tests.support.queue_scenes import KilledError, Scene, a_job, record, stop_of
+from tests.support.queue_scenes import Scene, a_job, killed_at_each_write, record, stop_of
 from tests.support.role_scenes import (
     PS,
     WORKERS,
@@ -402,24 +402,13 @@ def _tell(scene: Scene, event: Event) -> None:
 @pytest.mark.parametrize("name", [*_STORIES])
 def test_killed_at_any_write_a_policy_ends_the_same(name, after):
     policies, expected = _STORIES[name]
-    writes: list[str] = []
-    scene = started(*policies)
-    scene.wire.after = lambda method, path, _: writes.append(f"{method} {path}")
-    _tell(scene, policies[0].event)
-    assert _ends(scene) == expected
-    assert len(writes) >= 2
-    wrong = {}
-    for number in range(len(writes)):
-        scene, left = started(*policies), number
 
-        def kill(*_: object) -> None:
-            nonlocal left
-            left -= 1
-            if left == -1:
-                raise KilledError
-
-        setattr(scene.wire, "after" if after else "before", kill)
+    def tell(scene: Scene) -> None:
         _tell(scene, policies[0].event)
-        if _ends(scene) != expected:
-            wrong[number] = (writes[number], _ends(scene))
-    assert wrong == {}
+
+    whole = started(*policies)
+    tell(whole)
+    assert _ends(whole) == expected
+    killed = list(killed_at_each_write(lambda: started(*policies), tell, after=after))
+    assert len(killed) >= 2
+    assert {where: _ends(scene) for where, scene in killed if _ends(scene) != expected} == {}

@@ -1,4 +1,4 @@
-"""What becomes of a gang when something befalls a role of it: events, and the action that each calls for.
+"""What becomes of a gang when something happens to a role of it: events, and the action that each calls for.
 
 It stands on each Job as one annotation, which `plimsoll submit` writes: the role's own policies, then those
 of the whole job; the first that fits an event counts. What the Job controller does by native fields is not
@@ -7,7 +7,6 @@ written here. Tenants write annotations: what is read is bounded, and must make 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,6 +15,7 @@ from typing import Any, Final, Self
 
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
+from plimsoll_batch.domain.annotations import record_in, text_of
 
 LONGEST: Final = 16 * 1024
 """Characters of the annotation."""
@@ -27,11 +27,10 @@ LONGEST_TIMEOUT: Final = 24 * 3600
 MOST_WAITED_FOR: Final = 20
 READY: Final = "Ready"
 COMPLETED: Final = "Completed"
-_VERSION: Final = 1
 
 
 class Event(StrEnum):
-    """What befalls a role."""
+    """What happens to a role."""
 
     POD_FAILED = "PodFailed"
     """A container of a pod ended with a code that is not 0."""
@@ -124,15 +123,13 @@ class Lifecycle:
 
     def to_record(self) -> str:
         """Return it as an annotation."""
-        return json.dumps(
+        return text_of(
             {
-                "v": _VERSION,
                 "policies": [_row(each) for each in self.policies],
                 "retries": self.retries,
                 "after": dict(self.after),
                 "afterGangs": dict(self.after_gangs),
-            },
-            separators=(",", ":"),
+            }
         )
 
     @classmethod
@@ -142,17 +139,10 @@ class Lifecycle:
         Raises:
             BadInput: it is none; the message names the field.
         """
-        if len(text) > LONGEST:
-            raise BadInput(f"is longer than {LONGEST} characters")
-        try:
-            found = Field(json.loads(text))
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"is no JSON: {type(error).__name__}") from None
-        if found["v"].value != _VERSION:
-            raise found["v"].wrong(f"{_VERSION}, the version that this Plimsoll writes")
+        found = record_in(text, limit=LONGEST)
         return cls(
             policies=tuple(_policy(each) for each in found["policies"].each(MOST_POLICIES)),
-            retries=_count(found["retries"], 0, MOST_RETRIES, default=3),
+            retries=found["retries"].whole(0, MOST_RETRIES, default=3),
             after=_waits(found["after"]),
             after_gangs=_waits(found["afterGangs"]),
         )
@@ -177,8 +167,8 @@ def _policy(found: Field) -> Policy:
         action=_one_of(Action, found["action"]),
         exit_codes=_codes(found["exitCodes"]),
         except_codes=_codes(found["exceptExitCodes"]),
-        times=_count(found["times"], 1, MOST_TIMES, default=1),
-        timeout=timedelta(seconds=_count(found["timeoutSeconds"], 0, LONGEST_TIMEOUT, default=0)),
+        times=found["times"].whole(1, MOST_TIMES, default=1),
+        timeout=timedelta(seconds=found["timeoutSeconds"].whole(0, LONGEST_TIMEOUT, default=0)),
     )
     if (problem := policy.problem()) is not None:
         raise BadInput(f"{found.path}: {problem}")
@@ -193,23 +183,12 @@ def _one_of[E: StrEnum](kind: type[E], found: Field) -> E:
 
 
 def _codes(found: Field) -> frozenset[int]:
-    return frozenset(_count(each, 0, 255) for each in found.each(MOST_CODES))
-
-
-def _count(found: Field, least: int, most: int, *, default: int | None = None) -> int:
-    value = default if found.value is None else found.value
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise found.wrong(f"a whole number from {least} to {most}")
-    return value
+    return frozenset(each.whole(0, 255) for each in found.each(MOST_CODES))
 
 
 def _waits(found: Field) -> Mapping[str, str]:
-    if found.value is None:
-        return {}
-    pairs = found.present().value
-    if len(pairs) > MOST_WAITED_FOR:
-        raise BadInput(f"{found.path}: has {len(pairs)} entries, more than {MOST_WAITED_FOR}")
-    for name in pairs:
-        if found[name].value not in {READY, COMPLETED}:
-            raise found[name].wrong("Ready or Completed")
-    return {str(name): found[name].required() for name in pairs}
+    states = dict(found.pairs(MOST_WAITED_FOR))
+    for state in states.values():
+        if state.value not in {READY, COMPLETED}:
+            raise state.wrong("Ready or Completed")
+    return {name: state.required() for name, state in states.items()}

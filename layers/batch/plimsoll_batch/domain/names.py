@@ -7,6 +7,8 @@ from typing import Final
 from plimsoll.domain import queue_changes
 
 QUEUE: Final = queue_changes.QUEUE
+ADMISSION: Final = queue_changes.ADMISSION
+STOP: Final = queue_changes.STOP
 GANG: Final = "plimsoll.dev/gang"
 """On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one."""
 ROLE: Final = "plimsoll.dev/role"
@@ -29,14 +31,9 @@ LEASE_NODES: Final = "plimsoll.dev/lease-nodes"
 LEASED_TO: Final = "plimsoll.dev/leased-to"
 """On a Node, label and taint of ours: the gang whose pods alone may come."""
 LIFECYCLE: Final = "plimsoll.dev/lifecycle"
-"""On a Job, annotation: what its role waits for, and what is done about what befalls it. JSON."""
+"""On a Job, annotation: what its role waits for, and what is done about what happens to it. JSON."""
 RESUME: Final = "plimsoll.dev/resume"
 """On a Job, annotation: the plan after which it was suspended by hand, and may start again."""
-
-ADMISSION: Final = "plimsoll.dev/admission"
-"""On a Job, annotation of ours: the plan by which it starts. It counts once a role of its gang has started."""
-STOP: Final = "plimsoll.dev/stop"
-"""On a Job, annotation of ours: why it was suspended last, and what it has to remember of that."""
 
 CONFIGURATION: Final = "plimsoll-queues"
 """The ConfigMap in the namespace `plimsoll` that holds the configuration of the queues."""

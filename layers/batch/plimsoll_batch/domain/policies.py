@@ -48,10 +48,10 @@ class FailedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """What a policy calls for now."""
+    """An action that a policy demands now."""
 
     role: Job
-    """What it befell."""
+    """The role that the event happened to."""
     action: Action
     retries: int
     reason: str

@@ -7,16 +7,15 @@ is read is bounded.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
-from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 from plimsoll.domain.pods import Toleration
+from plimsoll_batch.domain.annotations import record_in, text_of
 from plimsoll_batch.domain.gangs import MOST_REMEMBERED
 
 LONGEST: Final = 200 * 1024
@@ -24,8 +23,9 @@ LONGEST: Final = 200 * 1024
 MOST_NODES: Final = 4_000
 """Nodes that one record names. Of a role on more of them the plan forgets where the others are to be."""
 MOST_ROLES: Final = 100
+MOST_COUNTED: Final = 10**6
+"""Pods, failures or attempts in one field."""
 LONGEST_WHY: Final = 500
-_VERSION: Final = 1
 _PLAN: Final = re.compile(r"[0-9a-z.-]{1,80}")
 
 
@@ -68,9 +68,8 @@ class Admission:
 
     def to_record(self) -> str:
         """Return it as an annotation."""
-        return _text(
+        return text_of(
             {
-                "v": _VERSION,
                 "plan": self.plan,
                 "at": self.at.isoformat(),
                 "started": self.started,
@@ -93,7 +92,7 @@ class Admission:
         Raises:
             BadInput: it is no such record; the message names the field.
         """
-        found = _read(text)
+        found = record_in(text, limit=LONGEST)
         return cls(
             plan=found["plan"].matching(_PLAN, "the id of a plan"),
             at=found["at"].time(),
@@ -102,11 +101,13 @@ class Admission:
             steering=_steered(found["steering"]),
             standing=_steered(found["standing"]),
             roles=_texts(found["roles"], MOST_ROLES),
-            nodes=_counts(found["nodes"]),
-            failed=_count(found["failed"]),
-            seen=_count(found["seen"]),
+            nodes={
+                name: pods.whole(1, MOST_COUNTED) for name, pods in found["nodes"].pairs(MOST_NODES)
+            },
+            failed=found["failed"].whole(0, MOST_COUNTED, default=0),
+            seen=found["seen"].whole(0, MOST_COUNTED, default=0),
             noticed=found["noticed"].optional_time(),
-            restarts=_count(found["restarts"]),
+            restarts=found["restarts"].whole(0, MOST_COUNTED, default=0),
         )
 
     @property
@@ -144,9 +145,8 @@ class Stop:
 
     def to_record(self) -> str:
         """Return it as an annotation."""
-        return _text(
+        return text_of(
             {
-                "v": _VERSION,
                 "plan": self.plan,
                 "at": self.at.isoformat(),
                 "why": self.why[:LONGEST_WHY],
@@ -167,7 +167,7 @@ class Stop:
         Raises:
             BadInput: it is no such record; the message names the field.
         """
-        found = _read(text)
+        found = record_in(text, limit=LONGEST)
         return cls(
             plan=found["plan"].matching(_PLAN, "the id of a plan"),
             at=found["at"].time(),
@@ -177,27 +177,11 @@ class Stop:
                 each.required(limit=600) for each in found["madeWayFor"].each(MOST_REMEMBERED)
             ),
             first=found["first"].flag(),
-            attempts=_count(found["attempts"]),
+            attempts=found["attempts"].whole(0, MOST_COUNTED, default=0),
             not_before=found["notBefore"].optional_time(),
-            restarts=_count(found["restarts"]),
+            restarts=found["restarts"].whole(0, MOST_COUNTED, default=0),
             aborted=found["aborted"].flag(),
         )
-
-
-def _text(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, separators=(",", ":"))
-
-
-def _read(text: str) -> Field:
-    if len(text) > LONGEST:
-        raise BadInput(f"is longer than {LONGEST} characters")
-    try:
-        found = Field(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"is no JSON: {type(error).__name__}") from None
-    if found["v"].value != _VERSION:
-        raise found["v"].wrong(f"{_VERSION}, the version that this Plimsoll writes")
-    return found
 
 
 def _steering(steering: Steering) -> dict[str, Any]:
@@ -228,28 +212,4 @@ def _toleration(each: Toleration) -> dict[str, str]:
 
 
 def _texts(found: Field, most: int) -> dict[str, str]:
-    if found.value is None:
-        return {}
-    pairs = found.present().value
-    if len(pairs) > most:
-        raise BadInput(f"{found.path}: has {len(pairs)} entries, more than {most}")
-    return {str(key): found[key].required() for key in pairs if str(key)}
-
-
-def _count(found: Field) -> int:
-    value = 0 if found.value is None else found.value
-    if not isinstance(value, int) or not 0 <= value <= 10**6:
-        raise found.wrong("a count")
-    return value
-
-
-def _counts(found: Field) -> dict[str, int]:
-    if found.value is None:
-        return {}
-    pairs = found.present().value
-    if len(pairs) > MOST_NODES:
-        raise BadInput(f"{found.path}: has {len(pairs)} entries, more than {MOST_NODES}")
-    for key, count in pairs.items():
-        if not isinstance(count, int) or not 0 < count <= 10**6:
-            raise found[key].wrong("a count of pods")
-    return dict(pairs)
+    return {name: each.required() for name, each in found.pairs(most)}

@@ -9,6 +9,7 @@ whole gang back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -149,15 +150,14 @@ class CarryingOut:
         Raises:
             Conflict: its owner changed it meanwhile.
         """
-        for _ in range(ATTEMPTS):
-            try:
-                return self.cluster.write_plan(role, admission)
-            except Conflict:
-                fresh = self.cluster.job(role)
-                if not _same(role, fresh):
-                    raise
-                role = fresh
-        raise Conflict(f"{role} changes all the time")
+        written = self._written(
+            role,
+            lambda current: self.cluster.write_plan(current, admission),
+            lambda fresh: not _same(role, fresh),
+        )
+        if written is None:
+            raise _changed(role)
+        return written
 
     def _start(
         self, step: Begin | Finish, planned: Sequence[tuple[Job, Admission]], now: datetime
@@ -176,53 +176,58 @@ class CarryingOut:
         return Outcome(step=step, done=True)
 
     def _start_one(self, role: Job, admission: Admission) -> None:
-        for _ in range(ATTEMPTS):
-            try:
-                self.cluster.start(role, admission)
-            except Conflict:
-                fresh = self.cluster.job(role)
-                if not fresh.suspended:
-                    return
-                if fresh.admission != role.admission or fresh.held:
-                    raise
-                role = fresh
-            else:
-                return
-        raise Conflict(f"{role} changes all the time")
+        def over(fresh: Job) -> bool:
+            if fresh.suspended and (fresh.admission != role.admission or fresh.held):
+                raise _changed(role)
+            return not fresh.suspended
+
+        self._written(role, lambda current: self.cluster.start(current, admission), over)
 
     def _suspend(self, roles: Sequence[Job], stop: Stop) -> None:
         for role in roles:
-            current = role
-            for _ in range(ATTEMPTS):
-                try:
-                    self.cluster.suspend(current, stop)
-                except Conflict:
-                    current = self.cluster.job(current)
-                    if current.finished or current.suspended:
-                        break
-                except NotFound:
-                    break
-                else:
-                    break
-            else:
-                raise Conflict(f"{role} changes all the time")
+            with suppress(NotFound):
+                self._written(
+                    role,
+                    lambda current: self.cluster.suspend(current, stop),
+                    lambda fresh: fresh.finished or fresh.suspended,
+                )
 
     def _end(self, roles: Sequence[Job], *, complete: bool) -> None:
         for role in roles:
-            current = role
-            for _ in range(ATTEMPTS):
-                try:
-                    self.cluster.end(current, complete=complete)
-                except Conflict:
-                    current = self.cluster.job(current)
-                    if current.finished:
-                        break
-                except NotFound:
-                    break
-                else:
-                    break
-            else:
-                raise Conflict(f"{role} changes all the time")
+            with suppress(NotFound):
+                self._written(
+                    role,
+                    lambda current: self.cluster.end(current, complete=complete),
+                    lambda fresh: fresh.finished,
+                )
+
+    def _written[T](
+        self, role: Job, write: Callable[[Job], T], over: Callable[[Job], bool]
+    ) -> T | None:
+        """Write on a Job, however often it changes beside us; None where it is over before that.
+
+        Args:
+            role: the Job as it was read.
+            write: writes on the Job as it was read last.
+            over: whether nothing is to be written on the Job any more; it is asked after each conflict.
+
+        Raises:
+            Conflict: the Job changes all the time.
+            NotFound: it is gone.
+        """
+        current = role
+        for _ in range(ATTEMPTS):
+            try:
+                return write(current)
+            except Conflict:
+                current = self.cluster.job(current)
+                if over(current):
+                    return None
+        raise Conflict(f"{role} changes all the time")
+
+
+def _changed(role: Job) -> Conflict:
+    return Conflict(f"{role} was changed meanwhile")
 
 
 def _same(planned: Job, fresh: Job) -> bool:

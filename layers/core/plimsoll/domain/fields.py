@@ -119,6 +119,22 @@ class Field:
         for index, item in enumerate(self.value):
             yield type(self)(item, f"[{index}]", self)
 
+    def pairs(self, limit: int) -> Iterator[tuple[str, Self]]:
+        """Yield the names of an object with their fields; a missing one has none, and an empty name is left out."""
+        found = self._mapping()
+        if len(found) > limit:
+            raise BadInput(f"{self.path}: has {len(found)} entries, more than {limit}")
+        for name in found:
+            if name:
+                yield str(name), self[name]
+
+    def whole(self, least: int, most: int, *, default: int | None = None) -> int:
+        """Return a whole number within bounds; the default, if any, where it is missing."""
+        value = default if self.value is None else self.value
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise self.wrong(f"a whole number from {least} to {most}")
+        return value
+
     def required(self, *, limit: int = TEXT_LIMIT) -> str:
         """Return a string that is there, is not empty and has at most `limit` characters."""
         if not isinstance(self.value, str) or not self.value or not _encodes(self.value):

@@ -1,6 +1,6 @@
 """What is remembered of capacity pools: of one account and region, for all clusters of a stack.
 
-What befalls a pool within ten minutes is one event, since a pool is reclaimed as a whole: told twice,
+What happens to a pool within ten minutes is one event, since a pool is reclaimed as a whole: told twice,
 or by five hundred instances, it is written down once. Events lose half of their weight in each half-life.
 """
 
@@ -24,12 +24,12 @@ each better than none: `python -m benchmarks.pool_memory`."""
 KEPT: Final = timedelta(days=14)
 """How long an event is kept: by then less than a hundredth of its weight is left."""
 MERGED: Final = timedelta(minutes=10)
-"""What befalls a pool within this time is one event. A pool is avoided as long after an interruption."""
+"""What happens to a pool within this time is one event. A pool is avoided as long after an interruption."""
 
 
 @unique
 class PoolEventKind(StrEnum):
-    """What befell a pool."""
+    """What happened to a pool."""
 
     INTERRUPTION = "interruption"
     REBALANCE = "rebalance"
@@ -52,7 +52,7 @@ KIND_OF_NOTICE: Final[Mapping[str, PoolEventKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolEvent:
-    """One thing that befell a pool."""
+    """One thing that happened to a pool."""
 
     pool: CapacityPool
     kind: PoolEventKind

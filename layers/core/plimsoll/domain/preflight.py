@@ -24,7 +24,7 @@ from plimsoll.domain.reports import Report
 PREFLIGHT: Final = "preflight"
 """The kind of the reports that keep what was told last, and the first part of their ids."""
 QUOTA_CODE: Final = "L-1216C47A"
-"""Running On-SpotLoss Standard (A, C, D, H, I, M, R, T, Z) instances, in vCPUs."""
+"""Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances, in vCPUs."""
 
 
 class Short(StrEnum):

@@ -14,6 +14,12 @@ from plimsoll.domain.notices.taint import AGENT, SOURCE
 DETAIL_TYPE: Final = "Plimsoll Queue Change"
 QUEUE: Final = "plimsoll.dev/queue"
 """On a Job, label: the queue that it waits in. A Job without it is none of the queues'."""
+ADMISSION: Final = "plimsoll.dev/admission"
+"""On a Job, annotation of ours: the plan by which it starts. It counts once a role of its gang has started."""
+STOP: Final = "plimsoll.dev/stop"
+"""On a Job, annotation of ours: why it was suspended last, and what it has to remember of that."""
+OURS: Final = frozenset({ADMISSION, STOP})
+"""What the planner writes on a Job: of that it need not be told."""
 
 
 def agent_of(body: object) -> str | None:

@@ -67,7 +67,7 @@ TELLING: Final = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True)
-class _Time:
+class _TimeLimit:
     """When a reconcile has to end."""
 
     usual: datetime
@@ -77,7 +77,7 @@ class _Time:
     def of(cls, now: datetime, seconds: float, hurried: float) -> Self:
         return cls(now + timedelta(seconds=seconds), now + timedelta(seconds=hurried))
 
-    def over(self, plan: Plan) -> datetime:
+    def ends(self, plan: Plan) -> datetime:
         return self.hurried if plan.hurried else self.usual
 
 
@@ -127,9 +127,11 @@ class DrainService:
             self.telemetry.log("wake-up of a cluster that is only observed", cluster=cluster)
             return 0
         with self.clusters.open(known).following() as api:
-            return self._reconcile(known, api, holder, _Time.of(self.clock.now(), seconds, hurried))
+            return self._reconcile(
+                known, api, holder, _TimeLimit.of(self.clock.now(), seconds, hurried)
+            )
 
-    def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, time: _Time) -> int:
+    def _reconcile(self, known: Cluster, api: ClusterApi, holder: str, time: _TimeLimit) -> int:
         cluster, groups = known.name, self.groups(known)
         executor = Executor(
             writers=Writers(cluster=api, capacity=groups),
@@ -201,7 +203,7 @@ class DrainService:
         groups: NodeGroups,
         executor: Executor,
         lease: Lease,
-        time: _Time,
+        time: _TimeLimit,
         memory: ReconcileMemory,
     ) -> tuple[int, float | None]:
         """Return how often the cluster was observed, and in how many seconds it is to be again, if it is."""
@@ -231,7 +233,7 @@ class DrainService:
         groups: NodeGroups,
         executor: Executor,
         lease: Lease,
-        time: _Time,
+        time: _TimeLimit,
         memory: ReconcileMemory,
     ) -> tuple[float | None, datetime]:
         """Observe, plan and act.
@@ -242,7 +244,7 @@ class DrainService:
         began = self.clock.now()
         lease.require()
         plan = self._plan(cluster, api, groups, memory, began)
-        planned, until = self.clock.now(), time.over(plan)
+        planned, until = self.clock.now(), time.ends(plan)
         spent = (planned - began).total_seconds()
         outcomes = executor.carry_out(
             plan, held=lambda: lease.held, enough=lambda: self.clock.now() >= until
@@ -254,7 +256,7 @@ class DrainService:
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
         ]
         words = words_of(placed, began)
-        news = memory.news(hurried=len(outcomes) >= SAMPLE)
+        news = memory.news(defer=len(outcomes) >= SAMPLE)
         self._save([*news, *([report_of(cluster.name, words, began)] if words else [])])
         lease.require()
         return self._pause(plan, outcomes) if plan.busy else None, until
@@ -286,7 +288,7 @@ class DrainService:
         while True:
             if fresh:
                 memory.note_groups(self._read_groups(groups, seen.nodes), self.clock.now())
-                memory.befell(seen.nodes)
+                memory.note_launches(seen.nodes)
                 if memory.pools is None:
                     memory.pools = self._remembered(cluster)
             now, read = self.clock.now(), memory.groups or ()

@@ -58,7 +58,7 @@ class ReconcileMemory:
     pools: Mapping[CapacityPool, float] | None = None
     """As in `Observation.pools`: read once, with the node groups."""
     pool_events: dict[object, PoolEvent] = field(default_factory=dict)
-    """What befell pools, each once."""
+    """What happened to pools, each once."""
     refused: dict[str, str] = field(default_factory=dict)
     """As in `plan_drain`: not tried again in this reconcile."""
     pace: Pace = field(default_factory=Pace)
@@ -142,7 +142,7 @@ class ReconcileMemory:
         )
         self.refusals[group.key] = (*told, *self.refusals.get(group.key, ()))[:KEPT]
 
-    def befell(self, nodes: Sequence[Node]) -> None:
+    def note_launches(self, nodes: Sequence[Node]) -> None:
         """Note what became of the launches of all groups."""
         for group in self.groups or ():
             told = (*self.refusals.get(group.key, ()), *group.refusals)
@@ -164,16 +164,16 @@ class ReconcileMemory:
         for report in [r for r in self.reports.values() if r.node == pod.node]:
             self.learn([replace(report, overruled={str(pod): refusal[:LONGEST]})])
 
-    def news(self, *, hurried: bool = False) -> Sequence[Report]:
+    def news(self, *, defer: bool = False) -> Sequence[Report]:
         """Return reports that are new or took a turn, each once.
 
         They are worth writing at once: a reconcile may be killed, and the Node gone before the next.
 
         Args:
-            hurried: pods of many nodes are told to stop, and hundreds of reports would make them wait for
-                seconds. Those that took no turn yet are left for a calmer observation, or the end.
+            defer: leave reports that took no turn yet for a later observation, or the end: pods of many nodes
+                are told to stop, and hundreds of reports would make them wait for seconds.
         """
-        untold = _NO_TURN if hurried else None
+        untold = _NO_TURN if defer else None
         found = [r for key, r in self.reports.items() if self.told.get(key, untold) != _turns(r)]
         self.told |= {report.interruption: _turns(report) for report in found}
         return found

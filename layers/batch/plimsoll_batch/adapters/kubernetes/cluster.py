@@ -22,7 +22,7 @@ from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.kubernetes.reading import UNFINISHED
 from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.transport import Transport
-from plimsoll.adapters.kubernetes.watches import Watches
+from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import BadInput, NotFound
 from plimsoll.domain.names import NAMESPACE
@@ -115,12 +115,7 @@ class KubernetesQueues:
         kinds: list[Collection[Any]] = [self._jobs, self._failed, self._pods, self._nodes]
         if self._watches is not None:
             self._watches.follow(kinds)
-        lists = [
-            partial(kind.list, self._requests, self._warn) for kind in kinds if not kind.watched
-        ]
-        for result in self._workers.run(lists):
-            if isinstance(result, Exception):
-                raise result
+        list_unwatched(kinds, self._workers, lambda kind: kind.list(self._requests, self._warn))
         return ClusterObjects(
             jobs=self._jobs.objects,
             pods=self._pods.objects,

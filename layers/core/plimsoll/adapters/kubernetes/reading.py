@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 from plimsoll.adapters.kubernetes import calls, objects
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.requests import Json, Requests
-from plimsoll.adapters.kubernetes.watches import Watches
+from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import MissingRights, NotFound
 from plimsoll.domain.names import FLOORS
 from plimsoll.domain.nodes import Node, refuse_twins
@@ -185,10 +184,7 @@ class Reader:
         """Read all kinds: those that no watch keeps up to date are listed."""
         if self._watches is not None:
             self._watches.follow(self._followed)
-        lists = [partial(self._listed, kind) for kind in self._always if not kind.watched]
-        for result in self._workers.run(lists):
-            if isinstance(result, Exception):
-                raise result
+        list_unwatched(self._always, self._workers, self._listed)
 
     def _without_leaving(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods, those that we told to go as such also where no event has said so yet."""

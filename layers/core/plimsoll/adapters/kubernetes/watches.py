@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -13,6 +13,19 @@ from plimsoll.services.ports import Clock, Workers
 
 SETTLE_SECONDS: Final = 0.5
 """How long watches that were just begun may take to tell what happened before."""
+
+
+def list_unwatched(
+    kinds: Iterable[Collection[Any]], workers: Workers, read: Callable[[Collection[Any]], object]
+) -> None:
+    """Read side by side what no watch keeps up to date.
+
+    Raises:
+        Exception: the first error, once all are read.
+    """
+    for answer in workers.run([partial(read, kind) for kind in kinds if not kind.watched]):
+        if isinstance(answer, Exception):
+            raise answer
 
 
 class Watches:

@@ -65,7 +65,10 @@ class AwsNodeGroups:
         self._cluster = cluster
         access = Access(account=self._account, api=api, cluster=cluster, warn=warn)
         self._fleets = ec2_fleet.Ec2Fleets(access)
-        self._kinds = {name: kind(access) for name, kind in KINDS.items()}
+        self._kinds: Mapping[str, Kind] = {
+            name: self._fleets if kind is ec2_fleet.Ec2Fleets else kind(access)
+            for name, kind in KINDS.items()
+        }
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
         """Return the groups of the cluster; existing nodes tell what a new one will be like."""
