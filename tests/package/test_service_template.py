@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +19,8 @@ from plimsoll_cli.checks.policies import Decision, Request, decide
 from plimsoll_service.config import Config
 from plimsoll_service.domain.advice_requests import CLOCKS_APART
 from plimsoll_service.domain.principals import Principal, Role
-from plimsoll_service.domain.tenancy import leading_key, session_policy, snapshot_key
+from plimsoll_service.domain.rollups import Span
+from plimsoll_service.domain.tenancy import document_key, leading_key, session_policy, snapshot_key
 from plimsoll_service.openapi import OPERATIONS, document
 from tests.package.template import ROOT, listed, template
 
@@ -152,10 +155,15 @@ def test_a_session_may_not_ask_without_a_leading_key(action):
         (snapshot_key("acme", "a-1", "e-1", 1), True),
         (snapshot_key("globex", "a-1", "e-1", 1), False),
         (snapshot_key("acme-2", "a-1", "e-1", 1), False),
+        (snapshot_key("globex", "acme", "e-1", 1), False),
+        (document_key("acme", "a-1", "x", None), True),
+        *((document_key("acme", "a-1", "x", span.kept), True) for span in Span),
+        *((document_key("globex", "acme", "x", span.kept), False) for span in Span),
+        (document_key("globex", "acme", "x", None), False),
     ],
 )
 @pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
-def test_a_session_of_one_tenant_reaches_no_snapshot_of_another(action, key, allowed):
+def test_a_session_of_one_tenant_reaches_no_object_of_another(action, key, allowed):
     said = json.loads(session_policy("acme", table=TABLE, bucket=BUCKET))
     request = Request(action=action, resource=f"{BUCKET}/{key}")
     assert (decide([said], request) is Decision.ALLOWED) is allowed
@@ -295,6 +303,30 @@ def test_nobody_else_may_send_to_a_queue(queue):
             for s in statements(role)
         )
         assert sends is (role in SENDERS[queue]), role
+
+
+@pytest.mark.parametrize("span", [*Span])
+def test_the_bucket_keeps_a_rollup_as_long_as_it_is_read(span):
+    assert deleted_after(document_key("acme", "a-1", "x", span.kept)) >= span.kept.days
+
+
+def test_the_bucket_keeps_what_never_expires_and_what_outlives_every_rule():
+    for needed in (None, timedelta(days=402)):
+        assert deleted_after(document_key("acme", "a-1", "x", needed)) == math.inf
+
+
+def test_the_bucket_deletes_snapshots_and_what_a_rollup_no_longer_needs():
+    days = SERVICE["Parameters"]["SnapshotDays"]["Default"]
+    assert deleted_after(snapshot_key("acme", "a-1", "e-1", 1)) == days
+    assert deleted_after(document_key("acme", "a-1", "x", timedelta(hours=1))) <= 3
+
+
+def deleted_after(key: str) -> float:
+    """Return after how many days the bucket deletes an object; a tenant's name is no part of a rule."""
+    rules = RESOURCES["SnapshotsBucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
+    found = [rule["ExpirationInDays"] for rule in rules if key.startswith(rule["Prefix"])]
+    default = SERVICE["Parameters"]["SnapshotDays"]["Default"]
+    return min((default if isinstance(each, dict) else each for each in found), default=math.inf)
 
 
 def test_each_queue_outlives_its_source_and_its_worker():

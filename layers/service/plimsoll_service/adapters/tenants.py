@@ -12,7 +12,7 @@ from typing import Any, Final
 from plimsoll.adapters.aws_errors import code_of, translated
 from plimsoll.domain.errors import NotFound
 from plimsoll_service.adapters.aws import ServiceAws
-from plimsoll_service.domain.tenancy import leading_key, snapshot_key
+from plimsoll_service.domain.tenancy import document_key, leading_key, snapshot_key
 from plimsoll_service.services.ports import Clock, Document
 
 MOST_IN_AN_ITEM: Final = 380 * 1024
@@ -86,7 +86,12 @@ class AwsTenantData:
         else:
             # Named by what is in it, too: who is about to be told of a conflict has uploaded already.
             digest = sha256(packed).hexdigest()
-            name = f"{self.tenant}/{cluster}/documents/{key}/{version + 1}-{digest[:16]}"
+            name = document_key(
+                self.tenant,
+                cluster,
+                f"{key}/{version + 1}-{digest[:16]}",
+                None if expires is None else expires - self.clock.now(),
+            )
             self._upload(name, packed)
             item["object"] = {"S": name}
         now = {":now": {"N": str(int(self.clock.now().timestamp()))}}

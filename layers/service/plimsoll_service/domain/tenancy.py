@@ -9,9 +9,17 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_s
 from __future__ import annotations
 
 import json
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 from plimsoll_service.domain.principals import checked_name
+from plimsoll_service.domain.rollups import KEPT
+
+DOCUMENT_DAYS: Final = tuple(sorted(each.days + 1 for each in KEPT.values()))
+"""After how many days the bucket deletes documents that expire: `service.yaml` has a rule for each."""
+_SNAPSHOTS: Final = "snapshots"
+_DOCUMENTS: Final = (*(f"documents/{days}-days" for days in DOCUMENT_DAYS), "documents/kept")
+"""Rules of a bucket go by how keys begin, so how long an object is needed stands before whose it is."""
 
 
 def leading_key(tenant: str, cluster: str) -> str:
@@ -21,7 +29,23 @@ def leading_key(tenant: str, cluster: str) -> str:
 
 def snapshot_key(tenant: str, cluster: str, epoch: str, sequence: int) -> str:
     """Return where a snapshot lies in the bucket."""
-    return f"{checked_name(tenant, 'a tenant')}/{cluster}/{epoch}/{sequence}.json.gz"
+    name = checked_name(tenant, "a tenant")
+    return f"{_SNAPSHOTS}/{name}/{cluster}/{epoch}/{sequence}.json.gz"
+
+
+def document_key(tenant: str, cluster: str, name: str, needed: timedelta | None) -> str:
+    """Return where a document lies in the bucket that is too large for the table.
+
+    Args:
+        tenant: Whose it is.
+        cluster: Which cluster it is about.
+        name: Different for each version of each document.
+        needed: How long it is read from now on; None: for ever.
+    """
+    days = zip(DOCUMENT_DAYS, _DOCUMENTS, strict=False)
+    fits = (prefix for d, prefix in days if needed is not None and needed <= timedelta(days=d))
+    prefix = next(fits, _DOCUMENTS[-1])
+    return f"{prefix}/{checked_name(tenant, 'a tenant')}/{cluster}/{name}"
 
 
 def session_policy(tenant: str, *, table: str, bucket: str) -> str:
@@ -46,7 +70,7 @@ def session_policy(tenant: str, *, table: str, bucket: str) -> str:
         {
             "Effect": "Allow",
             "Action": ["s3:GetObject", "s3:PutObject"],
-            "Resource": f"{bucket}/{name}/*",
+            "Resource": [f"{bucket}/{prefix}/{name}/*" for prefix in (_SNAPSHOTS, *_DOCUMENTS)],
         },
     ]
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
