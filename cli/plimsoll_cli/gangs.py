@@ -16,11 +16,13 @@ import click
 from plimsoll.adapters.kubernetes.calls import Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.errors import BadInput, NotFound
+from plimsoll.domain.cluster_events import LONGEST
+from plimsoll.domain.errors import BadInput, MissingRights, NotFound
 from plimsoll_batch.adapters.kubernetes.calls import PATCH_JOB
 from plimsoll_batch.adapters.kubernetes.cluster import KubernetesQueues
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.assembly import GangJobs, Shapes
+from plimsoll_batch.domain.events import NOT_LEASED
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.why import in_words, why
 from plimsoll_batch.services.state import Seen, seen_in
@@ -34,6 +36,7 @@ from plimsoll_cli.options import (
     table,
 )
 
+_LIST_EVENTS: Final = Call(verb="list", resource="events")
 _DELETE: Final = Call(verb="delete", group="batch", resource="jobs")
 EXAMPLES: Final = """\b
 Examples:
@@ -117,7 +120,12 @@ def why_command(
     found = _Queues.of(environment, kubeconfig, context)
     asked = _asked(ctx, found, gang)
     told = why(found.seen.state, asked.gang.uid, environment.clock.now())
-    click.echo(f"{gang}: {_state(asked)}" if told is None else in_words(told))
+    if told is None:
+        click.echo(f"{gang}: {_state(asked)}")
+        return
+    click.echo(in_words(told))
+    if not told.held and asked.gang.shape.leases and (refused := _not_leased(found, asked)):
+        click.echo(f"  {refused}")
 
 
 @click.command(short_help="Suspend a gang, and hold it.", epilog=EXAMPLES)
@@ -155,6 +163,20 @@ def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
     for role in _asked(ctx, found, gang).roles:
         delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid)
     click.echo(f"{gang} is deleted")
+
+
+def _not_leased(found: _Queues, jobs: GangJobs) -> str | None:
+    """Say why the planner could not lease nodes to a gang, as it told by an Event; None where it told nothing."""
+    about = f"involvedObject.uid={jobs.roles[0].uid},reason={NOT_LEASED}"
+    try:
+        events = found.cluster.requests.list(_LIST_EVENTS, fields=about)
+    except MissingRights as error:
+        return f"whether nodes could be leased to it is not known: {error}"
+    if not events:
+        return None
+    newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""))
+    said = f"{newest.get('lastTimestamp')}: {newest.get('message')}"
+    return "".join(c for c in said if c.isprintable())[: 2 * LONGEST]
 
 
 def _asked(ctx: click.Context, found: _Queues, name: str) -> GangJobs:

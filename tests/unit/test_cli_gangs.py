@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import Result
 
+from plimsoll.adapters.kubernetes import Response
 from tests.support.cli_environment import MemoryEnvironment, run
 from tests.support.queue_scenes import Scene, a_training
 
@@ -101,6 +103,29 @@ def test_why_says_what_a_gang_waits_for(desk):
     assert "0 of 2 pods have a place" in result.output
     assert "It starts once these ended: lab/one" in result.output
     assert desk.types("why", "lab/one").output == "lab/one: running\n"
+
+
+def test_why_says_which_right_to_lease_nodes_is_missing_and_what_gives_it(desk):
+    call = desk.scene.wire.call
+
+    def denied(method: str, path: str, **more: Any) -> Response:
+        if method == "PATCH" and path.startswith("/api/v1/nodes/"):
+            message = 'User "planner" cannot patch resource "nodes"'
+            return Response(status=403, body={"kind": "Status", "message": message})
+        answer: Response = call(method, path, **more)
+        return answer
+
+    desk.scene.wire.call = denied
+    desk.scene.submit(*a_training("train", annotations={"plimsoll.dev/lease-nodes": "true"}))
+    desk.scene.run(10)
+    said = desk.types("why", "lab/train").output
+    assert "It fits now" in said
+    assert "cannot be leased to it" in said
+    assert "lacks the right to patch nodes" in said
+    assert "kubectl apply -k infra/cluster/batch" in said
+    desk.scene.wire.call = call
+    desk.scene.run(10)
+    assert desk.types("why", "lab/train").output == "lab/train: running\n"
 
 
 def test_a_suspended_gang_stops_whole_and_waits_until_it_is_resumed(desk):

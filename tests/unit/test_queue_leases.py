@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.adapters.kubernetes import Response
 from tests.support.hollows import NODES, a_daemon_set, a_pod
 from tests.support.queue_scenes import KilledError, Scene, a_job, a_training, stop_of
 from tests.unit.test_queue_service import reclaim
@@ -177,6 +178,39 @@ def test_a_gang_that_lost_a_pod_and_its_node_is_suspended_whole_and_starts_on_ot
     scene.run(10)
     assert scene.running(*TRAIN) == 6
     assert "new" in marked(scene)
+
+
+@pytest.mark.parametrize("queues", [None, "queues: [{name: lab, cohort: nowhere}]"])
+def test_without_a_right_configuration_a_gang_keeps_its_nodes_until_it_has_ended(queues):
+    scene = Scene(nodes=8)
+    scene.submit(*a_training("train", run="40s", annotations=LEASES))
+    scene.run()
+    if queues is None:
+        scene.play.call("DELETE", "/api/v1/namespaces/plimsoll/configmaps/plimsoll-queues")
+    else:
+        scene.configure(queues)
+    scene.run(10)
+    assert scene.running(*TRAIN) == len(marked(scene)) == 6
+    scene.clock.sleep(40)
+    assert all(scene.complete(name) for name in TRAIN)
+    scene.run(1)
+    assert marked(scene) == {}
+
+
+def test_where_no_queue_is_known_and_no_node_is_leased_no_job_and_no_pod_is_read():
+    scene = Scene(queues="queues: [{name: lab, cohort: nowhere}]")
+    scene.submit(a_job("one"))
+    read: list[str] = []
+    call = scene.wire.call
+
+    def noted(method: str, path: str, **more: Any) -> Response:
+        read.append(path)
+        return call(method, path, **more)
+
+    scene.wire.call = noted  # type: ignore[method-assign] # it listens
+    scene.run(1)
+    assert NODES in read
+    assert not [path for path in read if path.endswith(("/jobs", "/pods"))]
 
 
 @pytest.mark.parametrize("after", [True, False], ids=["after", "before"])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from plimsoll.domain.cluster_events import LONGEST, ClusterEvent
 from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.pods import Ref
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.names import CONFIGURATION
+
+NOT_LEASED: Final = "QueueNotLeased"
+"""The reason of Events that warn that a gang is not given its nodes, for example for want of a right."""
 
 
 def about_gang(

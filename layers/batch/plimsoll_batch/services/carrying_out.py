@@ -8,7 +8,7 @@ whole gang back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,10 +16,11 @@ from functools import partial
 from typing import Final, assert_never
 
 from plimsoll.domain.cluster_events import ClusterEvent
-from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError
+from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError, Refused
 from plimsoll.services.cluster_events import MOST
 from plimsoll.services.ports import Telemetry, Workers
-from plimsoll_batch.domain.events import about_gang
+from plimsoll_batch.domain.assembly import GangJobs
+from plimsoll_batch.domain.events import NOT_LEASED, about_gang
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.lease_plan import Leasing
 from plimsoll_batch.domain.policies import waits_for
@@ -72,13 +73,26 @@ class CarryingOut:
             self._tell(answer)
         return outcomes
 
-    def lease(self, writes: Sequence[Leasing]) -> bool:
-        """Lease nodes and give them back; say whether any was written. Of the others the next cycle thinks anew."""
+    def lease(self, writes: Sequence[Leasing], gangs: Mapping[str, GangJobs]) -> bool:
+        """Lease nodes and give them back; say whether any was written. Of the others the next cycle thinks anew.
+
+        Args:
+            writes: what is to be written.
+            gangs: all of them by uid: whoever is refused a node is told.
+        """
         answers = self.workers.run([partial(self._lease, each) for each in writes])
-        for answer in answers:
-            if isinstance(answer, Exception):
+        for each, answer in zip(writes, answers, strict=True):
+            if isinstance(answer, Refused) and each.gang is not None:
+                self._tell_not_leased(gangs[each.gang.uid], each.node.name, answer)
+            elif isinstance(answer, Exception) and not isinstance(answer, PlimsollError):
                 raise answer
-        return any(answers)
+        return any(answer is True for answer in answers)
+
+    def _tell_not_leased(self, jobs: GangJobs, node: str, error: Refused) -> None:
+        words = f"node {node} cannot be leased to it: {error}"
+        cause = jobs.gang.since.isoformat()  # once for all its nodes
+        for event in about_gang(jobs, NOT_LEASED, words, cause=cause, warning=True):
+            self.note(event)
 
     def _lease(self, each: Leasing) -> bool:
         if not self.held():
@@ -90,7 +104,7 @@ class CarryingOut:
             return False
         except PlimsollError as error:
             self.telemetry.warn("node not leased", error=str(error), **facts)
-            return False
+            raise
         self.telemetry.log("node leased" if each.gang else "node given back", **facts)
         return True
 

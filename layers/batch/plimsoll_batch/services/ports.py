@@ -47,6 +47,9 @@ class QueueCluster(EventWriter, LeaseKeeper, Protocol):
     def read(self) -> ClusterObjects:
         """Read jobs, pods and nodes."""
 
+    def leases(self) -> bool:
+        """Whether any node is marked as leased to a gang; reads no others."""
+
     def following(self) -> AbstractContextManager[QueueCluster]:
         """Give the same cluster for many reads: after the first they need not read everything again."""
 

@@ -107,8 +107,9 @@ class QueueService:
             carrying.note(of_configuration(str(error)))
             forest = None
         if forest is None:
+            returned = self._return_leases(cluster, carrying)
             self._events(cluster, carrying)
-            return Cycle(plan=None)
+            return Cycle(plan=None, moving=returned)
         now = self.clock.now()
         objects = cluster.read()
         seen = seen_in(objects, forest, now, self.shapes)
@@ -120,7 +121,7 @@ class QueueService:
         if not outcomes:
             plan = plan_queues(seen.state, now, most_pods=self._most_pods(seen, now))
             leases = plan_leases(plan.admitted, seen.gangs.values(), objects.nodes)
-            leased = carrying.lease(leases.writes)
+            leased = carrying.lease(leases.writes, seen.gangs)
             outcomes += carrying.run(_steps(plan, seen, forest, now, leases.not_yet), now)
         self._events(cluster, carrying)
         return Cycle(
@@ -129,6 +130,17 @@ class QueueService:
             moving=leased or any(jobs.stopping or jobs.starting for jobs in seen.gangs.values()),
             waiting=sum(not seen.gangs[gang.uid].started for gang in seen.state.gangs),
         )
+
+    def _return_leases(self, cluster: QueueCluster, carrying: CarryingOut) -> bool:
+        """Return nodes of gangs that do not run, where no queue is known; say whether any was.
+
+        Gangs that run keep theirs. Most clusters without queues have no such node, and are not read.
+        """
+        if not cluster.leases():
+            return False
+        objects = cluster.read()
+        gangs = seen_in(objects, Forest(), self.clock.now(), self.shapes).gangs
+        return carrying.lease(plan_leases((), gangs.values(), objects.nodes).writes, gangs)
 
     def _most_pods(self, seen: Seen, now: datetime) -> int:
         """Return how many pods may be started now; one gang always, however large."""

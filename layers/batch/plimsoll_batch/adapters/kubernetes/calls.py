@@ -18,9 +18,11 @@ from plimsoll.adapters.kubernetes.calls import (
     UPDATE_LEASE,
     Call,
 )
+from plimsoll.adapters.kubernetes.errors import Grant
 from plimsoll.domain.names import NAMESPACE
 from plimsoll_batch.domain.names import CONFIGURATION, LEASE
 
+GRANT: Final = Grant(manifests="infra/cluster/batch", group="plimsoll-batch")
 LIST_JOBS: Final = Call(verb="list", group="batch", resource="jobs")
 GET_JOB: Final = Call(verb="get", group="batch", resource="jobs")
 PATCH_JOB: Final = Call(verb="patch", group="batch", resource="jobs")

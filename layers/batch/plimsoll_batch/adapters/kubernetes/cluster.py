@@ -80,7 +80,8 @@ class KubernetesQueues:
         cls, transport: Transport, name: str, clock: Clock, workers: Workers, **more: Any
     ) -> KubernetesQueues:
         """Return the cluster behind a transport, by its name for messages."""
-        return cls(Requests(transport=transport, cluster=name), clock, workers=workers, **more)
+        requests = Requests(transport=transport, cluster=name, grant=calls.GRANT)
+        return cls(requests, clock, workers=workers, **more)
 
     @property
     def requests(self) -> Requests:
@@ -123,6 +124,11 @@ class KubernetesQueues:
             failed=self._failed.objects,
             left_out=[words for kind in kinds for words in kind.left_out],
         )
+
+    def leases(self) -> bool:
+        """Whether any node is marked as leased to a gang."""
+        pages = self._requests.pages(LIST_NODES, labels=names.LEASED_TO)
+        return any(page.items for page in pages)
 
     @contextmanager
     def following(self) -> Iterator[KubernetesQueues]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.calls import Call
@@ -42,7 +43,21 @@ _MEANINGS: Final[Mapping[int, type[Temporary | Permanent]]] = {
 }
 
 
-def refusal(cluster: str, call: Call, about: str, answer: Response) -> PlimsollError:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What gives an identity its rights, for the message that it lacks one."""
+
+    manifests: str = "infra/cluster"
+    group: str = "plimsoll"
+
+
+GRANT: Final = Grant()
+"""What gives the interruption path its rights."""
+
+
+def refusal(
+    cluster: str, call: Call, about: str, answer: Response, grant: Grant = GRANT
+) -> PlimsollError:
     """Return the error that an answer means.
 
     Args:
@@ -50,6 +65,7 @@ def refusal(cluster: str, call: Call, about: str, answer: Response) -> PlimsollE
         call: What was asked.
         about: The object that it was about, or "".
         answer: An answer with a status of 400 or more.
+        grant: What is to be applied where a right is missing.
     """
     said = said_of(answer)
     text = (
@@ -59,7 +75,7 @@ def refusal(cluster: str, call: Call, about: str, answer: Response) -> PlimsollE
         case 401:
             error: PlimsollError = Temporary(f"{text}: nor was a fresh token taken")
         case 403:
-            error = _forbidden(text, cluster, call, answer)
+            error = _forbidden(text, cluster, call, answer, grant)
         case 422 if "metadata.uid" in _causes(answer, "field"):
             error = NotFound(f"{text}: another object has its name by now")
         case 429 if "DisruptionBudget" in _causes(answer, "reason"):
@@ -81,7 +97,9 @@ def policy_of(answer: Response) -> str | None:
     return found.group(1) if found else None
 
 
-def _forbidden(text: str, cluster: str, call: Call, answer: Response) -> PlimsollError:
+def _forbidden(
+    text: str, cluster: str, call: Call, answer: Response, grant: Grant
+) -> PlimsollError:
     if "NamespaceTerminating" in _causes(answer, "reason"):
         return NotFound(f"{text}: its namespace is being deleted, and takes it along")
     if policy_of(answer) is not None:
@@ -91,8 +109,8 @@ def _forbidden(text: str, cluster: str, call: Call, answer: Response) -> Plimsol
             f"{text}: only an administrator of the cluster may come as one of a group"
         )
     return MissingRights(
-        f"{text}. Plimsoll lacks the right to {call} in cluster {cluster}: apply infra/cluster "
-        '(kubectl apply -k infra/cluster) and see that its identity is in the group "plimsoll"'
+        f"{text}. Plimsoll lacks the right to {call} in cluster {cluster}: apply {grant.manifests} "
+        f'(kubectl apply -k {grant.manifests}) and see that its identity is in the group "{grant.group}"'
     )
 
 

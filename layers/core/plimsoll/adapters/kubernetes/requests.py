@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from plimsoll.adapters.kubernetes.calls import Call
-from plimsoll.adapters.kubernetes.errors import refusal
+from plimsoll.adapters.kubernetes.errors import GRANT, Grant, refusal
 from plimsoll.adapters.kubernetes.transport import Events, Response, Transport
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 
@@ -34,6 +34,8 @@ class Requests:
     transport: Transport
     cluster: str
     """Its name, for messages."""
+    grant: Grant = GRANT
+    """What gives us our rights there, for messages."""
 
     def send(
         self,
@@ -60,7 +62,7 @@ class Requests:
         )
         if answer.status >= _REFUSED:
             about = "/".join(part for part in (namespace, name) if part)
-            raise refusal(self.cluster, call, about, answer)
+            raise refusal(self.cluster, call, about, answer, self.grant)
         if not isinstance(answer.body, Mapping):
             raise Temporary(f"cluster {self.cluster}: {call}: the answer is not JSON")
         return answer.body
@@ -80,7 +82,7 @@ class Requests:
             if answer.status == _EXPIRED:
                 raise ExpiredError(f"cluster {self.cluster}: {call}: expired")
             if answer.status >= _REFUSED:
-                raise refusal(self.cluster, call, "", answer)
+                raise refusal(self.cluster, call, "", answer, self.grant)
             try:
                 page = page_of(answer)
             except BadInput as error:
@@ -119,7 +121,7 @@ class Requests:
         if answer.status == _EXPIRED:
             raise ExpiredError(f"cluster {self.cluster}: {call}: expired")
         if answer.status >= _REFUSED:
-            raise refusal(self.cluster, call, "", answer)
+            raise refusal(self.cluster, call, "", answer, self.grant)
         if answer.events is None:
             raise Refused(f"cluster {self.cluster}: {call}: the answer is no watch")
         return answer.events
