@@ -109,6 +109,15 @@ def test_what_is_wrong_is_named_with_its_place(path, value, told):
     assert told in str(error.value)
 
 
+def test_a_share_on_spot_is_a_number_from_0_to_1():
+    share = changed(QUEUES, ("queues", 0, "spotShare"), 0.25)
+    labels = ("flavors", 0, "nodeLabels")
+    found = forest_of(changed(share, labels, {"karpenter.sh/capacity-type": "spot"}))
+    assert found.queues[0].spot_share == Fraction(1, 4)
+    with pytest.raises(BadInput, match=r"queues\.0\.spotShare"):
+        forest_of(changed(QUEUES, ("queues", 0, "spotShare"), 1.5))
+
+
 def test_a_weight_of_0_is_refused_where_shares_are_divided_by_it():
     document = changed(QUEUES, ("queues", 0, "weight"), 0)
     assert forest_of(document).queues[0].weight == 0

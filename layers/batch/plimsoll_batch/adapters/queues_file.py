@@ -126,6 +126,7 @@ class QueueEntry(Strict):
     when_can_borrow: Annotated[str, Field(pattern="^(Borrow|TryNextFlavor)$")] = "Borrow"
     when_can_preempt: Annotated[str, Field(pattern="^(Preempt|TryNextFlavor)$")] = "TryNextFlavor"
     lease_nodes: bool = False
+    spot_share: Annotated[Decimal, Field(ge=0, le=1)] | None = None
     stopped: bool = False
     resource_groups: list[GroupEntry] = []
 
@@ -228,6 +229,7 @@ def _queue(entry: QueueEntry, problems: list[str]) -> forest.Queue:
         borrow_first=entry.when_can_borrow == "Borrow",
         preempt_first=entry.when_can_preempt == "Preempt",
         leases_nodes=entry.lease_nodes,
+        spot_share=None if entry.spot_share is None else Fraction(entry.spot_share),
         stopped=entry.stopped,
     )
 

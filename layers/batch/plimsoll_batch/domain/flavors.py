@@ -8,7 +8,7 @@ https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -57,6 +57,8 @@ class Assignment:
     """It fits only when others stop."""
     height: int
     """How far up the tree it borrows."""
+    passed_over: tuple[str, ...] = field(default=(), compare=False)
+    """Why it does not ride on spot where its flavors' order and quota would let it, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +171,19 @@ def assign(
         refused: assignments for which no nodes were found.
     """
     closed: set[tuple[int, int, str]] = set()
+    passed_over: dict[str, None] = {}
     while True:
         found = _assign(node, queue, options, closed)
-        if isinstance(found, Unassigned) or found.flavors not in refused:
-            return found
+        if isinstance(found, Unassigned):
+            return Unassigned(reasons=(*passed_over, *found.reasons)) if passed_over else found
+        above = node.above_spot_share(found.amounts)
+        if above is None and found.flavors not in refused:
+            return replace(found, passed_over=tuple(passed_over)) if passed_over else found
+        if above is not None:
+            passed_over[above] = None
         last = _last_choice(options, found, closed)
         if last is None:
-            return Unassigned(reasons=("no nodes for it in any flavor",))
+            return Unassigned(reasons=tuple(passed_over) or ("no nodes for it in any flavor",))
         closed.add(last)
 
 

@@ -83,6 +83,7 @@ def _held(
     after: Sequence[RunningGang] = ()
     refused: set[tuple[RoleFlavors, ...]] = set()
     while isinstance(found := assign(node, queue, options, refused), Assignment):
+        reasons += [each for each in found.passed_over if each not in reasons]
         if found.preempts:
             reasons += _short(standing, node, found.amounts)
             after = after or _ends_for_quota(standing, node, found, now)

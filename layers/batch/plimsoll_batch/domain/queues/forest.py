@@ -6,16 +6,19 @@ Amounts are in the planner's units: millicores of CPU, bytes, pieces.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from itertools import chain
 from typing import Final
 
-from plimsoll.domain.nodes import Taint
+from plimsoll.domain.names import CAPACITY_LABELS
+from plimsoll.domain.nodes import Taint, capacity_of
 from plimsoll.domain.pods import Toleration
 from plimsoll_batch.domain.gangs import FlavorResource
 
+SPOT: Final = "spot"
 DEEPEST: Final = 16
 """Cohorts above a queue: more than anybody means."""
 
@@ -75,6 +78,11 @@ class Flavor:
     """A gang must tolerate them itself."""
     tolerations: tuple[Toleration, ...] = ()
     """Given to the pods of a gang that gets this flavor."""
+
+    @property
+    def spot(self) -> bool:
+        """Whether its nodes are spot, by their labels."""
+        return capacity_of(self.node_labels) == SPOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +146,8 @@ class Queue:
     """Preempt in a flavor before the next is tried."""
     leases_nodes: bool = False
     """Its gangs take whole nodes, which are leased to them."""
+    spot_share: Fraction | None = None
+    """No gang starts on spot with which more of what the queue uses of any resource would ride on spot."""
     stopped: bool = False
     """Its gangs wait; those that run go on."""
 
@@ -163,8 +173,11 @@ def problems(forest: Forest) -> list[str]:
     flavors = {flavor.name for flavor in forest.flavors}
     for cohort in forest.cohorts:
         found += _of_cohort(cohort, flavors)
+    on_spot = {flavor.name for flavor in forest.flavors if flavor.spot}
     for queue in forest.queues:
         found += _of_queue(queue, root_of(queue, cohorts), flavors)
+        if queue.spot_share is not None:
+            found += _of_spot_share(queue, on_spot)
     weighed = [(f"cohort {c.name}", c.weight, root_of(c, cohorts)) for c in forest.cohorts]
     weighed += [(f"queue {q.name}", q.weight, root_of(q, cohorts)) for q in forest.queues]
     for place, weight, root in weighed:
@@ -254,6 +267,14 @@ def _of_queue(queue: Queue, root: Cohort | None, flavors: Iterable[str]) -> Iter
             yield f"{place}: preemption: borrowing while preempting is only for the order {Order.PRIORITY}"
         if queue.preemption.reclaim is Reclaim.NEVER:
             yield f"{place}: preemption: who may not reclaim cannot preempt while borrowing"
+
+
+def _of_spot_share(queue: Queue, on_spot: AbstractSet[str]) -> Iterator[str]:
+    place = f"queue {queue.name}: spotShare"
+    if queue.spot_share is not None and not 0 <= queue.spot_share <= 1:
+        yield f"{place}: must be from 0 to 1"
+    if on_spot.isdisjoint(flavor for flavor, _ in queue.quotas):
+        yield f"{place}: none of its flavors is spot by a node label such as {CAPACITY_LABELS[1]}: spot"
 
 
 def _quotas(

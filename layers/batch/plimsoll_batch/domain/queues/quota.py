@@ -7,7 +7,7 @@ have no bound, so sums cannot overflow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import override
 
 from plimsoll_batch.domain.gangs import FlavorResource
@@ -31,9 +31,11 @@ class QuotaNode:
         "local",
         "nominal",
         "number",
+        "on_spot",
         "order",
         "parent",
         "potential",
+        "spot_share",
         "subtree",
         "usage",
     )
@@ -62,6 +64,9 @@ class QuotaNode:
         self.lendable: dict[str, int] = {}
         """Resource -> potential, summed over flavors."""
         self.usage = [0] * len(frs)
+        self.spot_share = definition.spot_share if isinstance(definition, Queue) else None
+        self.on_spot: Mapping[str, tuple[Sequence[int], Sequence[int]]] = {}
+        """Resource -> its numbers in flavors that are spot, and in all."""
 
     @property
     def name(self) -> str:
@@ -153,10 +158,32 @@ class QuotaNode:
 
     def holds(self, amounts: Amounts, *, borrow: bool = True) -> bool:
         """Whether it may use so much more; without borrowing on request."""
-        return all(
+        return self.above_spot_share(amounts) is None and all(
             amount <= self.available(i) and (borrow or not self.borrows(i, amount))
             for i, amount in amounts
         )
+
+    def above_spot_share(self, amounts: Amounts) -> str | None:
+        """Say of which resource too much would ride on spot with so much more; None where none does.
+
+        What adds nothing on spot is never refused: it lowers the share.
+        """
+        if self.spot_share is None:
+            return None
+        more = dict(amounts)
+        for resource, (on_spot, everywhere) in self.on_spot.items():
+            if not any(more.get(i) for i in on_spot):
+                continue
+            riding, whole = (
+                sum(self.usage[i] + more.get(i, 0) for i in numbers)
+                for numbers in (on_spot, everywhere)
+            )
+            if riding > self.spot_share * whole:
+                return (
+                    f"spotShare: queue {self.name} lets {float(self.spot_share):.0%} of its {resource} ride"
+                    f" on spot, and with it {riding} of {whole} would"
+                )
+        return None
 
     def lowest_holding(self, i: int, amount: int) -> QuotaNode:
         """Return the lowest subtree whose quota holds so much more; the root where none does.
@@ -182,6 +209,9 @@ class QuotaForest:
         made = [QuotaNode(each, n, self.frs) for n, each in enumerate(definitions)]
         cohorts = dict(zip((c.name for c in forest.cohorts), made, strict=False))
         self.queues = {node.name: node for node in made[len(forest.cohorts) :]}
+        on_spot = _on_spot(forest, self.frs)
+        for node in self.queues.values():
+            node.on_spot = on_spot
         for node in made:
             above = _above(node.definition)
             if above is not None:
@@ -202,6 +232,20 @@ class QuotaForest:
     def amounts(self, usage: Iterable[tuple[FlavorResource, int]]) -> list[tuple[int, int]]:
         """Return amounts by number; what no quota counts is left out."""
         return [(self.number[fr], amount) for fr, amount in usage if fr in self.number and amount]
+
+
+def _on_spot(
+    forest: Forest, frs: Sequence[FlavorResource]
+) -> Mapping[str, tuple[Sequence[int], Sequence[int]]]:
+    """Return for each resource its numbers in flavors that are spot, and in all."""
+    spot = {flavor.name for flavor in forest.flavors if flavor.spot}
+    found: dict[str, tuple[list[int], list[int]]] = {}
+    for i, (flavor, resource) in enumerate(frs):
+        on_spot, everywhere = found.setdefault(resource, ([], []))
+        everywhere.append(i)
+        if flavor in spot:
+            on_spot.append(i)
+    return found
 
 
 def _above(definition: Queue | Cohort) -> str | None:
