@@ -212,6 +212,10 @@ def rows(plan: QueuePlan) -> list[dict[str, Any]]:
         for each in plan.reserved
     ]
     found += [
+        {"decision": "await", "gangs": [str(each.gang)], "reason": each.reason}
+        for each in plan.awaiting
+    ]
+    found += [
         {"decision": "wait", "gangs": [str(gang) for gang in each.gangs], "reason": each.reason}
         for each in plan.waiting
     ]

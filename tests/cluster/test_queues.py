@@ -150,8 +150,9 @@ def test_a_job_that_names_a_queue_is_created_suspended_and_another_is_not(lab: L
         ({"spec": {"suspend": False}}, "the planner of the queues starts it"),
         ({"metadata": {"labels": {"plimsoll.dev/queue": None}}}, "keeps the label"),
         ({"metadata": {"annotations": {"plimsoll.dev/stop": "{}"}}}, "only the planner"),
+        ({"metadata": {"annotations": {"plimsoll.dev/nodes": "{}"}}}, "only the planner"),
     ],
-    ids=["start", "leave the queue", "forge a record"],
+    ids=["start", "leave the queue", "forge a record", "forge a request for nodes"],
 )
 def test_its_owner_may_neither_start_it_nor_forge_records(lab: Lab, body, words):
     lab.post(JOBS, a_job("waits", annotations={"plimsoll.dev/hold": "true"}), OWNER)

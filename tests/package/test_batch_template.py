@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from importlib import import_module
 from typing import Any
@@ -15,7 +16,8 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.notices import taint
 from plimsoll.domain.notices.registry import TABLE
 from plimsoll_batch.config import Config
-from tests.package.template import ROOT, listed, template
+from plimsoll_batch.services.growing import KIND
+from tests.package.template import ROOT, listed, statements, template
 
 BATCH = template("batch.yaml")
 RESOURCES: dict[str, Any] = BATCH["Resources"]
@@ -60,10 +62,66 @@ def of(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("role", RIGHTS)
 def test_a_role_may_do_what_its_function_does_and_nothing_to_everything(role):
-    [policy] = RESOURCES[role]["Properties"]["Policies"]
+    [policy] = (p for p in RESOURCES[role]["Properties"]["Policies"] if "Fn::If" not in p)
     statements = policy["PolicyDocument"]["Statement"]
     assert {a for s in statements for a in listed(s["Action"])} == RIGHTS[role]
     assert all(s["Resource"] != "*" for s in statements)
+
+
+def growth() -> list[dict[str, Any]]:
+    """The statements of the one policy that a parameter adds."""
+    added = {
+        role: [p["Fn::If"] for p in RESOURCES[role]["Properties"]["Policies"] if "Fn::If" in p]
+        for role in RIGHTS
+    }
+    assert {role for role, policies in added.items() if policies} == {"BatchRole"}
+    [[condition, policy, otherwise]] = added["BatchRole"]
+    assert (condition, otherwise) == ("Grows", {"Ref": "AWS::NoValue"})
+    found: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
+    return found
+
+
+def test_groups_are_asked_only_where_a_parameter_says_so_and_their_owners_by_a_tag():
+    assert BATCH["Parameters"]["GrowGroups"]["Default"] == "false"
+    assert BATCH["Conditions"]["Grows"] == {"Fn::Equals": [{"Ref": "GrowGroups"}, "true"]}
+    writes = {
+        action: statement
+        for statement in growth()
+        for action in listed(statement["Action"])
+        if not re.search(r":(Describe|List|Get|Query)", action)
+    }
+    by_tag = {"StringEquals": {"aws:ResourceTag/plimsoll.dev/grow": "true"}}
+    asks = {
+        "autoscaling:SetDesiredCapacity",
+        "autoscaling:LaunchInstances",
+        "eks:UpdateNodegroupConfig",
+        "ec2:ModifyFleet",
+    }
+    assert writes.keys() == asks | {"ec2:CreateFleet", "dynamodb:PutItem"}
+    assert all(writes[action]["Condition"] == by_tag for action in asks)
+    assert writes["ec2:CreateFleet"]["Condition"] == {"Bool": {"aws:ViaAWSService": "true"}}
+
+
+def test_of_the_reports_the_planner_reads_and_writes_its_own_alone():
+    [statement] = (s for s in growth() if "dynamodb:PutItem" in listed(s["Action"]))
+    own = {"dynamodb:LeadingKeys": [f"{KIND}@*"]}
+    assert statement["Condition"] == {"ForAllValues:StringLike": own}
+
+
+def test_groups_are_read_with_the_rights_of_the_interruption_path_and_no_more():
+    reads = {a for s in growth() for a in listed(s["Action"]) if re.search(":(Describe|List)", a)}
+    core = {a for _, s in statements() for a in listed(s["Action"])}
+    assert reads < core
+    everything = [a for s in growth() if s["Resource"] == "*" for a in listed(s["Action"])]
+    assert all("Describe" in a or a == "ec2:CreateFleet" for a in everything)
+
+
+def test_growing_needs_the_tables_of_the_other_stack():
+    [rule] = BATCH["Rules"].values()
+    assert rule["RuleCondition"] == BATCH["Conditions"]["Grows"]
+    assert {"PoolsTable", "ReportsTable"} == set(
+        re.findall("\\w+Table", str(rule["Assertions"][0]["Assert"]))
+    )
 
 
 @pytest.mark.parametrize("queue", SENDERS)
@@ -109,7 +167,8 @@ def test_the_variables_are_the_fields_of_the_settings():
 
 @pytest.mark.parametrize("rate", ["", "0", "-1", "many"])
 def test_a_rate_that_is_none_is_refused_by_name(rate):
-    said = {field.name.upper(): "x" for field in fields(Config)} | {"ACCEPT_DRILLS": "false"}
+    said = {field.name.upper(): "x" for field in fields(Config)}
+    said |= {"ACCEPT_DRILLS": "false", "GROW_GROUPS": "false"}
     with pytest.raises(BadInput, match="PODS_PER_SECOND"):
         Config.from_env(said | {"PODS_PER_SECOND": rate})
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
+from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Scheduling
 from plimsoll.domain.quantities import Resources
@@ -28,7 +29,7 @@ from plimsoll_batch.domain.queues.forest import (
     ResourceGroup,
     WithinQueue,
 )
-from tests.support.builders import NOON
+from tests.support.builders import NOON, a_group
 
 GPU = "example.com/gpu"
 DEFAULT = "default"
@@ -174,6 +175,15 @@ def a_gpu_node(name: str, gpus: int, **labels: str) -> Node:
         zone=labels.get("zone"),
         created=NOON,
     )
+
+
+def a_group_of_gpus(
+    name: str, gpus: int, *, zones: Sequence[str] = ("z1",), **more: Any
+) -> NodeGroup:
+    """Return a node group whose nodes have so many GPUs."""
+    like = a_gpu_node("", gpus)
+    whole = NodeTemplate(labels={}, allocatable=like.allocatable)
+    return replace(a_group(name, zones=zones, **more), template=whole)
 
 
 def planned(

@@ -11,13 +11,18 @@ from functools import cache
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.adapters.dynamodb.nodes import DynamoNodeIndex
+from plimsoll.adapters.dynamodb.pools import DynamoPools
 from plimsoll.adapters.dynamodb.registry import DynamoRegistry
+from plimsoll.adapters.dynamodb.reports import DynamoReports
+from plimsoll.adapters.nodegroups import ASKED, AwsNodeGroups
 from plimsoll.adapters.sqs import SqsWakeUps
 from plimsoll.adapters.workers import ThreadWorkers
+from plimsoll.domain.clusters import Cluster
 from plimsoll.observability import CloudWatch
 from plimsoll_batch.adapters.clusters import OpenQueues
 from plimsoll_batch.config import Config
 from plimsoll_batch.services.clusters import ClusterQueues
+from plimsoll_batch.services.growing import Growing
 from plimsoll_batch.services.waking import Waking
 
 
@@ -27,21 +32,55 @@ def config() -> Config:
     return Config.from_env(os.environ)  # noqa: TID251 - handed to the one reader
 
 
+@cache
+def _aws() -> Aws:
+    return Aws(config().aws_region)
+
+
+@cache
+def _workers() -> ThreadWorkers:
+    return ThreadWorkers()
+
+
 def _warn(what: str) -> None:
     CloudWatch().warn("adapter warning", because=what)
 
 
 @cache
+def _clusters() -> OpenQueues:
+    return OpenQueues(_aws(), SystemClock(), _workers(), warn=_warn)
+
+
+@cache
+def _growing(cluster: Cluster) -> Growing:
+    aws = _aws().of_cluster(cluster)
+    return Growing(
+        cluster=cluster,
+        groups=AwsNodeGroups(
+            aws,
+            cluster.name,
+            SystemClock(),
+            api=lambda: _clusters().open(cluster).requests,
+            warn=_warn,
+            kinds=ASKED,
+        ),
+        pools=DynamoPools(_aws(), config().pools_table),
+        reports=DynamoReports(_aws(), config().reports_table),
+        telemetry=CloudWatch(),
+    )
+
+
+@cache
 def queues() -> ClusterQueues:
     """Return the queues of all registered clusters."""
-    aws, clock, workers = Aws(config().aws_region), SystemClock(), ThreadWorkers()
     return ClusterQueues(
-        registry=DynamoRegistry(aws, config().clusters_table),
-        clusters=OpenQueues(aws, clock, workers, warn=_warn),
-        wake_ups=SqsWakeUps(aws, config().wake_ups_queue),
-        clock=clock,
-        workers=workers,
+        registry=DynamoRegistry(_aws(), config().clusters_table),
+        clusters=_clusters(),
+        wake_ups=SqsWakeUps(_aws(), config().wake_ups_queue),
+        clock=SystemClock(),
+        workers=_workers(),
         telemetry=CloudWatch(),
+        growing=_growing if config().grow_groups else None,
         pods_per_second=config().pods_per_second,
     )
 
@@ -49,11 +88,10 @@ def queues() -> ClusterQueues:
 @cache
 def waking() -> Waking:
     """Return what wakes the queues of a cluster by events."""
-    aws = Aws(config().aws_region)
     return Waking(
-        registry=DynamoRegistry(aws, config().clusters_table),
-        index=DynamoNodeIndex(aws, config().nodes_table),
-        wake_ups=SqsWakeUps(aws, config().wake_ups_queue),
+        registry=DynamoRegistry(_aws(), config().clusters_table),
+        index=DynamoNodeIndex(_aws(), config().nodes_table),
+        wake_ups=SqsWakeUps(_aws(), config().wake_ups_queue),
         clock=SystemClock(),
         telemetry=CloudWatch(),
         drills=config().accept_drills,

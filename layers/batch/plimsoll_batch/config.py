@@ -25,5 +25,11 @@ class Config(Settings):
     """Whether notices of the source `plimsoll.drill` count."""
     wake_ups_queue: str
     """URL."""
+    grow_groups: bool
+    """Whether node groups are asked for what gangs lack."""
+    pools_table: str
+    """DynamoDB: the memory of capacity pools, of the same stack. It is only read, and only for that."""
+    reports_table: str
+    """DynamoDB: where it is told what was added, so that it is taken back; of the same stack."""
     pods_per_second: int
     """How many pods a control plane is given."""

@@ -16,10 +16,17 @@ from datetime import datetime
 from typing import Final
 
 from plimsoll_batch.domain.decisions import Admitted, Preempting, QueuePlan, Reserved, Waiting
-from plimsoll_batch.domain.flavors import Assignment, RoleFlavors, Unassigned, assign
+from plimsoll_batch.domain.flavors import (
+    Assignment,
+    RoleFlavors,
+    Unassigned,
+    assign,
+    without_victims,
+)
 from plimsoll_batch.domain.gangs import Gang, RunningGang, Shape
 from plimsoll_batch.domain.measures import measures_of
 from plimsoll_batch.domain.placement import NoPlace, Place
+from plimsoll_batch.domain.promises import Promises
 from plimsoll_batch.domain.queue_state import QueueState, Standing, placement_of, why_held
 from plimsoll_batch.domain.queues.attempt import Attempt, Victim, policy_of
 from plimsoll_batch.domain.queues.forest import QueueOrder, Reclaim
@@ -35,6 +42,7 @@ MOST_TRIALS: Final = 200
 attempts of the plan have what is left of it."""
 MOST_RESERVATIONS: Final = 8
 """Heads of trees for which nodes are kept free; each costs a forecast of its own."""
+_ENDING: Final = "waits until gangs that were asked to stop have ended"
 
 
 def plan_queues(seen: QueueState, now: datetime, *, most_pods: int | None = None) -> QueuePlan:
@@ -71,6 +79,9 @@ class Drain:
         """Use as it is until victims have stopped; made with the first of them."""
         self._no_place: dict[tuple[Shape, bool], dict[tuple[RoleFlavors, ...], str]] = {}
         """Shape, and whether it may stand on reserved nodes -> flavors in which it has no place, and why."""
+        self._promises = (
+            None if self._placement is None else Promises(self._placement, seen.capacity, now)
+        )
         self._trials = MOST_TRIALS
         self._reserved_in: set[QuotaNode] = set()
         self._admitted: list[Admitted] = []
@@ -93,11 +104,15 @@ class Drain:
             self._enter(candidate.queue)
         for line in self._lines.values():
             self._waiting += line.rest("this plan starts no more pods than the control plane takes")
+        promises = self._promises
         return QueuePlan(
             admitted=tuple(self._admitted),
             preempting=tuple(self._preempting),
             reserved=tuple(self._reserved),
             waiting=tuple(self._waiting),
+            awaiting=() if promises is None else tuple(promises.awaiting),
+            given_up=() if promises is None else tuple(promises.given_up),
+            lacks_nodes=promises is not None and promises.lacks_nodes,
         )
 
     def _sorted_out(self) -> Iterator[tuple[str, list[Gang]]]:
@@ -143,7 +158,7 @@ class Drain:
         if candidate.assignment.preempts:
             self._preempt_or_wait(candidate)
         elif not self._fits_at_present(candidate):
-            self._park(candidate, "waits until gangs that were asked to stop have ended")
+            self._park(candidate, _ENDING)
         else:
             self._start(candidate)
 
@@ -160,12 +175,13 @@ class Drain:
             fresh = self._candidate(candidate.queue)
             if fresh is None or _changed(fresh, candidate):
                 return  # it may get other flavors
-        if not (self._preempt(candidate) or self._reserve(candidate)):
-            self._park(candidate, f"no place: {refused[flavors]}")
+        why = self._await(candidate)
+        if why is not None and not (self._preempt(candidate) or self._reserve(candidate)):
+            self._park(candidate, "; ".join(filter(None, (f"no place: {refused[flavors]}", why))))
 
     def _preempt_or_wait(self, candidate: Candidate) -> None:
         """Let others make way for a gang without quota, or keep nodes for it where it has quota elsewhere."""
-        if self._preempt(candidate):
+        if self._await(candidate) is None or self._preempt(candidate):
             return
         gang, short = candidate.gang, self._short_of(candidate)
         options = self._standing.options(gang)
@@ -279,6 +295,27 @@ class Drain:
             node.add_all([(i, used) for i, used in enumerate(mine.usage) if used])
         return present
 
+    def _await(self, candidate: Candidate) -> str | None:
+        """Let a gang that has quota wait for nodes that come; or say why it does not."""
+        gang = candidate.gang
+        options = self._standing.options(gang)
+        if self._promises is None or isinstance(options, Unassigned):
+            return ""
+        queue = self._standing.queues[gang.queue]
+        found = self._promises.promise(gang, without_victims(candidate.queue, queue, options))
+        if isinstance(found, str):
+            return found
+        promised = Candidate(candidate.queue, gang, found.assignment)
+        if found.comes:
+            self._count(promised)
+            self._keep_for(promised, "nodes come for it")
+        elif self._fits_at_present(promised):
+            self._admit(promised, found.place)
+        else:
+            self._promises.withdraw(found)
+            self._park(promised, _ENDING)
+        return None
+
     def _reserve(self, candidate: Candidate) -> bool:
         """Keep nodes free for the first of a tree that has quota and no place."""
         *_, root = candidate.queue.path()
@@ -304,11 +341,15 @@ class Drain:
                 reason=f"has quota; its nodes are free once {_named(after)} ended, {when}",
             )
         )
+        self._keep_for(candidate, "nodes are kept free for it")
+        return True
+
+    def _keep_for(self, candidate: Candidate, how: str) -> None:
+        """Go on without a gang that something is kept for; in strict order nobody overtakes it."""
         line = self._lines[candidate.queue]
         line.pop()
-        if self._standing.queues[gang.queue].order is QueueOrder.STRICT_FIFO:
-            line.block(f"{gang} is first, and nodes are kept free for it")
-        return True
+        if self._standing.queues[candidate.gang.queue].order is QueueOrder.STRICT_FIFO:
+            line.block(f"{candidate.gang} is first, and {how}")
 
     def _park(self, candidate: Candidate, reason: str) -> None:
         """Let a kind of gang wait; a strict queue keeps what its head needs from those who would borrow it."""

@@ -12,6 +12,8 @@ from typing import Any, Final
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import Field
 
+LONGEST_WHY: Final = 500
+"""Characters of a reason in one."""
 _VERSION: Final = 1
 
 

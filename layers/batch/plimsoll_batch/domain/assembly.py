@@ -160,7 +160,7 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
         problems += [f"{role}: {words}" for role in roles for words in role.wrong]
         shape = shapes.of(roles, alone=alone, leases=roles[0].queue in leasing)
         one = GangJobs(
-            gang=_gang(uid, name, roles, shape),
+            gang=_gang(uid, name, roles, shape, now),
             roles=roles,
             pods=mine,
             finished=finished,
@@ -211,11 +211,14 @@ def running_of(jobs: GangJobs) -> RunningGang:
     )
 
 
-def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape) -> Gang:
+def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape, now: datetime) -> Gang:
     stops = [role.stop for role in roles if role.stop is not None]
     last = max(stops, key=lambda stop: stop.at, default=None)
     created = min(role.created for role in roles)
     limits = [role.limit for role in roles if role.limit is not None]
+    since = created if last is None else max(created, last.at)
+    requests = [r.request for r in roles if r.request and since <= r.request.at <= now]
+    request = max(requests, key=lambda each: each.at, default=None)
     return Gang(
         uid=uid,
         namespace=roles[0].ref.namespace,
@@ -223,9 +226,11 @@ def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape) -> Gang:
         queue=roles[0].queue,
         shape=shape,
         priority=max(role.priority for role in roles),
-        since=created if last is None else max(created, last.at),
+        since=since,
         limit=max(limits) if len(limits) == len(roles) else None,
-        nominated=last is not None and last.first,
+        nominated=(last is not None and last.first)
+        or (request is not None and request.awaited(now)),
+        request=request,
         made_way_for=() if last is None else last.made_way_for,
     )
 

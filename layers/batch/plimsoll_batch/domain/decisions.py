@@ -8,6 +8,7 @@ from datetime import datetime
 
 from plimsoll_batch.domain.flavors import RoleFlavors
 from plimsoll_batch.domain.gangs import FlavorResource, Gang
+from plimsoll_batch.domain.node_requests import NodeRequest
 from plimsoll_batch.domain.placement import Place
 from plimsoll_batch.domain.queues.attempt import Victim
 
@@ -49,6 +50,26 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Awaiting:
+    """A gang has quota, and waits for nodes that come: they are promised to it."""
+
+    gang: Gang
+    place: Place
+    request: NodeRequest | None
+    """What has to be asked for first; None: nothing more."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp:
+    """The nodes that were asked for a gang are not expected any more. It is in another decision too."""
+
+    gang: Gang
+    request: NodeRequest
+    """What it remembers of that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """Gangs that are alike go on waiting."""
 
@@ -67,3 +88,7 @@ class QueuePlan:
     preempting: Sequence[Preempting]
     reserved: Sequence[Reserved]
     waiting: Sequence[Waiting]
+    awaiting: Sequence[Awaiting] = ()
+    given_up: Sequence[GivenUp] = ()
+    lacks_nodes: bool = False
+    """Whether a gang with quota found no place: only then node groups matter."""

@@ -10,6 +10,7 @@ from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.pods import Ref
 from plimsoll_batch.domain.assembly import GangJobs
 from plimsoll_batch.domain.names import CONFIGURATION
+from plimsoll_batch.domain.node_requests import NodeRequest
 
 NOT_LEASED: Final = "QueueNotLeased"
 """The reason of Events that warn that a gang is not given its nodes, for example for want of a right."""
@@ -34,6 +35,11 @@ def of_problems(jobs: GangJobs) -> Iterator[ClusterEvent]:
     """Yield the Events that warn of what is wrong with a gang."""
     for words in jobs.problems:
         yield from about_gang(jobs, "QueueProblem", words, cause=words, warning=True)
+
+
+def of_request(jobs: GangJobs, request: NodeRequest) -> Iterator[ClusterEvent]:
+    """Yield the Events that tell what was asked for a gang."""
+    yield from about_gang(jobs, "QueueNodes", request.in_words(), cause=request.asks[0].token)
 
 
 def of_configuration(words: str) -> ClusterEvent:

@@ -187,6 +187,16 @@ def assign(
         closed.add(last)
 
 
+def without_victims(node: QuotaNode, queue: Queue, options: Options) -> Iterator[Assignment]:
+    """Yield the flavors that quota is left for, in the order in which they are tried."""
+    tried: set[tuple[RoleFlavors, ...]] = set()
+    while isinstance(found := assign(node, queue, options, tried), Assignment):
+        if found.preempts:
+            return
+        yield found
+        tried.add(found.flavors)
+
+
 def _last_choice(
     options: Options, found: Assignment, closed: Collection[tuple[int, int, str]]
 ) -> tuple[int, int, str] | None:

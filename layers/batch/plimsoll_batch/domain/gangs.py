@@ -10,6 +10,7 @@ from typing import Final, override
 
 from plimsoll.domain.pods import Scheduling
 from plimsoll.domain.quantities import Resources
+from plimsoll_batch.domain.node_requests import NodeRequest
 
 MOST_REMEMBERED: Final = 64
 """Gangs in `made_way_for`; it is kept on the gang's own objects."""
@@ -68,7 +69,9 @@ class Gang:
     gates: tuple[str, ...] = ()
     """What else holds it, in words; it is not considered before they are gone."""
     nominated: bool = False
-    """Gangs were asked to stop for it: it is considered before all that were not."""
+    """Gangs were asked to stop for it, or node groups for nodes: it is considered before all others."""
+    request: NodeRequest | None = None
+    """What node groups were asked for it since it waits."""
     made_way_for: tuple[str, ...] = ()
     """Uids of gangs that it was stopped for, and of those that these were stopped for: it preempts none of
     them back, unless it is entitled to the quota."""

@@ -10,6 +10,7 @@ from typing import Any, override
 from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll_batch.domain.gangs import Topology
 from plimsoll_batch.domain.lifecycle import Lifecycle
+from plimsoll_batch.domain.node_requests import NodeRequest
 from plimsoll_batch.domain.records import Admission, Stop
 
 
@@ -62,6 +63,8 @@ class Job:
     """The tolerations of its template as they stand there, every field of them."""
     admission: Admission | None = None
     stop: Stop | None = None
+    request: NodeRequest | None = None
+    """What node groups were asked for its gang."""
     wrong: tuple[str, ...] = ()
     """What it says of itself that cannot be read, in words; its gang waits until that is mended."""
 

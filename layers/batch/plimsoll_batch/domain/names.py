@@ -9,6 +9,7 @@ from plimsoll.domain import queue_changes
 QUEUE: Final = queue_changes.QUEUE
 ADMISSION: Final = queue_changes.ADMISSION
 STOP: Final = queue_changes.STOP
+NODES: Final = queue_changes.NODES
 GANG: Final = "plimsoll.dev/gang"
 """On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one."""
 ROLE: Final = "plimsoll.dev/role"

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Final, Self
 
 from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.future_nodes import Daemons
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.quantities import Resources, total
@@ -183,12 +184,9 @@ class Placement:
     ) -> Place | NoPlace:
         placed: list[tuple[Pod, str]] = []
         nodes: dict[str, Counter[str]] = {}
-        for role, names in zip(gang.shape.roles, flavors, strict=True):
-            scheduling = self._steered(role, names, domain)
-            owner = Ref("Job", gang.namespace, f"{gang.uid}/{role.name}")
+        for role, members in self.members(gang, flavors, domain):
             on = nodes[role.name] = Counter()
-            for number in range(role.pods):
-                pod = _member(owner, number, scheduling, role.labels)
+            for number, pod in enumerate(members):
                 node = self._snapshot.choose(pod, closed)
                 if node is None:
                     reason = f"role {role.name}: {number} of {role.pods} pods have a place"
@@ -216,6 +214,34 @@ class Placement:
             return found.reason
         self.remove(found)
         return None
+
+    def members(
+        self, gang: Gang, flavors: Sequence[RoleFlavors], domain: Domain
+    ) -> Iterator[tuple[Role, Iterator[Pod]]]:
+        """Yield the roles of a gang with their pods, as flavors and a domain steer them."""
+        for role, names in zip(gang.shape.roles, flavors, strict=True):
+            scheduling = self._steered(role, names, domain)
+            owner = Ref("Job", gang.namespace, f"{gang.uid}/{role.name}")
+            yield role, (_member(owner, n, scheduling, role.labels) for n in range(role.pods))
+
+    def open_to(self, gang: Gang) -> ClusterSnapshot:
+        """Return a copy of the nodes on which its pods may be counted at all."""
+        snapshot = self._snapshot.copy()
+        for name in self._in_use() if gang.shape.leases else ():
+            snapshot.remove_node(name)
+        return snapshot
+
+    def join(self, nodes: Iterable[Node], gang: Gang, place: Place) -> Place:
+        """Add nodes that are to come, with the pods of their DaemonSets, and put a gang there."""
+        daemons = Daemons(self._snapshot)
+        for node in nodes:
+            self._snapshot.add_node(node)
+            self._stand(node.name, total([p.scheduling.requests for p in daemons.on(node)]))
+        self.put(place)
+        if not gang.shape.leases:
+            return place
+        names = {name for counts in place.nodes.values() for name in counts}
+        return replace(place, pods=(*place.pods, *self._fill(gang, names)))
 
     def _put(self, pod: Pod, name: str) -> None:
         self._snapshot.place(pod, name)

@@ -10,6 +10,7 @@ from plimsoll.domain.errors import BadInput
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources
+from plimsoll_batch.domain.coming_nodes import Capacity
 from plimsoll_batch.domain.flavors import Assignment, Options, Unassigned, options_of
 from plimsoll_batch.domain.gangs import FlavorResource, Gang, RunningGang, Shape
 from plimsoll_batch.domain.placement import Placement
@@ -32,6 +33,8 @@ class QueueState:
     """Node -> what its pods request, without those of gangs and those in `pods`."""
     pods: Sequence[Pod] = ()
     """Pods that others have to keep away from, or near to."""
+    capacity: Capacity | None = None
+    """Node groups that may be asked; None: none is, or they are not known yet."""
     shared: Collection[str] = ()
     """Nodes with pods that are of no gang and do not belong to the node."""
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from plimsoll.domain.fields import Field
 from plimsoll.domain.pods import Toleration
-from plimsoll_batch.domain.annotations import record_in, text_of
+from plimsoll_batch.domain.annotations import LONGEST_WHY, record_in, text_of
 from plimsoll_batch.domain.gangs import MOST_REMEMBERED
 
 LONGEST: Final = 200 * 1024
@@ -25,7 +25,6 @@ MOST_NODES: Final = 4_000
 MOST_ROLES: Final = 100
 MOST_COUNTED: Final = 10**6
 """Pods, failures or attempts in one field."""
-LONGEST_WHY: Final = 500
 _PLAN: Final = re.compile(r"[0-9a-z.-]{1,80}")
 
 

@@ -27,14 +27,12 @@ from plimsoll_batch.domain.policies import (
 )
 from plimsoll_batch.domain.queues.forest import Flavor, Queue
 from plimsoll_batch.domain.records import Admission, Steering, Stop
+from plimsoll_batch.domain.retries import pause_after
 
 SOON: Final = timedelta(minutes=10)
 """An instance that goes later than that does not concern a gang yet."""
 START_SECONDS: Final = 300
 """How long the pods of a gang may take until they run, where its Jobs do not say it."""
-BACKOFF: Final = timedelta(seconds=10)
-"""How long a gang waits that did not start in time; twice as long after each more in a row."""
-LONGEST_BACKOFF: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +153,7 @@ def make_way(jobs: GangJobs, plan: str, other: Gang, why: str, now: datetime) ->
 def taken_back(jobs: GangJobs, plan: str, why: str, now: datetime) -> Suspend:
     """Return the end of a gang of which not every role could be started in time."""
     attempts = 1 + max((r.stop.attempts for r in jobs.roles if r.stop is not None), default=0)
-    pause = min(LONGEST_BACKOFF, BACKOFF * 2 ** min(attempts - 1, 10))
+    pause = pause_after(attempts)
     return Suspend(
         jobs=jobs,
         stop=replace(_kept(jobs, plan, why, now), attempts=attempts, not_before=now + pause),
@@ -264,7 +262,7 @@ def _carried(jobs: GangJobs, plan: str | None, due: Due, now: datetime) -> Upkee
             stop = replace(_kept(jobs, plan, reason, now), aborted=True)
             return Suspend(jobs=jobs, stop=stop, reason=reason)
         case Action.RESTART_JOB:
-            pause = min(LONGEST_BACKOFF, BACKOFF * 2 ** min(times - 1, 10)) if times else None
+            pause = pause_after(times) if times else None
             stop = replace(
                 _kept(jobs, plan, reason, now),
                 first=True,

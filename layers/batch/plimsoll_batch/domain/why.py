@@ -88,7 +88,7 @@ def _held(
             reasons += _short(standing, node, found.amounts)
             after = after or _ends_for_quota(standing, node, found, now)
             break
-        short = None if placement is None else _short_of_nodes(seen, placement, gang, found)
+        short = None if placement is None else _short_of_nodes(seen, placement, gang, found, now)
         if short is None:
             return (), ()
         reasons.append(short[0])
@@ -100,7 +100,7 @@ def _held(
 
 
 def _short_of_nodes(
-    seen: QueueState, placement: Placement, gang: Gang, found: Assignment
+    seen: QueueState, placement: Placement, gang: Gang, found: Assignment, now: datetime
 ) -> tuple[str, Sequence[RunningGang]] | None:
     """Say why a gang has no place in its flavors, and what would have to end first; None where it has one."""
     place = placement.place(gang, found.flavors)
@@ -108,6 +108,10 @@ def _short_of_nodes(
         return None
     names = ", ".join(dict.fromkeys(name for flavors in found.flavors for name in flavors))
     reason = f"flavor {names}: {placement.explain(gang, found.flavors) or place.reason}"
+    if gang.request is not None:
+        reason = f"{gang.request.in_words()}; {reason}"
+        if gang.request.awaited(now):
+            return reason, ()
     earliest = earliest_place(placement, seen.running, gang, found.flavors)
     if earliest is None:
         return f"{reason}; it would not fit though all gangs ended: it needs other nodes", ()

@@ -14,6 +14,7 @@ from plimsoll.domain.writers import EventWriter
 from plimsoll.services.ports import LeaseKeeper
 from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.node_requests import NodeRequest
 from plimsoll_batch.domain.policies import FailedPod
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.records import Admission, Stop
@@ -68,6 +69,9 @@ class QueueCluster(EventWriter, LeaseKeeper, Protocol):
 
     def lease(self, node: Node, gang: Gang | None) -> None:
         """Mark a node as leased to a gang, or to none, in one patch under its uid and resourceVersion."""
+
+    def write_request(self, job: Job, request: NodeRequest) -> Job:
+        """Write on a Job what is asked for its gang, under its uid and resourceVersion; return what it became."""
 
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""

@@ -18,12 +18,13 @@ from plimsoll.services.ports import RepeatingClock, Telemetry, Workers
 from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.assembly import Shapes
 from plimsoll_batch.domain.decisions import QueuePlan
-from plimsoll_batch.domain.events import of_configuration, of_problems
+from plimsoll_batch.domain.events import of_configuration, of_problems, of_request
 from plimsoll_batch.domain.lease_plan import plan_leases
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.steps import Step, begin, make_way, upkeep
 from plimsoll_batch.services.carrying_out import CarryingOut, Outcome
-from plimsoll_batch.services.ports import QueueCluster
+from plimsoll_batch.services.growing import Growing
+from plimsoll_batch.services.ports import ClusterObjects, QueueCluster
 from plimsoll_batch.services.state import Seen, seen_in
 
 CYCLE_SECONDS: Final = 1.0
@@ -61,6 +62,8 @@ class QueueService:
     telemetry: Telemetry
     pods_per_second: int = PODS_PER_SECOND
     shapes: Shapes = field(default_factory=Shapes)
+    growing: Growing | None = None
+    """None: no nodes are asked for."""
 
     def run(self, *, holder: str, seconds: float, cycle_seconds: float = CYCLE_SECONDS) -> int:
         """Run cycles as long as gangs wait, start or stop, but no longer than so many seconds.
@@ -119,7 +122,14 @@ class QueueService:
         outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now, objects.nodes), now))
         plan, leased = None, False
         if not outcomes:
-            plan = plan_queues(seen.state, now, most_pods=self._most_pods(seen, now))
+            plan = self._plan(seen, objects, now)
+            if self.growing is not None:
+                asked = self.growing.carry_out(
+                    plan, seen.gangs, cluster, lambda: lease.held, self.clock.now()
+                )
+                for gang, request in asked:
+                    for event in of_request(seen.gangs[gang.uid], request):
+                        carrying.note(event)
             leases = plan_leases(plan.admitted, seen.gangs.values(), objects.nodes)
             leased = carrying.lease(leases.writes, seen.gangs)
             outcomes += carrying.run(_steps(plan, seen, forest, now, leases.not_yet), now)
@@ -141,6 +151,12 @@ class QueueService:
         objects = cluster.read()
         gangs = seen_in(objects, Forest(), self.clock.now(), self.shapes).gangs
         return carrying.lease(plan_leases((), gangs.values(), objects.nodes).writes, gangs)
+
+    def _plan(self, seen: Seen, objects: ClusterObjects, now: datetime) -> QueuePlan:
+        most_pods = self._most_pods(seen, now)
+        if self.growing is None:
+            return plan_queues(seen.state, now, most_pods=most_pods)
+        return self.growing.plan(seen.state, objects.nodes, now, most_pods)
 
     def _most_pods(self, seen: Seen, now: datetime) -> int:
         """Return how many pods may be started now; one gang always, however large."""

@@ -43,10 +43,11 @@ def seen_in(objects: ClusterObjects, forest: Forest, now: datetime, shapes: Shap
         [*others, *unmanaged], [p for p in mine if p.owner in counted], objects.jobs
     )
     leased = by_lease(objects.nodes)
+    beside = _beside(sums, pods) if leased else sums
     state = QueueState(
         forest=forest,
         gangs=[jobs.gang for jobs in gangs if not jobs.admitted],
-        running=[with_whole_nodes(running_of(jobs), leased, sums) for jobs in admitted],
+        running=[with_whole_nodes(running_of(jobs), leased, beside) for jobs in admitted],
         nodes=[unmarked(node) for node in objects.nodes if node.staying],
         sums=sums,
         pods=pods,
@@ -55,22 +56,35 @@ def seen_in(objects: ClusterObjects, forest: Forest, now: datetime, shapes: Shap
     return Seen(state=state, gangs={jobs.gang.uid: jobs for jobs in gangs})
 
 
+def _beside(sums: Mapping[str, Resources], pods: Iterable[Pod]) -> Mapping[str, Resources]:
+    """Return what stands on each node beside gangs, with the pods that are known one by one."""
+    found = defaultdict(list, {name: [amount] for name, amount in sums.items()})
+    for pod in pods:
+        if pod.node is not None:
+            found[pod.node].append(pod.scheduling.requests)
+    return {name: total(each) for name, each in found.items()}
+
+
 def _on_nodes(
     others: Iterable[Pod], counted: Iterable[Pod], jobs: Sequence[Job]
 ) -> tuple[Mapping[str, Resources], Sequence[Pod]]:
     """Return what stands on nodes beside gangs, as sums, and the pods that are known one by one.
 
-    Pods that keep others away are, and all pods where a role wants to be near some or spreads among them.
+    Pods that keep others away are, one of each DaemonSet, and all pods where a role wants to be near some or spreads among them.
     Those of gangs are counted with their gangs, so here they request nothing.
     """
     asks = [job.scheduling for job in jobs if not job.finished]
     everybody = any(each.affinity or each.anti_affinity or each.spread for each in asks)
     sums: dict[str, list[Resources]] = defaultdict(list)
     known: list[Pod] = []
+    daemons: set[str] = set()
     for pod in others:
         if pod.node is None:
             continue
-        if everybody or pod.scheduling.anti_affinity or pod.scheduling.host_ports:
+        sample = pod.of_daemon_set and str(pod.owner) not in daemons
+        if sample:
+            daemons.add(str(pod.owner))
+        if sample or everybody or pod.scheduling.anti_affinity or pod.scheduling.host_ports:
             known.append(pod)
         else:
             sums[pod.node].append(pod.scheduling.requests)

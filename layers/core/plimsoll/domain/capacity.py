@@ -54,6 +54,8 @@ class GrowthPlan:
     """Pod uid -> node name, in the order of placing; the node may be one of `awaited`."""
     awaited: Mapping[str, Node] = field(default_factory=dict)
     """The nodes that are counted on and do not exist yet, by name (`new-<group>-<n>`)."""
+    group_of: Mapping[str, str] = field(default_factory=dict)
+    """The keys of their groups."""
     unplaceable: Mapping[str, str] = field(default_factory=dict)
     """Pod uid -> why no node and no group can take it."""
 
@@ -158,6 +160,7 @@ def _plan(
         ),
         placed=packing.placed,
         awaited=packing.awaited,
+        group_of={name: packing.group_of[name] for name in packing.awaited},
         unplaceable=packing.refused,
     )
 

@@ -83,6 +83,16 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
     return Expectation(upcoming=upcoming, overdue=min(upcoming, owed + len(late)), doubt=doubt)
 
 
+def start_up(group: NodeGroup, nodes: Iterable[Node]) -> timedelta:
+    """Return how long a group takes from a launch to a Ready node, as far as its launches tell."""
+    took = [
+        node.created - at
+        for node in nodes
+        if node.ready and (at := group.launched.get(node.instance or "")) is not None
+    ]
+    return max(took, default=USUAL)
+
+
 def _rebalanced(group: NodeGroup, here: Iterable[Node], now: datetime) -> int:
     """Return how many instances a group is about to launch in place of such as are to be replaced."""
     told = (n.interruption for n in here if n.interruption and group.rebalances)

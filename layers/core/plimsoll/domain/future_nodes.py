@@ -12,7 +12,7 @@ from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.groups import NodeGroup, NodeTemplate
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import NodeTerm, OwnerKind, Pod, Scheduling
+from plimsoll.domain.pods import NodeTerm, Pod, Scheduling
 
 
 def future_node(group: NodeGroup, template: NodeTemplate, zone: str, name: str) -> Node:
@@ -51,7 +51,7 @@ class Daemons:
         found: dict[str, Pod] = {}
         for name in snapshot.nodes:
             for pod in snapshot.on(name):
-                if pod.owner is not None and pod.owner.kind == OwnerKind.DAEMON_SET:
+                if pod.of_daemon_set:
                     found.setdefault(str(pod.owner), pod)
         self._samples = tuple(
             replace(pod, scheduling=_anywhere(pod.scheduling), deleting=None)

@@ -181,6 +181,11 @@ class Pod:
         return self.released and self.annotations[RELEASED] == RELEASED_FOR_PLACEMENT
 
     @property
+    def of_daemon_set(self) -> bool:
+        """Whether each suitable node gets one of its kind."""
+        return self.owner is not None and self.owner.kind == OwnerKind.DAEMON_SET
+
+    @property
     def finished(self) -> bool:
         """Succeeded or Failed: it holds no resources and needs no replacement."""
         return self.phase in {"Succeeded", "Failed"}

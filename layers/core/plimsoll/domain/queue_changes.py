@@ -18,7 +18,9 @@ ADMISSION: Final = "plimsoll.dev/admission"
 """On a Job, annotation of ours: the plan by which it starts. It counts once a role of its gang has started."""
 STOP: Final = "plimsoll.dev/stop"
 """On a Job, annotation of ours: why it was suspended last, and what it has to remember of that."""
-OURS: Final = frozenset({ADMISSION, STOP})
+NODES: Final = "plimsoll.dev/nodes"
+"""On a Job, annotation of ours: what node groups were asked for its gang."""
+OURS: Final = frozenset({ADMISSION, STOP, NODES})
 """What the planner writes on a Job: of that it need not be told."""
 
 

@@ -37,6 +37,7 @@ from plimsoll_batch.domain import names
 from plimsoll_batch.domain.gangs import Gang
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.leases import taint_of
+from plimsoll_batch.domain.node_requests import NodeRequest
 from plimsoll_batch.domain.queues.forest import Forest
 from plimsoll_batch.domain.records import Admission, Steering, Stop
 from plimsoll_batch.services.ports import ClusterObjects
@@ -176,6 +177,10 @@ class KubernetesQueues:
             {names.ADMISSION: admission.as_started().to_record()},
             {"suspend": False, **_template(job, admission)},
         )
+
+    def write_request(self, job: Job, request: NodeRequest) -> Job:
+        """Write on a Job what is asked for its gang, under its uid and resourceVersion; return what it became."""
+        return self._patch(job, {names.NODES: request.to_record()})
 
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""

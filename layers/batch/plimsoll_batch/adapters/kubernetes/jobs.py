@@ -25,6 +25,7 @@ from plimsoll_batch.domain import names
 from plimsoll_batch.domain.gangs import Topology
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.lifecycle import Lifecycle
+from plimsoll_batch.domain.node_requests import NodeRequest
 from plimsoll_batch.domain.records import Admission, Stop
 
 MOST_PODS: Final = 100_000
@@ -148,6 +149,7 @@ def parse_job(obj: Raw) -> Job:
         tolerations=decoded(obj, _Steered).spec.template.spec.tolerations,
         admission=admission,
         stop=said(names.STOP, Stop.from_record),
+        request=said(names.NODES, NodeRequest.from_record),
         wrong=tuple(wrong),
     )
 

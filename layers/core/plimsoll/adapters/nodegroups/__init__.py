@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from plimsoll.adapters.nodegroups.groups import CALLS, KINDS, AwsNodeGroups
+from plimsoll.adapters.nodegroups.groups import ASKED, CALLS, KINDS, AwsNodeGroups
 
-__all__ = ["CALLS", "KINDS", "AwsNodeGroups"]
+__all__ = ["ASKED", "CALLS", "KINDS", "AwsNodeGroups"]

@@ -32,6 +32,8 @@ KINDS: Final[Mapping[str, type[Kind]]] = {
     karpenter.NAME: karpenter.NodePools,
 }
 """The kinds of node groups, by name."""
+ASKED: Final = {name: kind for name, kind in KINDS.items() if not kind.calls}
+"""Those that AWS knows alone: they can be asked, and the cluster's API need not be."""
 
 CALLS: Final[tuple[Call, ...]] = (
     *calls.CALLS,
@@ -49,9 +51,10 @@ class AwsNodeGroups:
         clock: Tells when what is remembered is old.
         api: Returns the cluster's API, for the kinds that are asked through it.
         warn: Called with what went another way than it should.
+        kinds: Those that are read.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of, and which kinds
         self,
         aws: Aws,
         cluster: str,
@@ -59,6 +62,7 @@ class AwsNodeGroups:
         *,
         api: Callable[[], Requests],
         warn: Warn = lambda _: None,
+        kinds: Mapping[str, type[Kind]] = KINDS,
     ) -> None:
         self._account = Account(aws, clock)
         self._instances = Ec2Instances(aws, clock)
@@ -67,7 +71,7 @@ class AwsNodeGroups:
         self._fleets = ec2_fleet.Ec2Fleets(access)
         self._kinds: Mapping[str, Kind] = {
             name: self._fleets if kind is ec2_fleet.Ec2Fleets else kind(access)
-            for name, kind in KINDS.items()
+            for name, kind in kinds.items()
         }
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:

@@ -16,7 +16,7 @@ from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement.spread_groups import ON_DEMAND, SPOT, family_of
-from plimsoll.domain.pods import OwnerKind, Scheduling
+from plimsoll.domain.pods import Scheduling
 from plimsoll.domain.quantities import Resources, total
 
 STAYS: Final = 2
@@ -64,7 +64,7 @@ def losses(seen: Observation) -> Sequence[Loss]:
         if pod.node is None or pod.finished:
             continue
         taken[pod.node].append(pod.scheduling.requests)
-        if not pod.mirror and (pod.owner is None or pod.owner.kind != OwnerKind.DAEMON_SET):
+        if not (pod.mirror or pod.of_daemon_set):
             movable[pod.node].append(pod.scheduling.requests)
     needs = {name: total(requests) for name, requests in movable.items()}
     reserve = {

@@ -1,0 +1,190 @@
+"""What a plan promises of nodes that come, for any groups, queues and gangs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from datetime import timedelta
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.adapters.nodegroups import ASKED, KINDS
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.nodes import Node
+from plimsoll_batch.domain.admission import plan_queues
+from plimsoll_batch.domain.coming_nodes import Capacity
+from plimsoll_batch.domain.decisions import QueuePlan
+from plimsoll_batch.domain.gangs import Gang, Topology, amounts_of
+from plimsoll_batch.domain.queue_state import QueueState
+from plimsoll_batch.domain.queues.forest import Forest
+from tests.support.builders import NOON
+from tests.support.queued import (
+    DEFAULT,
+    GPU,
+    a_cohort,
+    a_forest,
+    a_gang,
+    a_gpu_node,
+    a_group_of_gpus,
+    a_queue,
+    a_shape,
+)
+
+ZONES = ("z1", "z2")
+IN_ONE_ZONE = Topology(label="topology.kubernetes.io/zone", required=True)
+
+
+class World(NamedTuple):
+    forest: Forest
+    gangs: list[Gang]
+    nodes: list[Node]
+    groups: list[NodeGroup]
+
+    def planned(self) -> QueuePlan:
+        nodes = self.nodes
+        capacity = Capacity(cluster="harbor", groups=self.groups, nodes=nodes)
+        seen = QueueState(forest=self.forest, gangs=self.gangs, nodes=nodes, capacity=capacity)
+        return plan_queues(seen, NOON)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    nodes = [a_gpu_node(f"n{i}", draw(st.integers(1, 4))) for i in range(draw(st.integers(0, 3)))]
+    groups = [
+        a_group_of_gpus(
+            f"g{i}",
+            draw(st.integers(1, 4)),
+            zones=draw(st.sampled_from((ZONES, ZONES[:1]))),
+            desired=draw(st.integers(0, 2)),
+            max_size=draw(st.integers(0, 8)),
+            launchable=draw(st.booleans()),
+        )
+        for i in range(draw(st.integers(0, 3)))
+    ]
+    gangs = [
+        a_gang(
+            f"j{i}",
+            draw(st.sampled_from("ab")),
+            shape=a_shape(
+                draw(st.integers(1, 3)),
+                draw(st.integers(1, 6)),
+                topology=draw(st.sampled_from((None, IN_ONE_ZONE))),
+            ),
+            priority=draw(st.integers(0, 2)),
+            minute=-i,
+        )
+        for i in range(draw(st.integers(1, 5)))
+    ]
+    forest = a_forest(
+        a_cohort(),
+        a_queue("a", draw(st.integers(0, 20))),
+        a_queue("b", draw(st.integers(0, 20)), borrow=draw(st.integers(0, 5))),
+    )
+    return World(forest, gangs, nodes, groups)
+
+
+@given(worlds())
+def test_no_place_is_promised_twice_no_quota_is_exceeded_and_no_group_beyond_its_maximum(world):
+    plan = world.planned()
+    held: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    used: Counter[str] = Counter()
+    for each in (*plan.admitted, *plan.awaiting):
+        assert each.place is not None
+        for pod, node in each.place.pods:
+            held[node].update(amounts_of(pod.scheduling.requests, 1))
+            used[each.gang.queue] += amounts_of(pod.scheduling.requests, 1)[GPU]
+    whole = {node.name: amounts_of(node.allocatable, 1)[GPU] for node in world.nodes}
+    largest = max((gpus_of(group) for group in world.groups), default=0)
+    assert all(count[GPU] <= whole.get(node, largest) for node, count in held.items())
+    quota = {queue.name: queue.quotas[DEFAULT, GPU] for queue in world.forest.queues}
+    assert used.total() <= sum(each.nominal for each in quota.values())
+    limit = quota["b"].borrowing_limit
+    assert limit is not None
+    assert used["b"] <= quota["b"].nominal + limit
+    assert asked_of(plan).items() <= {
+        (group.key, add) for group in world.groups for add in range(group.headroom + 1)
+    }
+
+
+@given(worlds())
+def test_a_gang_is_promised_all_of_its_places_or_none_and_stands_in_one_decision(world):
+    plan = world.planned()
+    for each in (*plan.admitted, *plan.awaiting):
+        assert each.place is not None
+        for role in each.gang.shape.roles:
+            assert sum(each.place.nodes[role.name].values()) == role.pods
+    decided = [each.gang.uid for each in (*plan.admitted, *plan.awaiting, *plan.reserved)]
+    decided += [gang.uid for each in plan.waiting for gang in each.gangs]
+    assert sorted(decided) == sorted(gang.uid for gang in world.gangs)
+
+
+@given(worlds())
+def test_once_groups_have_promised_the_next_plan_asks_for_nothing_more(world):
+    plan = world.planned()
+    asked, requests = asked_of(plan), {e.gang.uid: e.request for e in plan.awaiting if e.request}
+    started = {each.gang.uid for each in plan.admitted}
+    if started:
+        return  # what they take is not modelled here
+    later = world._replace(
+        gangs=[
+            replace(gang, nominated=True, request=replace(requests[gang.uid], answered=True))
+            if gang.uid in requests
+            else gang
+            for gang in world.gangs
+        ],
+        groups=[replace(g, desired=g.desired + asked[g.key], asked=NOON) for g in world.groups],
+    )
+    again = later.planned()
+    assert {e.gang.uid for e in again.awaiting} >= requests.keys()
+    assert not any(e.request for e in again.awaiting if e.gang.uid in requests)
+    assert not again.given_up
+
+
+def test_a_group_that_makes_nodes_by_itself_is_never_promised():
+    pool = replace(a_group_of_gpus("pool", 4, max_size=5), provisions=True)
+    world = World(a_forest(a_cohort(), a_queue("a", 9)), [a_gang("j", "a")], [], [pool])
+    plan = world.planned()
+    assert (plan.lacks_nodes, plan.awaiting) == (True, ())
+
+
+def test_a_node_that_joined_a_moment_ago_may_still_lack_its_devices():
+    """Its gang waits for two minutes, and then asks anew."""
+    group = a_group_of_gpus("workers", 4, max_size=5)
+    world = World(a_forest(a_cohort(), a_queue("a", 9)), [a_gang("j", "a")], [], [group])
+    [first] = world.planned().awaiting
+    assert first.request is not None
+    request = replace(first.request, answered=True, at=NOON - timedelta(seconds=90))
+    bare = replace(
+        a_gpu_node("came", 0), instance="i-1", created=NOON - timedelta(seconds=60), zone="z1"
+    )
+    joined = replace(group, desired=1, instances=frozenset({"i-1"}))
+    later = World(
+        world.forest, [replace(world.gangs[0], request=request, nominated=True)], [bare], [joined]
+    )
+    plan = later.planned()
+    assert ([e.request for e in plan.awaiting], plan.given_up) == ([None], ())
+    request = replace(request, at=request.at - timedelta(minutes=2))
+    old = replace(bare, created=NOON - timedelta(minutes=3))
+    late = World(
+        world.forest, [replace(world.gangs[0], request=request, nominated=True)], [old], [joined]
+    )
+    assert [each.request.attempts for each in late.planned().given_up] == [1]
+
+
+def test_only_kinds_that_aws_knows_alone_are_asked():
+    assert KINDS.keys() - ASKED.keys() == {"karpenter"}
+
+
+def gpus_of(group: NodeGroup) -> int:
+    assert group.template is not None
+    return amounts_of(group.template.allocatable, 1)[GPU]
+
+
+def asked_of(plan: QueuePlan) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in plan.awaiting:
+        if each.request is not None:
+            found += each.request.sizes
+    return found
