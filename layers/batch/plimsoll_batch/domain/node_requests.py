@@ -15,8 +15,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final, Self
 
-from plimsoll.domain.added_nodes import ARRIVAL
-from plimsoll.domain.expectations import BEGUN
+from plimsoll.domain.expectations import ARRIVAL, BEGUN
 from plimsoll.domain.fields import Field
 from plimsoll.domain.groups import NodeGroup
 from plimsoll_batch.domain.annotations import LONGEST_WHY, record_in, text_of

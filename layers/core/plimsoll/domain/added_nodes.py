@@ -14,6 +14,7 @@ from typing import Final
 
 from plimsoll.domain.actions import Cordon, Record
 from plimsoll.domain.disruptions import is_empty
+from plimsoll.domain.expectations import ARRIVAL
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.nodes import Node
@@ -22,8 +23,6 @@ from plimsoll.domain.turns import MOVES, cordon, waiting_for_turn
 
 SETTLE: Final = timedelta(minutes=10)
 """How long a node must be empty, as for cluster-autoscaler (`--scale-down-unneeded-time`)."""
-ARRIVAL: Final = timedelta(minutes=15)
-"""How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
 
 LATEST: Final = 100
 """How many reports are read for that: what an older one tells is left to the cluster's autoscaler."""

@@ -29,6 +29,8 @@ LEAST: Final = timedelta(minutes=1)
 BEGUN: Final = timedelta(seconds=30)
 """From a request to the first sign of it: a larger size, then an instance or a failed launch. Auto Scaling
 takes seconds for each, and EKS some more before it."""
+ARRIVAL: Final = timedelta(minutes=15)
+"""How long after a request its nodes join, as for cluster-autoscaler (`--max-node-provision-time`)."""
 PATIENCE: Final = 2
 """A launch may take so many times as long as the slowest known one of its group."""
 
