@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -10,6 +11,7 @@ import pytest
 
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.drain import MOST_NAMED, plan_drain
+from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, SAMPLE, SUSTAINED, Throughput
 from tests.support.builders import a_budget
 from tests.support.observations import actions, noon
@@ -17,6 +19,17 @@ from tests.unit.test_pace import PODS, storm
 
 SLOW = Throughput(2.0)
 """So few evictions a second that six hundred pods cannot be told in the 88 s until their last call."""
+
+
+def scattered(seen: Observation) -> Observation:
+    """Put the pods of each workload on nodes by chance, as many on each node as before."""
+    chance, names = random.Random(5), [n.name for n in seen.nodes if n.interruption]
+    others = [dict(zip(names, chance.sample(names, len(names)), strict=True)) for _ in range(PODS)]
+    pods = [
+        replace(pod, node=others[int(pod.name.rpartition("-")[2])][pod.node or ""])
+        for pod in seen.pods
+    ]
+    return replace(seen, pods=pods)
 
 
 def told(seen, *, after=0, throughput=SLOW) -> list[Evict]:
@@ -60,6 +73,18 @@ def test_those_of_lower_priority_and_on_nodes_whose_turn_comes_last_are_told_fir
     assert last.pod.priority == 0
     equal = [evict.pod.node for evict in told(seen)[:PODS]]
     assert set(equal) == {"spot-059"}
+
+
+def test_those_told_early_empty_as_many_nodes_as_ready_floors_allow():
+    seen = scattered(storm(100))
+
+    early = told(seen, throughput=Throughput(9.0))
+
+    on = Counter(evict.pod.node for evict in early)
+    of = Counter(evict.pod.owner.name for evict in early if evict.pod.owner)
+    assert len(early) == 100 * PODS - AT_ONCE - 88 * 9
+    assert sum(count == PODS for count in on.values()) == len(early) // PODS
+    assert max(of.values()) == 2  # its ready floor leaves each workload two
 
 
 def test_a_budget_is_not_overruled_before_the_last_call():

@@ -161,3 +161,21 @@ def test_the_resync_does_not_say_again_what_an_event_told(rig):
     rig.resync.run()
 
     assert rig.node("spot").resource_version == version
+
+
+def test_the_resync_of_a_storm_does_not_say_again_what_events_told_meanwhile(rig, monkeypatch):
+    instance = rig.join("spot", capacity="spot")
+    rig.aws.silent = [a_spot_notice(rig, instance)]
+    observe = rig.api.observe
+
+    def then_handled():
+        seen = observe()
+        handled(rig, rig.spot_event(instance))
+        rig.sleep(1)
+        return seen
+
+    monkeypatch.setattr(rig.api, "observe", then_handled)
+    rig.resync.run()
+
+    assert rig.node("spot").unschedulable
+    assert Metric.NOTICES_FOUND_BY_RESYNC not in rig.telemetry.metrics

@@ -7,7 +7,9 @@ is earlier for some, since an API server takes only so many evictions in a secon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
@@ -35,33 +37,102 @@ def last_calls(
     return [*late, *early[: max(0, min(overdue, LAST_CALLS) - len(late))]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """The pods of a workload that may be told before their last call."""
+
+    pods: Sequence[EvictablePod]
+    disruption: WorkloadDisruption
+    serving: int
+    """How many of its pods serve, without those whose last call has come."""
+    allowed: int
+
+    @property
+    def spare(self) -> int:
+        """How many that serve can be told, and the workload still keeps its ready floor."""
+        return min(self.allowed, self.serving - max(1, self.disruption.floor))
+
+    def in_order(self, order: Mapping[str, int]) -> Iterator[tuple[bool, EvictablePod]]:
+        """Yield its pods by the order of their nodes, and whether it is below its floor without them."""
+        serving = self.serving
+        mine = sorted(self.pods, key=lambda one: order[one.pod.node or ""])
+        for one in mine[: self.allowed]:
+            serving -= self.disruption.serves(one.pod)
+            if serving < 1:
+                return
+            yield serving < self.disruption.floor, one
+
+
 def _early(
     disruptions: Iterable[WorkloadDisruption], last: datetime, turn: Mapping[str, int]
 ) -> list[EvictablePod]:
     """Return the pods that may be told before their last call, in the order in which they are.
 
     First those without which their workload keeps its ready floor, then those without which it still serves. Among
-    them those of lower priority, and those on the nodes whose turn to be replaced comes last. Never the last
-    that serves, nor what a budget keeps, nor what may end or checkpoint until its own last call.
+    them those of lower priority, and node by node. Never the last that serves, nor what a budget keeps, nor what may end or
+    checkpoint until its own last call.
     """
-    found: list[tuple[bool, int, int, EvictablePod]] = []
-    for disruption in disruptions:
-        way, _ = way_of(disruption)
-        if not way.surges:
-            continue
-        mine = [o for o in disruption.evictable if o.latest_start and not o.late(last)]
-        mine = [o for o in mine if o.pod.restarts and o.pod.unread is None]
-        mine.sort(key=lambda one: -turn[one.pod.node or ""])
-        late = sum(disruption.serves(o.pod) and o.late(last) for o in disruption.evictable)
-        serving = disruption.serving - late
-        allowed = len(mine) if disruption.allowed is None else disruption.allowed - late
-        for one in mine[: max(0, allowed)]:
-            serving -= disruption.serves(one.pod)
-            if serving < 1:
-                break
-            below = serving < disruption.floor
-            found.append((below, one.pod.priority, -turn[one.pod.node or ""], one))
+    surging = [d for d in disruptions if way_of(d)[0].surges]
+    workloads = [_of(disruption, last) for disruption in surging]
+    waiting = Counter(
+        o.pod.node or "" for d in disruptions for o in d.evictable if not o.late(last)
+    )
+    order = _emptied(workloads, waiting, turn)
+    found = [
+        (below, one.pod.priority, order[one.pod.node or ""], one)
+        for workload in workloads
+        for below, one in workload.in_order(order)
+    ]
     return [one for *_, one in sorted(found, key=itemgetter(0, 1, 2))]
+
+
+def _of(disruption: WorkloadDisruption, last: datetime) -> _Early:
+    mine = [o for o in disruption.evictable if o.latest_start and not o.late(last)]
+    late = sum(disruption.serves(o.pod) and o.late(last) for o in disruption.evictable)
+    allowed = len(mine) if disruption.allowed is None else disruption.allowed - late
+    return _Early(
+        pods=[o for o in mine if o.pod.restarts and o.pod.unread is None],
+        disruption=disruption,
+        serving=disruption.serving - late,
+        allowed=max(0, allowed),
+    )
+
+
+def _emptied(
+    workloads: Sequence[_Early], waiting: Mapping[str, int], turn: Mapping[str, int]
+) -> Mapping[str, int]:
+    """Return the order in which nodes are emptied: as many of them wholly as ready floors allow.
+
+    If each workload chose among its own pods, pods would leave every node and no node would be empty. So first come
+    nodes that can be emptied without any workload below its floor, those with the fewest pods before others, then
+    those of which the fewest pods would have to stay. Among equals the nodes whose turn to be replaced comes last.
+
+    Args:
+        workloads: with the pods that may be told.
+        waiting: node -> its pods that were not told yet, whether they may be told early or not.
+        turn: node -> its turn to be replaced.
+    """
+    on: dict[str, list[int]] = defaultdict(list)
+    serving: dict[str, Counter[int]] = defaultdict(Counter)
+    for number, workload in enumerate(workloads):
+        for one in workload.pods:
+            node = one.pod.node or ""
+            on[node].append(number)
+            serving[node][number] += workload.disruption.serves(one.pod)
+    spare = [workload.spare for workload in workloads]
+    whole: list[str] = []
+    for node in sorted(on, key=lambda node: (waiting[node], -turn[node])):
+        if len(on[node]) == waiting[node] and all(spare[w] >= n for w, n in serving[node].items()):
+            whole.append(node)
+            for number, count in serving[node].items():
+                spare[number] -= count
+
+    def stay(node: str) -> int:
+        excess = sum(max(0, n - max(0, spare[w])) for w, n in serving[node].items())
+        return waiting[node] - len(on[node]) + excess
+
+    parts = sorted(on.keys() - set(whole), key=lambda node: (stay(node), -turn[node]))
+    return {node: number for number, node in enumerate([*whole, *parts])}
 
 
 def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:

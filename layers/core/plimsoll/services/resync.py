@@ -249,17 +249,24 @@ class ResyncService:
         entries: Sequence[IndexEntry],
     ) -> None:
         """Handle what no event told: the same path as an event's, so it merges with a late one."""
-        nodes = by_instance(seen.nodes)
         entry = {e.instance: e for e in entries}
+        listed = by_instance(seen.nodes)
+        unknown = [
+            notice
+            for notice in self.instances_of(cluster).interrupted(list(listed))
+            if notice.instance in entry and not _told(notice, listed[notice.instance])
+        ]
+        # In a storm events are handled meanwhile, and what was listed is half a minute old.
+        nodes = by_instance(api.nodes()) if unknown else {}
         found = [
             Located(
                 notice=notice,
                 decision=actionable(notice),
                 entry=entry[notice.instance],
-                node=nodes[notice.instance],
+                node=node,
             )
-            for notice in self.instances_of(cluster).interrupted(list(nodes))
-            if notice.instance in entry and not _told(notice, nodes[notice.instance])
+            for notice in unknown
+            if (node := nodes.get(notice.instance)) is not None and not _told(notice, node)
         ]
         merging = heeded(cluster, [located for located in found if located.decision.merges])
         if merging:
