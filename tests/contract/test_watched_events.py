@@ -61,6 +61,7 @@ def test_a_watch_that_nobody_takes_from_ends_and_loses_nothing_that_came(flooded
     waiting = lines(events)
     assert WAITING_BYTES < sum(map(len, waiting)) < 1.2 * WAITING_BYTES
     assert all(line + b"\n" == LINE for line in waiting)
+    events.close()
     assert flooded.call("GET", "/api/v1/pods").body == {"calm": True}  # by a connection of its own
 
 

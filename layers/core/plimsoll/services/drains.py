@@ -251,6 +251,14 @@ class DrainService:
         )
         acted = (self.clock.now() - planned).total_seconds()
         memory.throughput = memory.throughput.measured(len(outcomes), acted, spent)
+        if outcomes:
+            self.telemetry.log(
+                "plan carried out",
+                cluster=cluster.name,
+                actions=len(outcomes),
+                planned_in=round(spent, 1),
+                carried_out_in=round(acted, 1),
+            )
         self._learn(memory, outcomes)
         placed = [
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)

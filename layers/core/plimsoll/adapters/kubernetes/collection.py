@@ -135,6 +135,7 @@ class Collection[T]:
         if self._events is None:
             return
         over = self._events.over or now >= self._silent  # asked first: nothing comes after that
+        newest: dict[str, tuple[str, Json | Raw]] = {}  # in a storm an object changes several times
         for line in self._events.take():
             kind, obj = event_of(line)
             uid, version = version_of(obj)
@@ -142,13 +143,16 @@ class Collection[T]:
                 case "BOOKMARK":
                     pass
                 case "DELETED":
+                    newest.pop(uid, None)
                     self._known.pop(uid, None)
                 case "ADDED" | "MODIFIED" if uid:
-                    self._put(uid, version, obj, warn)
+                    newest[uid] = version, obj
                 case _:  # most often 410: what changed meanwhile is no longer kept
                     self._revision, over = "", True
                     break
             self._revision = version or self._revision
+        for uid, (version, obj) in newest.items():
+            self._put(uid, version, obj, warn)
         if over:
             self.close()
 

@@ -53,9 +53,8 @@ class WatchedEvents:
 
     def close(self) -> None:
         """Hear no more: a thread that waits for a line wakes up, and gives the connection up."""
-        with suppress(
-            RuntimeError, OSError
-        ):  # it is over, and others may have the connection by now
+        # It is over, closed by its thread, or others have the connection by now.
+        with suppress(ValueError, RuntimeError, OSError):
             self._response.shutdown()
 
     def _read(self) -> None:
