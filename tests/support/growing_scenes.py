@@ -100,6 +100,12 @@ class GroupsAtPlay:
             node["spec"]["providerID"] = f"aws:///{ZONE_A}/{instance}"
             self.due.append((now + timedelta(seconds=self.seconds), node))
 
+    def wake(self) -> None:
+        """Launch what groups did not while they were silent."""
+        self.silent.clear()
+        for key, group in self.known.items():
+            self._launch(key, group.desired - len(group.instances), self.scene.clock.now())
+
     def join(self, now: datetime) -> None:
         """Let those join whose time has come."""
         for at, node in [each for each in self.due if each[0] <= now]:
@@ -149,9 +155,13 @@ class GrowingScene(Scene):
 
         def die() -> None:
             setattr(self.groups, place, None)
-            self.wire.dead = True
-            raise KilledError
+            self.kill()
 
         setattr(self.groups, place, die)
         yield
         setattr(self.groups, place, None)
+
+    def kill(self) -> None:
+        """Kill the planner where it stands."""
+        self.wire.dead = True
+        raise KilledError

@@ -33,10 +33,14 @@ class Storm:
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
-        self.scene = Scene(nodes=NODES, queues=QUEUES, pod_stop=2)
+        self.scene = self.scene_of()
         self.gangs: dict[str, str] = {}
         """Gang -> queue."""
         self.cordoned: set[str] = set()
+
+    def scene_of(self) -> Scene:
+        """Draw the cluster and its queues."""
+        return Scene(nodes=NODES, queues=QUEUES, pod_stop=2)
 
     def befall(self) -> None:
         match self.chance.choice(("submit", "submit", "kill", "node", "delete", "hold", "calm")):
