@@ -12,6 +12,7 @@ import click
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import URGENCY
 from plimsoll.domain.maintenance import MaintenanceWindow
+from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response, usual_response
 
 
@@ -63,7 +64,7 @@ class _Floor(click.ParamType[str]):
 
 
 _FLOOR: Final = re.compile(r"[0-9]{1,6}|([0-9]{1,2}|100)%")
-KINDS: Final = (*URGENCY, FOREIGN_CORDON)
+KINDS: Final = (*URGENCY, FOREIGN_CORDON, ZonalShift.kind)
 FLOOR: Final = _Floor()
 HOURLY: Final = _Hourly()
 WINDOW: Final = _Window()

@@ -34,6 +34,7 @@ from plimsoll.domain.actions import (
     Record,
     Release,
     SetDeletionCost,
+    Shun,
     TerminateInstance,
     Uncordon,
     UndoRelease,
@@ -58,6 +59,7 @@ from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.workloads import Workload
 from plimsoll.domain.writers import Writers
+from plimsoll.domain.zonal_shifts import is_shunned
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
@@ -187,6 +189,16 @@ def label(scene: Situation) -> tuple[Make, Look]:
         action,
         lambda: scene.stored_node()["metadata"]["labels"].get(f"{SPREAD_PREFIX}1") == "spot-1",
     )
+
+
+def shun(scene: Situation) -> tuple[Make, Look]:
+    scene.carry_out(lambda: Shun(node=scene.node, reason=WHY))
+    assert is_shunned(scene.node)
+
+    def action() -> Action:
+        return Shun(node=scene.node, shunned=False, reason=WHY)
+
+    return action, lambda: not is_shunned(scene.node)
 
 
 def exclude(scene: Situation) -> tuple[Make, Look]:
@@ -380,6 +392,7 @@ SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     Uncordon: uncordon,
     LabelNode: label,
     Exclude: exclude,
+    Shun: shun,
     SetDeletionCost: set_deletion_cost,
     MarkMoved: mark_moved,
     InjectFloors: inject_floors,

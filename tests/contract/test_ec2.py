@@ -245,3 +245,9 @@ def test_a_refusal_is_named_for_what_comes_next(
     Answers(moto_aws, "ec2", "DescribeInstances", refused(code, f"no {named}"))
     with pytest.raises(error, match="describe instances"):
         ec2.describe([UNKNOWN])
+
+
+def test_zones_are_told_by_their_ids(moto_aws: Aws) -> None:
+    zones = Ec2Instances(moto_aws, FakeClock(NOW)).zones()
+    assert zones["euw1-az1"].startswith("eu-west-1")
+    assert len({*zones.values()}) == len(zones) > 1

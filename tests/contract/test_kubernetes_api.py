@@ -25,6 +25,7 @@ from plimsoll.domain.errors import (
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.zonal_shifts import is_shunned
 
 from .conftest import T0, ContractRig, machine
 
@@ -612,3 +613,14 @@ def test_an_api_server_that_is_away_is_temporary(shop: ContractRig) -> None:
         shop.api.acquire("one", 20)
     shop.hollow.bring_api_back(now=shop.clock.now())
     assert len(shop.api.nodes()) == 2
+
+
+def test_the_taint_of_a_zonal_shift_comes_and_goes_beside_those_of_others(
+    shop: ContractRig,
+) -> None:
+    shop.api.cordon(node(shop), INTERRUPTION)
+    for shunned in (True, True, False):
+        shop.wait(5)
+        shop.api.shun(node(shop), shunned=shunned)
+        assert is_shunned(node(shop)) is shunned
+        assert names.INTERRUPTION in {taint.key for taint in node(shop).taints}

@@ -27,6 +27,7 @@ from plimsoll.domain.pool_memory import KEPT, MERGED, PoolEvent, PoolEventKind
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest, resync_requests
+from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 from plimsoll.services.ports import NodeIndex, Pools, Registry, Reports, WakeUps
 from plimsoll_testbed.model.stores import (
     MemoryNodeIndex,
@@ -428,6 +429,19 @@ def test_what_happened_to_a_pool_is_kept_once_by_region(stores: Stores) -> None:
     assert sorted(event.at for event in found) == [T0, again.at, later.at]
     assert {event.pool for event in found} == {INTERRUPTED.pool}
     assert [event.kind for event in found].count(PoolEventKind.REFUSAL) == 1
+    assert stores.pools.read("us-east-1", T0) == []
+
+
+def test_what_is_told_of_a_zonal_shift_is_kept_once_by_region_until_it_ends_by_itself(
+    stores: Stores,
+) -> None:
+    began = ShiftEvent(zone="us-east-1a", cause="practice", cluster="harbor", active=True, at=T0)
+    over = ShiftEvent(zone="us-east-1a", cause="autoshift", active=False, at=T0)
+    for event in (began, over, began):
+        stores.pools.put_shift("us-east-1", event)
+    stores.pools.put_shift("eu-west-1", began)
+    assert {*stores.pools.shifts("us-east-1", T0)} == {began, over}
+    assert [*stores.pools.shifts("us-east-1", T0 + LONGEST["practice"])] == [over]
     assert stores.pools.read("us-east-1", T0) == []
 
 

@@ -74,7 +74,7 @@ def test_the_role_asks_for_the_external_id_and_for_a_role_of_the_hubs_stack():
     assert people == {"Fn::If": ["HasPeople", {"Ref": "People"}, {"Ref": "AWS::NoValue"}]}
 
 
-def test_the_role_of_a_spoke_may_what_drain_and_resync_may_in_their_own_account():
+def test_the_role_of_a_spoke_may_what_notices_drain_and_resync_may_in_their_own_account():
     def of(found: list[dict[str, Any]]) -> dict[str, Any]:
         services = ("ec2:", "autoscaling:", "eks:", "servicequotas:")
         return {
@@ -86,9 +86,9 @@ def test_the_role_of_a_spoke_may_what_drain_and_resync_may_in_their_own_account(
 
     own = [
         s
-        for role in ("DrainsRole", "SweepRole")
+        for role in ("NoticesRole", "DrainsRole", "SweepRole")
         for p in rendered("AWS::IAM::Role")[role]["Policies"]
-        if p["PolicyName"] in {"drains", "resync"}
+        if p["PolicyName"] in {"notices", "drains", "resync"}
         for s in p["PolicyDocument"]["Statement"]
     ]
     assert of(rights_of(spoke("AWS::IAM::Role")["Role"])) == of(own)

@@ -132,6 +132,9 @@ class NoInstances:
     def interrupted(self, ids: Sequence[str]) -> Sequence[InstanceNotice]:
         return []
 
+    def zones(self) -> Mapping[str, str]:
+        return {}
+
 
 @dataclass
 class MemoryEnvironment:

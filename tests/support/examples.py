@@ -25,6 +25,7 @@ VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {
     "rollout-in-the-middle": (),
     "slow-and-throttled": (),
     "statefulset-with-volumes": (),
+    "zonal-shift": (),
 }
 """Of each drill the failures to be seen, by a word of each: what is still to be made better."""
 

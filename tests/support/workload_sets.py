@@ -26,6 +26,7 @@ from plimsoll.services.wiring import Ports, Services, wire
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.model.hollow.transport import HollowTransport
+from plimsoll_testbed.model.machines import zone_id_of
 from plimsoll_testbed.model.stores import (
     AmpleLimits,
     MemoryAnnouncer,
@@ -111,6 +112,10 @@ class Aws:
         self.questions.append(ids)
         self._fail()
         return [notice for notice in self.silent if notice.instance in ids]
+
+    def zones(self) -> Mapping[str, str]:
+        self._fail()
+        return {zone_id_of(name): name for name in ("us-east-1a", "us-east-1b", "us-east-1c")}
 
     def _fail(self) -> None:
         if self.fails is not None:

@@ -10,11 +10,11 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Uncordon, UndoRelease
+from plimsoll.domain.actions import Shun, Uncordon, UndoRelease
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
-from plimsoll.domain.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION
+from plimsoll.domain.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION, ZONAL_SHIFT
 from plimsoll.domain.nodes import Taint
 from plimsoll_cli.environment import Said
 from plimsoll_cli.uninstall_plan import UninstallPlan, plan_uninstall
@@ -82,6 +82,13 @@ def test_a_taint_of_ours_without_its_record_is_taken_off():
     assert [
         a.node.name for a in actions(plan_uninstall(looked([node], []), NOON).plan, Uncordon)
     ] == ["spot"]
+
+
+def test_the_taint_of_a_zonal_shift_goes():
+    tainted = a_node("a", taints=[{"key": ZONAL_SHIFT, "effect": "PreferNoSchedule"}])
+    [shun] = plan_uninstall(looked([tainted, a_node("b")], []), NOON).plan.actions
+    assert isinstance(shun, Shun)
+    assert (shun.node, shun.shunned) == (tainted, False)
 
 
 def test_a_node_that_only_load_balancers_leave_out_returns_to_them():

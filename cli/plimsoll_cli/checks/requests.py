@@ -126,7 +126,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
         yield from _requests(role, ("sqs:SendMessage",), place.queue("WakeUpsQueue"))
     for role in ("SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
-    yield from _requests("DrainsRole", ("dynamodb:Query",), place.table("PoolsTable"))
+    yield from _requests("NoticesRole", ("ec2:DescribeAvailabilityZones",), "*")
     yield from _requests("SweepRole", _LIMITS, "*")
     vcpus = place.arn("servicequotas", f"ec2/{QUOTA_CODE}")
     yield from _requests("SweepRole", ("servicequotas:GetServiceQuota",), vcpus)
@@ -134,6 +134,7 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     silent = ("ec2:DescribeSpotInstanceRequests", "ec2:DescribeInstanceStatus")
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Query",), newest)
+        yield from _requests(role, ("dynamodb:Query",), place.table("PoolsTable"))
     for role in CLUSTER_ROLES:
         yield from _requests(role, silent, "*")
     for actions, resource, tag in _group_writes(place):

@@ -161,5 +161,13 @@ def region_of(zone: str) -> str:
     return zone.rstrip("abcdefghijklmnopqrstuvwxyz")
 
 
+def zone_id_of(zone: str) -> str:
+    """Return the id of a zone in an account that names its zones in their order: use1-az1 for us-east-1a."""
+    region = region_of(zone)
+    parts = region.split("-")
+    short = "".join(("", *parts[:1], *(word[0] for word in parts[1:-1]), parts[-1]))
+    return f"{short}-az{'abcdefghijklmnopqrstuvwxyz'.index(zone[len(region)]) + 1}"
+
+
 def _draw(seed: int, *what: object) -> random.Random:
     return random.Random("/".join(map(str, (seed, *what))))  # noqa: S311 - a drill, no secret

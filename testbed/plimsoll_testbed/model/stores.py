@@ -14,6 +14,7 @@ from plimsoll.domain.pool_memory import KEPT, PoolEvent
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
+from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 
 
 class MemoryRegistry:
@@ -105,10 +106,11 @@ class MemoryReports:
 
 
 class MemoryPools:
-    """The memory of capacity pools."""
+    """The memory of capacity pools and zonal shifts."""
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, object], PoolEvent] = {}
+        self._shifts: dict[tuple[str, object], ShiftEvent] = {}
 
     def read(self, region: str, now: datetime) -> Sequence[PoolEvent]:
         """Return the events that are not too old to count."""
@@ -121,6 +123,18 @@ class MemoryPools:
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events; one that is told again is the same."""
         self._events |= {(region, event.key): event for event in events}
+
+    def shifts(self, region: str, now: datetime) -> Sequence[ShiftEvent]:
+        """Return what was told of zonal shifts that may still stand."""
+        return [
+            event
+            for (where, _), event in self._shifts.items()
+            if where == region and now - event.at < LONGEST[event.cause]
+        ]
+
+    def put_shift(self, region: str, event: ShiftEvent) -> None:
+        """Write what was told of a zonal shift; told again it is the same."""
+        self._shifts[region, event.key] = event
 
 
 class AmpleLimits:

@@ -14,7 +14,7 @@ from plimsoll_testbed.scenario.clusters import ClusterSpec, RivalName
 from plimsoll_testbed.scenario.faults import faults_of
 from plimsoll_testbed.scenario.problems import BadScenario, Problem, listed
 from plimsoll_testbed.scenario.scenario import Scenario
-from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ZonalShiftEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,8 @@ class RigCapabilities:
     """Of node groups."""
     stops: bool = False
     """Whether an instance can return after its end."""
+    shifts: bool = False
+    """Whether it plays zonal shifts."""
     binds: bool = False
     """Whether it can be said on which nodes pods stand at time 0."""
 
@@ -40,6 +42,7 @@ RIGS: Mapping[str, RigCapabilities] = {
         rivals=frozenset(get_args(RivalName.__value__)),
         kinds=frozenset(get_args(GroupKind.__value__)),
         stops=True,
+        shifts=True,
         binds=True,
     ),
     **{
@@ -83,6 +86,13 @@ def _unsupported(scenario: Scenario, rig: str) -> Iterator[Problem]:
     for entry in scenario.timeline:
         if isinstance(entry, FaultEntry):
             yield from _unsupported_fault(entry, rig, can)
+        if isinstance(entry, ZonalShiftEntry) and not can.shifts:
+            yield Problem(
+                place=entry.place,
+                found=f"a zonal shift, which the rig {rig} cannot play yet",
+                allowed="a timeline without zonal shifts",
+                cure="Take it out of the timeline, or choose the rig simulated",
+            )
         if isinstance(entry, NoticeEntry) and entry.returns is not None and not can.stops:
             yield Problem(
                 place=entry.place,

@@ -4,7 +4,8 @@ Shapes are AWS's own, to the field; only the source is `plimsoll.drill`, because
 send as `aws.*`. Sources:
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-event-reference.html,
-https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
+https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html,
+https://docs.aws.amazon.com/r53recovery/latest/dg/eventbridge-zonal-autoshift.html
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from email.utils import format_datetime
 from typing import Any, Final
 
 from plimsoll.domain.notices import DRILL_SOURCE
-from plimsoll_testbed.model.machines import OUR_HOOK, Machine, region_of
+from plimsoll_testbed.model.machines import OUR_HOOK, Machine, region_of, zone_id_of
 
 ACCOUNT: Final = "111122223333"
 
@@ -56,6 +57,25 @@ def event_of(  # noqa: PLR0913 - what an event is made of
         "region": region,
         "resources": [resource],
         "detail": detail,
+    }
+
+
+def shift_event(zone: str, now: datetime, *, active: bool) -> Event:
+    """Return the event of a zonal autoshift that begins or is over, as every account of the region gets it."""
+    now = now.replace(microsecond=0)
+    title = "Autoshift In Progress" if active else "Autoshift Completed"
+    return {
+        "version": "0",
+        "id": str(
+            uuid.uuid5(uuid.NAMESPACE_URL, f"https://plimsoll.dev/drill/{title}/{zone}/{now}")
+        ),
+        "detail-type": title,
+        "source": DRILL_SOURCE,
+        "account": ACCOUNT,
+        "time": _zulu(now),
+        "region": region_of(zone),
+        "resources": [],
+        "detail": {"version": "0.0.1", "data": "", "metadata": {"awayFrom": zone_id_of(zone)}},
     }
 
 

@@ -252,11 +252,38 @@ class ApplyEntry(Timed):
         yield from one_cluster(self.cluster, clusters)
 
 
+class ZonalShiftEntry(Timed):
+    """AWS shifts traffic away from a zone, and back: a zonal autoshift."""
+
+    zone: Label = Field(validation_alias="zonalShift", serialization_alias="zonalShift")
+    """The zone that traffic leaves, by name."""
+    lasts: Duration = Field(validation_alias="for", serialization_alias="for")
+    """How long the shift lasts."""
+
+    @property
+    @override
+    def ends(self) -> timedelta:
+        """When traffic comes back."""
+        return self.at + self.lasts
+
+    @override
+    def mismatches(self, clusters: Sequence[ClusterSpec]) -> Iterator[Contradiction]:
+        zones = sorted({zone for c in clusters for g in c.node_groups for zone in g.zones})
+        if self.zone not in zones:
+            yield Contradiction(
+                path=("zonalShift",),
+                found=shown(self.zone),
+                allowed=listed(zones),
+                cure="Name a zone of a node group",
+            )
+
+
 ENTRIES: Final[Mapping[str, type[Timed]]] = {
     "notice": NoticeEntry,
     "fault": FaultEntry,
     "scale": ScaleEntry,
     "apply": ApplyEntry,
+    "zonalShift": ZonalShiftEntry,
 }
 """The kinds of entries, by the field that tells them apart."""
 
@@ -272,6 +299,7 @@ type Entry = Annotated[
     Annotated[NoticeEntry, Tag("NoticeEntry")]
     | Annotated[FaultEntry, Tag("FaultEntry")]
     | Annotated[ScaleEntry, Tag("ScaleEntry")]
-    | Annotated[ApplyEntry, Tag("ApplyEntry")],
+    | Annotated[ApplyEntry, Tag("ApplyEntry")]
+    | Annotated[ZonalShiftEntry, Tag("ZonalShiftEntry")],
     Discriminator(_kind_of_entry),
 ]

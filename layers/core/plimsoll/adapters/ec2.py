@@ -99,6 +99,12 @@ class Ec2Instances:
                 notices += _events(status, about[instance], self._today(described))
         return notices
 
+    def zones(self) -> Mapping[str, str]:
+        """Return the zones of the region in this account: their ids, and their names."""
+        with translated("describe the zones of the region"):
+            found = self._aws.ec2.describe_availability_zones()["AvailabilityZones"]
+        return {zone["ZoneId"]: zone["ZoneName"] for zone in found}
+
     def _described(
         self, ids: Sequence[str], **wanted: Any
     ) -> Iterator[tuple[str, tuple[str, Json]]]:

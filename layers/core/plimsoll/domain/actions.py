@@ -131,6 +131,27 @@ class Exclude(AboutNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shun(AboutNode):
+    """Let kube-scheduler place pods elsewhere where they fit, or not any more. No pod is touched."""
+
+    verb: ClassVar[str] = "shun"
+    wave: ClassVar[Wave] = Wave.CORDON
+
+    shunned: bool = True
+    """False takes the taint off again."""
+
+    @property
+    @override
+    def target(self) -> str:
+        """The node, and as what: a refusal here says nothing about its other changes."""
+        return f"Node {self.node.name} as one of a shifted zone"
+
+    def perform(self, writers: Writers) -> None:
+        """Patch the node once."""
+        writers.cluster.shun(self.node, shunned=self.shunned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grow:
     """Ask a node group for more nodes; never lowers anything."""
 
@@ -454,6 +475,7 @@ type Action = (
     | Uncordon
     | LabelNode
     | Exclude
+    | Shun
     | Grow
     | Release
     | UndoRelease

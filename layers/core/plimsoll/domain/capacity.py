@@ -81,6 +81,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     pools: Mapping[CapacityPool, float] = MappingProxyType({}),
     doubts: Mapping[str, Expectation] = MappingProxyType({}),
     foremost: Collection[str] = frozenset(),
+    frozen: Collection[str] = frozenset(),
 ) -> GrowthPlan:
     """Fit pods on the nodes that stay, then on nodes asked for, then on as few new ones as can be.
 
@@ -94,6 +95,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
         pools: capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now.
         doubts: key of a group -> what is doubted of it: as last resort that is counted on, and more of it asked.
         foremost: uids of pods that come before all others of their priority.
+        frozen: zones that traffic is shifted away from: nodes there are the last resort.
     """
     start = snapshot.copy()
     for pod in unschedulable:
@@ -103,7 +105,8 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     told = {g.key: (*refusals.get(g.key, ()), *g.refusals) for g in groups}
     doubt = Doubts(
         closed=refused_sources(groups, refusals, now - RETRY),
-        last=refused_sources(groups, told, now - DOUBTED, avoided),
+        last=refused_sources(groups, told, now - DOUBTED, avoided)
+        | {(g.key, zone) for g in groups for zone in g.zones if zone in frozen},
         risk={(g.key, zone): risk_of(g, zone, avoided, pools) for g in groups for zone in g.zones},
         expected=doubts,
     )

@@ -20,13 +20,20 @@ from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation import Observation
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
 from plimsoll.domain.selectors import matches
 from plimsoll.domain.workloads import Budget, Workload
+from plimsoll.domain.zonal_shifts import (
+    LEAVING,
+    elsewhere,
+    emptied_nodes,
+    frozen_zones,
+    left_for_zone,
+)
 
 _STAYS_PUT = {"DaemonSet", "Node"}
 """Owners whose pods belong to the node and end with it: daemons, and mirrors of static pods."""
@@ -276,6 +283,7 @@ def disruptions_of(
                     )
                 )
     drained = _drained_by_others(seen, interrupted, found)
+    leaving = _leaving_zones(seen, interrupted, found, now, refused or {})
     for pod in seen.pods:
         if pod.released and pod.deleting is None:
             found.setdefault(seen.workload_of(pod), [])
@@ -285,6 +293,7 @@ def disruptions_of(
             seen,
             interrupted,
             drained,
+            leaving,
             held,
             ref,
             evictable,
@@ -323,6 +332,44 @@ def _drained_by_others(
     return frozenset(drained)
 
 
+def _leaving_zones(
+    seen: Observation,
+    interrupted: InterruptedNodes,
+    found: dict[Ref, list[EvictablePod]],
+    now: datetime,
+    refused: Mapping[str, str],
+) -> Mapping[str, Pod]:
+    """Add pods that a zonal shift lets leave their zone, and return them by uid as they are planned.
+
+    One that came after the shift began had no better place. One that was released leaves whosever turn it is.
+    """
+    emptied, zones = emptied_nodes(seen, now), frozen_zones(seen)
+    known: dict[int, Scheduling] = {}
+    leaving: dict[str, Pod] = {}
+    for node in seen.nodes if zones else ():
+        if node.zone not in zones or node.name in interrupted.names:
+            continue
+        since = emptied.get(node.name)
+        for pod in seen.on_node.get(node.name, ()):
+            if not must_leave(seen, pod, node):
+                continue
+            old = since is not None and pod.created < since and pod.deleting is None
+            if left_for_zone(pod) or (old and _releasable(seen, pod, refused)):
+                moved = leaving[pod.uid] = elsewhere(pod, node.zone, known)
+                moving = found[seen.workload_of(pod)]
+                if pod.deleting is None:
+                    moving.append(
+                        EvictablePod(
+                            pod=moved,
+                            replica_set=seen.replica_set(pod),
+                            interruption=LEAVING,
+                            deadline=None,
+                            released_only=True,
+                        )
+                    )
+    return leaving
+
+
 def by_node(
     disruptions: Iterable[WorkloadDisruption],
 ) -> Mapping[str, Sequence[WorkloadDisruption]]:
@@ -338,6 +385,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
     seen: Observation,
     interrupted: InterruptedNodes,
     drained: Collection[str],
+    leaving: Mapping[str, Pod],
     held: Collection[str],
     ref: Ref,
     evictable: list[EvictablePod],
@@ -346,7 +394,10 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
     refused: str | None,
 ) -> WorkloadDisruption:
     workload = seen.workload.get(ref)
-    pods = tuple(seen.of_workload.get(ref, ()))
+    not_releasable = dict(_not_releasable(seen, workload, evictable, claimed, refused))
+    evictable = [d for d in evictable if not (d.released_only and d.pod.uid in not_releasable)]
+    staying = leaving.keys() & not_releasable.keys()
+    pods = tuple(leaving.get(p.uid, p) for p in seen.of_workload.get(ref, ()))
     if workload is not None:
         replicas = workload.held_replicas
     else:  # nobody says how many there should be: one that left may not have been made anew yet
@@ -369,17 +420,19 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
             if (p.node in interrupted.names and p.uid not in held)
             or p.released_for_placement
             or p.uid in drained
+            or (p.uid in leaving and p.uid not in staying)
         ),
         dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
         replicas=replicas,
         uncounted=ref in seen.uncounted and ref.kind not in _ALONE,
         floor=0 if volume else _floor(ref, workload, budgets, replicas),
         budgets=budgets,
-        not_releasable=dict(_not_releasable(seen, workload, evictable, claimed, refused)),
+        not_releasable=not_releasable,
         undone={p.uid: why for p in pods if p.released and (why := why_undone(seen, workload, p))},
         left_to_drain=frozenset(p.uid for p in pods if left_to_drain(seen, p)),
         provisioned=any(
-            one.interruption == DRAIN and NODE_POOL in seen.node[one.pod.node or ""].labels
+            one.interruption in {DRAIN, LEAVING}
+            and NODE_POOL in seen.node[one.pod.node or ""].labels
             for one in evictable
         ),
         current=seen.current.get(ref),

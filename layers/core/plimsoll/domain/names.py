@@ -9,6 +9,9 @@ PREFIX: Final = "plimsoll.dev/"
 INTERRUPTION: Final = "plimsoll.dev/interruption"
 """On a Node: the annotation with the record, and the key of the taint."""
 
+ZONAL_SHIFT: Final = "plimsoll.dev/zonal-shift"
+"""On a Node: the key of the taint that keeps pods out of a zone where others fit."""
+
 RELEASED: Final = "plimsoll.dev/released"
 """On a pod, annotation: the interruption for which it was released from its ReplicaSet."""
 

@@ -17,6 +17,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.policy import Policy
 from plimsoll.domain.reports import Report
+from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.workloads import (
     Budget,
     Claim,
@@ -55,6 +56,8 @@ class Observation:
     """The newest reports of the cluster, read where a node waits for its turn or is empty; None: not known."""
     pools: Mapping[CapacityPool, float] = field(default_factory=dict)
     """Capacity pool -> its risk, as far as it is remembered; 1 is one that is reclaimed now."""
+    shifts: Mapping[str, ShiftedZone] | None = None
+    """Zones that traffic is shifted away from, by name; None: not known."""
     attached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Node name -> volumes that are still attached to it."""
     counts: Mapping[Ref, int] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from plimsoll.domain.pods import Pod
 from plimsoll.domain.refusals import Refusal, advice
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.zonal_shifts import frozen_zones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +55,17 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     group left out that ends instances by itself, as its lifecycle actions say.
     """
     ended = {n.name for n in interrupted.nodes if ended_by_owner(seen, n)}
-    if ended >= interrupted.names:
-        return ScaleUp()
     planned = {disruption.ref for disruption in disruptions}
-    short = [
-        pod
-        for pod in headroom.short
-        if pod.pending or not (pod.node in ended or seen.workload_of(pod) in planned)
-    ]
+    if ended >= interrupted.names:  # what else waits for a node does so without our doing
+        if not any(one.released_only for d in disruptions for one in d.evictable):
+            return ScaleUp()
+        short = [p for p in headroom.short if p.pending and seen.workload_of(p) in planned]
+    else:
+        short = [
+            pod
+            for pod in headroom.short
+            if pod.pending or not (pod.node in ended or seen.workload_of(pod) in planned)
+        ]
     unschedulable = [*short, *_replacements(disruptions, ended)]
     groups = [g for g in seen.groups if not _shrinks(g, interrupted)]
     expected = {g.key: expect(g, seen.nodes, now) for g in groups}
@@ -75,6 +79,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         doubts=doubts,
         refusals=refusals,
         pools=seen.pools,
+        frozen=frozen_zones(seen),
         now=now,
     )
     plan = grown()

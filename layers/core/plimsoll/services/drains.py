@@ -17,6 +17,7 @@ from plimsoll.domain.actions import (
     Grow,
     LabelNode,
     Release,
+    Shun,
     TerminateInstance,
     UndoRelease,
     Unguard,
@@ -37,6 +38,7 @@ from plimsoll.domain.pool_memory import risks
 from plimsoll.domain.replace.pace import begins
 from plimsoll.domain.replace.throughput import SAMPLE
 from plimsoll.domain.reports import Report
+from plimsoll.domain.shift_events import ShiftedZone, shifted_zones
 from plimsoll.domain.turns import MOVES
 from plimsoll.domain.writers import Writers
 from plimsoll.services.delivery import HURRIED_SECONDS, MAX_PAUSE_SECONDS, RECONCILE_SECONDS
@@ -287,7 +289,9 @@ class DrainService:
         memory: ReconcileMemory,
         began: datetime,
     ) -> Plan:
-        seen = replace(api.observe(), policy=cluster.policy)
+        if memory.shifts is None:
+            memory.shifts = self._shifts(cluster)
+        seen = replace(api.observe(), policy=cluster.policy, shifts=memory.shifts)
         if reports_wanted(seen):
             seen = replace(seen, reports=self._past(cluster, memory))
         memory.count(seen, began)
@@ -330,6 +334,15 @@ class DrainService:
         except PlimsollError as error:
             self.telemetry.warn("capacity pools not read", because=str(error))
             return {}
+
+    def _shifts(self, cluster: Cluster) -> Mapping[str, ShiftedZone] | None:
+        """Return the zonal shifts that stand. Where they are not known, nothing is begun or undone for them."""
+        now = self.clock.now()
+        try:
+            return shifted_zones(self.pools.shifts(cluster.place, now), cluster.name, now)
+        except PlimsollError as error:
+            self.telemetry.warn("zonal shifts not read", because=str(error))
+            return None
 
     def _remember(self, cluster: Cluster, memory: ReconcileMemory) -> None:
         try:
@@ -410,9 +423,9 @@ class DrainService:
                 case Release(replica_set=made) if refused:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why
-                case (UndoRelease() | Unguard() | Evict() | LabelNode() | Exclude()) as action if (
-                    refused
-                ):
+                case (
+                    UndoRelease() | Unguard() | Evict() | LabelNode() | Exclude() | Shun()
+                ) as action if refused:
                     memory.refused[action.target] = f"{action.target}: {outcome.error}"
 
     def _save(self, reports: Sequence[Report]) -> Sequence[Report]:

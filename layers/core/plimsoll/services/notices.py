@@ -8,7 +8,7 @@ writes nothing, but wakes the drain again, for whoever handled it before may hav
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -24,6 +24,7 @@ from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, 
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.pool_memory import KIND_OF_NOTICE, PoolEvent
 from plimsoll.domain.reports import Report
+from plimsoll.domain.shift_events import ShiftEvent
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded
@@ -34,6 +35,7 @@ from plimsoll.services.ports import (
     Clock,
     ClusterApi,
     Clusters,
+    Instances,
     Pools,
     Registry,
     Reports,
@@ -49,6 +51,7 @@ class NoticeService:
     """Handles notices."""
 
     locator: InstanceLocator
+    instances_of: Callable[[Cluster], Instances]
     confirmation: Confirmation
     registry: Registry
     clusters: Clusters
@@ -234,6 +237,7 @@ class NoticeService:
             return
         if isinstance(notice, ZonalShift):
             self._keep(notice, decision.reason)
+            self._shift(notice)
         self.telemetry.count(Metric.NOTICES_IGNORED)
         self.telemetry.log("notice acknowledged", kind=notice.kind, because=decision.reason)
 
@@ -251,6 +255,41 @@ class NoticeService:
                 self.reports.merge(echo)
         except PlimsollError as error:
             self.telemetry.warn("canary not written down", because=str(error))
+
+    def _shift(self, shift: ZonalShift) -> None:
+        """Write down which zone clusters are shifted away from, or back to, and wake their drains.
+
+        Raises:
+            PlimsollError: this failed for a cluster; it was tried for all.
+        """
+        failed: PlimsollError | None = None
+        for cluster in self.registry.list() if shift.zone_id else ():
+            account = cluster.account or self.senders.account
+            here = shift.region in {None, cluster.region} and account in {None, shift.account}
+            if not (here and shift.is_about(cluster.name)):
+                continue
+            try:
+                self._shift_of(cluster, shift)
+            except PlimsollError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def _shift_of(self, cluster: Cluster, shift: ZonalShift) -> None:
+        zone = self.instances_of(cluster).zones().get(shift.zone_id or "")
+        if zone is None:
+            self.telemetry.warn("zone not known", cluster=cluster.name, zone=shift.zone_id)
+            return
+        event = ShiftEvent(
+            zone=zone,
+            cause=shift.cause,
+            cluster=None if shift.cause == "autoshift" else cluster.name,
+            active=shift.active,
+            at=shift.time,
+        )
+        self.pools.put_shift(cluster.place, event)
+        if cluster.mode is Mode.ACT and not self.kill_switch:
+            self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
 
     def _keep(self, shift: ZonalShift, reason: str) -> None:
         if self.senders.account not in {None, shift.account}:

@@ -21,6 +21,7 @@ from plimsoll.domain.pool_memory import PoolEvent
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
+from plimsoll.domain.shift_events import ShiftEvent
 from plimsoll.domain.writers import CapacityWriter, ClusterWriter
 
 
@@ -136,6 +137,9 @@ class Instances(Protocol):
         From spot request state, instance state and scheduled events.
         """
 
+    def zones(self) -> Mapping[str, str]:
+        """Return the zones of the region in this account: their ids, and their names."""
+
 
 class Registry(Protocol):
     """The registered clusters."""
@@ -192,13 +196,19 @@ class Reports(Protocol):
 
 
 class Pools(Protocol):
-    """The memory of capacity pools, by region."""
+    """The memory of capacity pools and of zonal shifts, by region."""
 
     def read(self, region: str, now: datetime) -> Sequence[PoolEvent]:
         """Return the events that are not too old to count."""
 
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
         """Write events; one that is told again is the same."""
+
+    def shifts(self, region: str, now: datetime) -> Sequence[ShiftEvent]:
+        """Return what was told of zonal shifts that may still stand."""
+
+    def put_shift(self, region: str, event: ShiftEvent) -> None:
+        """Write what was told of a zonal shift; told again it is the same."""
 
 
 class WakeUps(Protocol):

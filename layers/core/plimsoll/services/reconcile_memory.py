@@ -21,6 +21,7 @@ from plimsoll.domain.refusals import LONGEST_WHY, NotGrown, OtherRefusal, Refusa
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.reports import Report
+from plimsoll.domain.shift_events import ShiftedZone
 
 REREAD: Final = timedelta(seconds=5)
 BUSY: Final = timedelta(seconds=5)
@@ -57,6 +58,8 @@ class ReconcileMemory:
     """Key of a node group -> since when it only ever said that it cannot be asked now."""
     pools: Mapping[CapacityPool, float] | None = None
     """As in `Observation.pools`: read once, with the node groups."""
+    shifts: Mapping[str, ShiftedZone] | None = None
+    """As in `Observation.shifts`: read once."""
     pool_events: dict[object, PoolEvent] = field(default_factory=dict)
     """What happened to pools, each once."""
     refused: dict[str, str] = field(default_factory=dict)

@@ -44,6 +44,8 @@ from plimsoll.domain.placement.waiting import keeps_spread_groups, waits_for_spr
 from plimsoll.domain.policy import Response
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
+from plimsoll.domain.shift_events import shifted_zones
+from plimsoll.domain.zonal_shifts import is_shunned
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.notices import NoticeService
@@ -55,6 +57,7 @@ from plimsoll.services.ports import (
     Instances,
     NodeGroups,
     NodeIndex,
+    Pools,
     Registry,
     Reports,
     Telemetry,
@@ -75,6 +78,7 @@ class ResyncService:
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
     reports: Reports
+    pools: Pools
     announcer: Announcer
     notices: NoticeService
     wake_ups: WakeUps
@@ -122,7 +126,7 @@ class ResyncService:
         open_now = (node.interruption for node in nodes if node.interruption is not None)
         if not ours or not all(cluster.policy.postpones(found, now) for found in open_now):
             return False
-        if any(why_drained(node, cluster.policy) for node in nodes):
+        if any(why_drained(node, cluster.policy) or is_shunned(node) for node in nodes):
             return False
         asked = witnesses(ours, now)
         try:
@@ -173,6 +177,9 @@ class ResyncService:
         if wanted := reports_wanted(seen):
             reports = tried(partial(self.reports.list, cluster.name, wanted), None)
             seen = replace(seen, reports=reports)
+        shifts = tried(lambda: self.pools.shifts(cluster.place, now), None)
+        if shifts is not None:
+            seen = replace(seen, shifts=shifted_zones(shifts, cluster.name, now))
         woken = tried(partial(self._wake, cluster, seen, now), otherwise=False)
         ours = by_instance(seen.nodes)
         known: Mapping[str, IndexEntry] = tried(lambda: self.index.find(list(ours)), {})

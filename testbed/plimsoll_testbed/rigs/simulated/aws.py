@@ -24,7 +24,7 @@ from plimsoll.domain.notices.state_change import GONE, LEAVING
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.refusals import LaunchesThrottled, NotGrown, Refusal
 from plimsoll_testbed.model.fleet import AGE, Fleet, Group
-from plimsoll_testbed.model.machines import Machine, node_labels
+from plimsoll_testbed.model.machines import Machine, node_labels, zone_id_of
 from plimsoll_testbed.model.nodegroups import KARPENTER
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
@@ -154,6 +154,13 @@ class SimulatedInstances:
         return self._wire.to_aws(
             "ec2:DescribeInstanceStatus",
             lambda: [notice for m in self._known(ids) for notice in _interrupted_groups(m)],
+        )
+
+    def zones(self) -> Mapping[str, str]:
+        """Return the zones of the region in this account: their ids, and their names."""
+        names = {zone for f in self._fleets for g in f.groups.values() for zone in g.spec.zones}
+        return self._wire.to_aws(
+            "ec2:DescribeAvailabilityZones", lambda: {zone_id_of(name): name for name in names}
         )
 
     def _known(self, ids: Sequence[str]) -> Sequence[Machine]:

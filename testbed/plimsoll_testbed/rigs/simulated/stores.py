@@ -19,7 +19,12 @@ REGISTRY: Final = {
 }
 NODE_INDEX: Final = {"find": "dynamodb:BatchGetItem", "put": "dynamodb:BatchWriteItem"}
 REPORTS: Final = {"merge": "dynamodb:PutItem", "list": "dynamodb:Query"}
-POOLS: Final = {"read": "dynamodb:Query", "put": "dynamodb:PutItem"}
+POOLS: Final = {
+    "read": "dynamodb:Query",
+    "put": "dynamodb:PutItem",
+    "shifts": "dynamodb:Query",
+    "put_shift": "dynamodb:PutItem",
+}
 
 
 def behind[P](wire: SimulatedNetwork, port: P, operations: Mapping[str, str]) -> P:

@@ -17,7 +17,7 @@ from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.rig_cluster import RigCluster
 from plimsoll_testbed.rigs.simulated.time import VirtualClock
 from plimsoll_testbed.scenario.drill import Drill
-from plimsoll_testbed.scenario.events import event_of
+from plimsoll_testbed.scenario.events import event_of, shift_event
 from plimsoll_testbed.scenario.manifests import Manifest
 from plimsoll_testbed.scenario.timeline import (
     ApplyEntry,
@@ -25,6 +25,7 @@ from plimsoll_testbed.scenario.timeline import (
     FaultEntry,
     NoticeEntry,
     ScaleEntry,
+    ZonalShiftEntry,
 )
 
 OWNER_RETRY = timedelta(seconds=1)
@@ -94,8 +95,17 @@ class Timeline:
                 rig_cluster = self.rig_clusters[entry.cluster]
                 objects: Sequence[Manifest] = self.drill.applied[entry.file]
                 self._owner(f"applies {entry.file.name}", partial(rig_cluster.apply, objects))
+            case ZonalShiftEntry():
+                self._unplayed -= 1
+                self._shift(entry, active=True)
+                back = partial(self._shift, entry, active=False)
+                self.clock.at(self.clock.now() + entry.lasts, back)
             case _:
                 assert_never(entry)
+
+    def _shift(self, entry: ZonalShiftEntry, *, active: bool) -> None:
+        self.say(f"traffic {'leaves' if active else 'returns to'} {entry.zone}")
+        self._send(json.dumps(shift_event(entry.zone, self.clock.now(), active=active)))
 
     def _owner(self, what: str, act: Callable[[], None]) -> None:
         try:
@@ -168,7 +178,7 @@ class Timeline:
                     fleet.end(machine.id, goes)
             self.clock.touch(fleet)
 
-    def _send(self, body: str, machine: Machine) -> None:
+    def _send(self, body: str, machine: Machine | None = None) -> None:
         """Put an event on its way, through whatever notices meet just now.
 
         A lost one never arrives, late ones arrive late, and doubled ones with a copy, out of order.
@@ -178,7 +188,8 @@ class Timeline:
         met = [fault for fault in self._disturbing if draw.random() < fault.fraction]
         if any(fault.fault == "notices-lost" for fault in met):
             self.say("a notice is lost")
-            self.measurement.notice_lost(machine.id)
+            if machine is not None:
+                self.measurement.notice_lost(machine.id)
             return
         delays = [0.0]
         spans = [f.delay.total_seconds() for f in met if f.fault == "notices-duplicated"]

@@ -1,19 +1,23 @@
-"""The memory of capacity pools: one item for each event, by region."""
+"""The memory of capacity pools and zonal shifts: one item for each event, by region."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.dynamodb.codec import TTL, Item, expiry, strings, text_to_time, time_to_text
 from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.pool_memory import KEPT, PoolEvent, PoolEventKind
+from plimsoll.domain.shift_events import LONGEST, ShiftEvent
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.adapters.aws import Aws
+
+_SHIFTS: Final = "zonal-shifts/"
+"""Before the region of zonal shifts, so that they are read by themselves."""
 
 
 class DynamoPools:
@@ -26,13 +30,7 @@ class DynamoPools:
     def read(self, region: str, now: datetime) -> Sequence[PoolEvent]:
         """Return the events that are not too old to count; DynamoDB deletes an item days late."""
         with translated(f"read the memory of capacity pools in {region}"):
-            pages = self._aws.dynamodb.get_paginator("query").paginate(
-                TableName=self._table,
-                KeyConditionExpression="#region = :region",
-                ExpressionAttributeNames={"#region": "region"},
-                ExpressionAttributeValues=strings(**{":region": region}),
-            )
-            found = [_event_of(item) for page in pages for item in page["Items"]]
+            found = [_event_of(item) for item in self._items(region)]
         return [event for event in found if now - event.at < KEPT]
 
     def put(self, region: str, events: Iterable[PoolEvent]) -> None:
@@ -40,6 +38,46 @@ class DynamoPools:
         for event in {event.key: event for event in events}.values():
             with translated(f"write the memory of {event.pool}"):
                 self._aws.dynamodb.put_item(TableName=self._table, Item=_item_of(region, event))
+
+    def shifts(self, region: str, now: datetime) -> Sequence[ShiftEvent]:
+        """Return what was told of zonal shifts that may still stand."""
+        with translated(f"read the zonal shifts in {region}"):
+            found = [_shift_of(item) for item in self._items(f"{_SHIFTS}{region}")]
+        return [event for event in found if now - event.at < LONGEST[event.cause]]
+
+    def put_shift(self, region: str, event: ShiftEvent) -> None:
+        """Write what was told of a zonal shift; its key is what it tells, so that told again it is the same."""
+        with translated(f"write the zonal shift away from {event.zone}"):
+            self._aws.dynamodb.put_item(
+                TableName=self._table, Item=_item_of_shift(f"{_SHIFTS}{region}", event)
+            )
+
+    def _items(self, region: str) -> Iterator[Mapping[str, Any]]:
+        pages = self._aws.dynamodb.get_paginator("query").paginate(
+            TableName=self._table,
+            KeyConditionExpression="#region = :region",
+            ExpressionAttributeNames={"#region": "region"},
+            ExpressionAttributeValues=strings(**{":region": region}),
+        )
+        return (item for page in pages for item in page["Items"])
+
+
+def _item_of_shift(region: str, event: ShiftEvent) -> Item:
+    zone, cause, cluster, active, at = event.key
+    state = "active" if active else "over"
+    item = strings(region=region, event="/".join((zone, cause, cluster, state, time_to_text(at))))
+    return {**item, TTL: expiry(at + LONGEST[event.cause])}
+
+
+def _shift_of(item: Mapping[str, Any]) -> ShiftEvent:
+    zone, cause, cluster, state, at = item["event"]["S"].split("/")
+    return ShiftEvent(
+        zone=zone,
+        cause=cause,
+        cluster=cluster or None,
+        active=state == "active",
+        at=text_to_time(at),
+    )
 
 
 def _item_of(region: str, event: PoolEvent) -> Item:

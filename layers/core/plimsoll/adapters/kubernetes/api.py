@@ -32,6 +32,7 @@ from plimsoll.domain.names import (
     POD_TEMPLATE_HASH,
     RELEASED,
     REVISION_HASH,
+    ZONAL_SHIFT,
 )
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.observation import Observation
@@ -220,6 +221,12 @@ class KubernetesCluster:
     def out_of_service(self, node: Node) -> None:
         """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
         taints = written_taints(node, without={OUT_OF_SERVICE.key}, add=OUT_OF_SERVICE)
+        self._patch_node(node, spec={"taints": taints})
+
+    def shun(self, node: Node, *, shunned: bool) -> None:
+        """Set or take off the taint of a zonal shift, under the node's resourceVersion."""
+        taint = Taint(key=ZONAL_SHIFT, effect="PreferNoSchedule") if shunned else None
+        taints = written_taints(node, without={ZONAL_SHIFT}, add=taint)
         self._patch_node(node, spec={"taints": taints})
 
     def label(self, node: Node, labels: Mapping[str, str | None]) -> None:

@@ -23,7 +23,7 @@ class Effect(StrEnum):
     CONFIRM = "confirm"
     """Ask EC2, and go by what it says."""
     SHOW = "show"
-    """Record and show it; nothing acts on it yet."""
+    """Keep and show it; it is about no instance."""
     NOTHING = "nothing"
     """Acknowledge it."""
 

@@ -47,7 +47,19 @@ class ZonalShift:
     region: str | None
     id: str
     resources: tuple[str, ...] = ()
-    """The load balancers that are shifted; none when AWS only tells of an impaired zone."""
+    """The ARNs of what is shifted; none when AWS only tells of an impaired zone."""
+
+    def is_about(self, cluster: str) -> bool:
+        """Whether a cluster of its account and region loses a zone by it.
+
+        An autoshift means that AWS takes the zone for impaired, whatever it shifts. What owners shift, in
+        practice too, concerns the EKS clusters that are named, and no cluster where these are load balancers
+        or Auto Scaling groups.
+        """
+        return self.cause == "autoshift" or any(
+            arn.partition(":cluster/")[2] == cluster and arn.split(":")[2:3] == ["eks"]
+            for arn in self.resources
+        )
 
     @property
     def decision(self) -> Decision:

@@ -38,6 +38,8 @@ class EvictablePod:
     """Whether its last call overrules budgets: not by a deadline that is only guessed."""
     guarded: bool = False
     """Whether only budgets of ours cover it."""
+    released_only: bool = False
+    """Whether it stays where it is if it must not be released."""
     clamps: bool = True
     """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
 

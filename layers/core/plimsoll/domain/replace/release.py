@@ -211,8 +211,13 @@ def _releases(
         if spared < len(wave):
             wave, waiting = wave[:spared], CONTENDED
         headroom.contention.join(new, len(wave))
+    where = (
+        "in a zone that traffic is shifted away from"
+        if all(one.released_only for one in disruption.evictable)
+        else "on interrupted nodes"
+    )
     reason = (
-        f"{len(disruption.evictable)} of its {disruption.replicas} pods stand on interrupted nodes; "
+        f"{len(disruption.evictable)} of its {disruption.replicas} pods stand {where}; "
         "their replacements come first"
     )
     return releases(wave, reason), waiting
