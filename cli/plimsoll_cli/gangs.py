@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from plimsoll.adapters.kubernetes.calls import Call
+from plimsoll.adapters.kubernetes.calls import DELETE_POD, PATCH_POD, Call
 from plimsoll.adapters.kubernetes.requests import Requests
 from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.cluster_events import LONGEST
@@ -135,8 +135,13 @@ def why_command(
 def suspend(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path | None) -> None:
     """Suspend all Jobs of a gang at once. It waits until `plimsoll resume`."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
-    for role in _asked(ctx, found, gang).roles:
-        _patch(found, role, {names.HOLD: "true"}, {"spec": {"suspend": True}})
+    roles = _asked(ctx, found, gang).roles
+    if any(role.bare and not role.suspended for role in roles):
+        raise BadInput(
+            f"{gang} runs as bare pods, which cannot be suspended: `plimsoll cancel {gang}` deletes them"
+        )
+    for role in roles:
+        _patch(found, role, {names.HOLD: "true"}, {} if role.bare else {"spec": {"suspend": True}})
     click.echo(f"{gang} is suspended, and held")
 
 
@@ -161,7 +166,8 @@ def cancel(ctx: click.Context, gang: str, context: str | None, kubeconfig: Path 
     """Delete all Jobs of a gang that have not finished, and their pods."""
     found = _Queues.of(environment_of(ctx), kubeconfig, context)
     for role in _asked(ctx, found, gang).roles:
-        delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid)
+        call = DELETE_POD if role.bare else _DELETE
+        delete(found.cluster.requests, role.ref.namespace, role.ref.name, uid=role.uid, call=call)
     click.echo(f"{gang} is deleted")
 
 
@@ -215,15 +221,20 @@ def _order(row: Mapping[str, Any]) -> tuple[object, ...]:
 def _patch(
     found: _Queues, role: Job, annotations: Mapping[str, str | None], more: Mapping[str, Any]
 ) -> None:
-    """Change a Job under its uid: one of the same name that came later is another's."""
+    """Change a Job or bare pod under its uid: one of the same name that came later is another's."""
     body = {"metadata": {"uid": role.uid, "annotations": annotations}, **more}
     found.cluster.requests.send(
-        PATCH_JOB, namespace=role.ref.namespace, name=role.ref.name, body=body
+        PATCH_POD if role.bare else PATCH_JOB,
+        namespace=role.ref.namespace,
+        name=role.ref.name,
+        body=body,
     )
 
 
-def delete(requests: Requests, namespace: str, name: str, *, uid: str | None = None) -> None:
-    """Delete a Job and its pods."""
+def delete(
+    requests: Requests, namespace: str, name: str, *, uid: str | None = None, call: Call = _DELETE
+) -> None:
+    """Delete a Job and its pods, or what another call deletes."""
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
     body = options | ({"preconditions": {"uid": uid}} if uid is not None else {})
-    requests.send(_DELETE, namespace=namespace, name=name, body=body)
+    requests.send(call, namespace=namespace, name=name, body=body)

@@ -25,11 +25,12 @@ from plimsoll_testbed.rigs.gangs.play import Silent, play
 from tests.cluster.installed import message_of, until
 from tests.contract.rights import CLUSTER
 from tests.support.hollows import Json, a_node
-from tests.support.queue_scenes import Heard, a_job, a_training, stop_of
+from tests.support.queue_scenes import GATE, Heard, a_bare_pod, a_job, a_training, stop_of
 
 pytestmark = pytest.mark.cluster
 
 JOBS = "/apis/batch/v1/namespaces/lab/jobs"
+PODS = "/api/v1/namespaces/lab/pods"
 QUEUES = """
 flavors: [{name: spot, nodeLabels: {capacity: spot}}, {name: base, nodeLabels: {capacity: base}}]
 queues:
@@ -132,6 +133,55 @@ def lab() -> Iterator[Lab]:
         until(in_force)
         yield lab
         lab.workers.close()
+
+
+def test_a_bare_pod_waits_behind_its_gate_until_the_planner_takes_it_off(lab: Lab):
+    ungated = a_bare_pod("eager", schedulingGates=None)
+    assert "scheduling gate" in message_of(lab.post(PODS, ungated, OWNER))
+    assert lab.post(PODS, a_bare_pod("alone"), OWNER).status == 201
+    path = f"{PODS}/alone"
+    refused = lab.patch(path, {"spec": {"schedulingGates": None}}, OWNER)
+    assert refused.status == 403
+    assert "until the planner" in message_of(refused)
+    forged = {"metadata": {"annotations": {"plimsoll.dev/admission": "{}"}}}
+    assert lab.patch(path, forged, OWNER).status == 403
+    api = lab.plane.transport()
+    lab.plan_until(lambda: api.call("GET", path).body.get("status", {}).get("phase") == "Running")
+    spec = api.call("GET", path).body["spec"]
+    assert spec["nodeSelector"] == {"capacity": "spot"}
+    assert "schedulingGates" not in spec
+    assert api.call("DELETE", path).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"metadata": {"labels": {"theirs": "1"}}}, "metadata.labels"),
+        ({"metadata": {"annotations": {"theirs": "1"}}}, "the annotation theirs"),
+        ({"spec": {"activeDeadlineSeconds": 60}}, "spec.activeDeadlineSeconds"),
+        ({"spec": {"schedulingGates": [GATE]}}, "the scheduling gate theirs"),
+    ],
+    ids=["label", "annotation", "deadline", "gate"],
+)
+def test_the_planner_changes_of_a_bare_pod_only_its_gate_and_place(
+    lab: Lab, body: Json, words: str
+):
+    gates = [GATE, {"name": "theirs"}]
+    assert lab.post(PODS, a_bare_pod("kept", schedulingGates=gates), OWNER).status == 201
+    answer = lab.patch(f"{PODS}/kept", body, PLANNER)
+    assert answer.status == 403
+    assert words in message_of(answer)
+    assert lab.plane.transport().call("DELETE", f"{PODS}/kept").status == 200
+
+
+def test_the_planner_changes_no_pod_that_names_no_queue(lab: Lab):
+    free = a_bare_pod("free", schedulingGates=[GATE])
+    del free["metadata"]["labels"]
+    assert lab.post(PODS, free, OWNER).status == 201
+    answer = lab.patch(f"{PODS}/free", {"spec": {"schedulingGates": None}}, PLANNER)
+    assert answer.status == 403
+    assert "name a queue" in message_of(answer)
+    assert lab.plane.transport().call("DELETE", f"{PODS}/free").status == 200
 
 
 def test_a_job_that_names_a_queue_is_created_suspended_and_another_is_not(lab: Lab):

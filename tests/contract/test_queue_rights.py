@@ -8,7 +8,7 @@ import yaml
 
 from plimsoll.adapters.kubernetes import Response
 from plimsoll_batch.adapters.kubernetes.calls import CALLS
-from tests.support.queue_scenes import Scene, a_training
+from tests.support.queue_scenes import Scene, a_bare_pod, a_training
 
 from .rights import CLUSTER, Asked
 
@@ -29,7 +29,7 @@ def test_what_is_granted_is_what_the_table_of_calls_lists() -> None:
 
 
 def test_everything_that_is_granted_is_asked_and_nothing_else() -> None:
-    scene = Scene(nodes=6, pod_stop=2)
+    scene = Scene(nodes=7, pod_stop=2)
     asked: set[tuple[str, str, str]] = set()
     call = scene.wire.call
 
@@ -39,7 +39,9 @@ def test_everything_that_is_granted_is_asked_and_nothing_else() -> None:
 
     scene.wire.call = noted  # type: ignore[method-assign] # it listens
     scene.submit(*a_training("low", annotations={"plimsoll.dev/lease-nodes": "true"}))
-    scene.wire.before = lambda method, path, _: _touch(scene, method, path)
+    scene.submit(a_bare_pod("alone"))
+    touched: set[str] = set()
+    scene.wire.before = lambda method, path, _: _touch(scene, touched, method, path)
     scene.run(20)
     scene.submit(*a_training("high", annotations={"plimsoll.dev/priority": "10"}))
     scene.run(20)
@@ -47,8 +49,8 @@ def test_everything_that_is_granted_is_asked_and_nothing_else() -> None:
     assert asked == {(verb, group, resource) for verb, group, resource, *_ in TABLE}
 
 
-def _touch(scene: Scene, method: str, path: str) -> None:
-    """Let a Job change beside the planner, as its controller changes it: it is read again."""
-    if method == "PATCH" and path.endswith("low-ps"):
-        scene.wire.before = lambda *_: None
+def _touch(scene: Scene, touched: set[str], method: str, path: str) -> None:
+    """Let a Job, or a bare pod, change once beside the planner, as others change it: it is read again."""
+    if method == "PATCH" and path not in touched and path.endswith(("low-ps", "alone")):
+        touched.add(path)
         scene.play.patch(path, {"metadata": {"annotations": {"theirs": "1"}}})

@@ -20,6 +20,7 @@ from tests.support.hollows import Json, Play
 from tests.support.repeating import VirtualTime
 
 JOBS = "/apis/batch/v1/namespaces/lab/jobs"
+GATE: Json = {"name": "plimsoll.dev/queue"}
 ONE_QUEUE = """
 flavors: [{name: any}]
 queues:
@@ -230,6 +231,27 @@ def a_job(  # noqa: PLR0913 - a test names what it is about
             "template": template,
             **spec,
         },
+    }
+
+
+def a_bare_pod(
+    name: str,
+    *,
+    gang: str | None = None,
+    size: int | None = None,
+    run: str | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Json:
+    """Return a gated pod of the queue `lab` that takes a whole node."""
+    job = a_job(name, gang=gang, size=size, run=run, annotations=annotations)
+    meta, template = job["metadata"], job["spec"]["template"]
+    notes = meta["annotations"] | template["metadata"]["annotations"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**meta, "annotations": notes},
+        "spec": {**template["spec"], "schedulingGates": [GATE], **spec},
     }
 
 

@@ -11,7 +11,7 @@ from click.testing import Result
 
 from plimsoll.adapters.kubernetes import Response
 from tests.support.cli_environment import MemoryEnvironment, run
-from tests.support.queue_scenes import Scene, a_training
+from tests.support.queue_scenes import Scene, a_bare_pod, a_training
 
 
 class Desk:
@@ -138,6 +138,22 @@ def test_a_suspended_gang_stops_whole_and_waits_until_it_is_resumed(desk):
     assert desk.types("resume", "lab/train").exit_code == 0
     desk.scene.run(10)
     assert desk.scene.running("train-ps", "train-workers") == 6
+
+
+def test_bare_pods_are_held_while_they_wait_and_cancelled_but_not_suspended_once_they_run(desk):
+    desk.scene.submit(a_bare_pod("one"))
+    assert desk.types("suspend", "lab/one").exit_code == 0
+    desk.scene.run()
+    assert "is held" in desk.types("why", "lab/one").output
+    desk.types("resume", "lab/one")
+    desk.scene.run()
+    assert desk.types("why", "lab/one").output == "lab/one: running\n"
+    refused = desk.types("suspend", "lab/one")
+    assert refused.exit_code == 2
+    assert "cannot be suspended" in refused.output
+    assert desk.types("cancel", "lab/one").exit_code == 0
+    desk.scene.clock.sleep(10)
+    assert desk.types("why", "lab/one").exit_code == 1
 
 
 def test_a_role_that_was_suspended_by_hand_is_resumed_with_its_gang(desk):

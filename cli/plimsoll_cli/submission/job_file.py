@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from plimsoll_batch.adapters.kubernetes.jobs import MOST_PODS, MOST_PRIORITY, MOST_SECONDS
+from plimsoll_batch.adapters.kubernetes.asked import MOST_PODS, MOST_PRIORITY, MOST_SECONDS
 from plimsoll_batch.adapters.queues_file import Strict
 from plimsoll_batch.domain.lifecycle import (
     LONGEST_TIMEOUT,

@@ -208,6 +208,7 @@ def running_of(jobs: GangJobs) -> RunningGang:
         usage=usage,
         on_nodes={node: total(each) for node, each in on_nodes.items()},
         stopping=jobs.stopping,
+        stays=any(role.bare for role in jobs.roles),
     )
 
 
@@ -241,6 +242,10 @@ def _problems(roles: Sequence[Job], all_roles: Sequence[Job]) -> list[str]:
     queues = sorted({role.queue for role in roles})
     if len(queues) > 1:
         found.append(f"its Jobs name different queues: {', '.join(queues)}")
+    if len({role.bare for role in roles}) > 1:
+        found.append(
+            "Jobs and bare pods are in it, and bare pods cannot be suspended with the others"
+        )
     if len(roles) > MOST_ROLES:
         found.append(f"it has {len(roles)} Jobs, more than {MOST_ROLES}")
     names = Counter(role.role for role in roles)

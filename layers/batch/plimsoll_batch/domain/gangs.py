@@ -105,6 +105,8 @@ class RunningGang:
     """What its pods request, by node; also of nodes that it will be given."""
     stopping: bool = False
     """It was asked to stop, and some of its pods are still there."""
+    stays: bool = False
+    """It cannot be suspended: it makes way for nobody."""
 
     @property
     def ends(self) -> datetime | None:

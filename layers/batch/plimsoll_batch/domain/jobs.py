@@ -1,11 +1,11 @@
-"""Jobs as the queues see them: each is a role of a gang."""
+"""Jobs and bare pods as the queues see them: each is a role of a gang."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, override
+from typing import Any, Final, override
 
 from plimsoll.domain.pods import Ref, Scheduling
 from plimsoll_batch.domain.gangs import Topology
@@ -13,10 +13,13 @@ from plimsoll_batch.domain.lifecycle import Lifecycle
 from plimsoll_batch.domain.node_requests import NodeRequest
 from plimsoll_batch.domain.records import Admission, Stop
 
+BARE_POD: Final = "Pod"
+"""The kind of a pod that no controller made."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One Job that names a queue."""
+    """One Job that names a queue, or a bare pod that does: as a Job of one pod, suspended by a gate."""
 
     ref: Ref
     uid: str
@@ -67,6 +70,11 @@ class Job:
     """What node groups were asked for its gang."""
     wrong: tuple[str, ...] = ()
     """What it says of itself that cannot be read, in words; its gang waits until that is mended."""
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is a bare pod. Once it is started it cannot be suspended, and nobody makes it anew."""
+        return self.ref.kind == BARE_POD
 
     @property
     def pods(self) -> int:

@@ -10,6 +10,8 @@ QUEUE: Final = queue_changes.QUEUE
 ADMISSION: Final = queue_changes.ADMISSION
 STOP: Final = queue_changes.STOP
 NODES: Final = queue_changes.NODES
+GATE: Final = "plimsoll.dev/queue"
+"""On a bare pod, scheduling gate: it waits for the queues. Taken off, it cannot be put on again."""
 GANG: Final = "plimsoll.dev/gang"
 """On a Job, label: the gang that it is a role of, by name in its namespace. Without it: a gang of one."""
 ROLE: Final = "plimsoll.dev/role"

@@ -173,11 +173,11 @@ def _upkeep(
     jobs: GangJobs, now: datetime, reclaimed: frozenset[str], staying: frozenset[str]
 ) -> Upkeep | None:
     plan = jobs.plan
-    if plan is None:
-        return _policy_step(jobs, plan, now)
     mine = [
         role for role in jobs.roles if role.admission is not None and role.admission.plan == plan
     ]
+    if plan is None or any(role.bare for role in mine):  # no bare pod can be suspended
+        return _policy_step(jobs, plan, now) or _left(jobs, mine, now)
     ended = next((r.stop for r in mine if r.stop is not None and r.stop.plan == plan), None)
     if ended is not None:  # who suspended it died before the last role
         return Suspend(jobs=jobs, stop=ended, reason=f"goes on with: {ended.why}")

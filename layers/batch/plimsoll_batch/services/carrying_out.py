@@ -184,7 +184,8 @@ class CarryingOut:
             except Permanent as error:
                 why = f"{role} could not be started: {error}"
                 back = taken_back(step.jobs, admission.plan, why, now)
-                self._suspend([self.cluster.job(each) for each in started], back.stop)
+                stops = [self.cluster.job(each) for each in started if not each.bare]
+                self._suspend(stops, back.stop)
                 return Outcome(step=step, done=False, error=error)
             started.append(role)
         return Outcome(step=step, done=True)

@@ -25,7 +25,7 @@ class ClusterObjects:
     """What a plan is made from, as it stands in the cluster."""
 
     jobs: Sequence[Job]
-    """Those that name a queue."""
+    """Those that name a queue, bare pods among them."""
     pods: Sequence[Pod]
     """All that are not finished."""
     nodes: Sequence[Node]

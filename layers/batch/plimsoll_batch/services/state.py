@@ -30,10 +30,16 @@ class Seen:
 def seen_in(objects: ClusterObjects, forest: Forest, now: datetime, shapes: Shapes) -> Seen:
     """Put together what a plan is made from."""
     of_jobs = {job.ref for job in objects.jobs}
+    bare = {job.uid: job for job in objects.jobs if job.bare}
     mine: list[Pod] = []
     others: list[Pod] = []
     for pod in objects.pods:
-        (mine if pod.owner in of_jobs else others).append(pod)
+        if (
+            itself := bare.get(pod.uid)
+        ) is not None:  # behind its gate it stands nowhere, as if not made
+            mine += [] if itself.suspended else [replace(pod, owner=itself.ref)]
+        else:
+            (mine if pod.owner in of_jobs else others).append(pod)
     leasing = {queue.name for queue in forest.queues if queue.leases_nodes}
     gangs = assemble(objects.jobs, mine, now, shapes, leasing=leasing, failed=objects.failed)
     admitted = [jobs for jobs in gangs if jobs.admitted]

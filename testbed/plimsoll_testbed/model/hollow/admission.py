@@ -63,6 +63,7 @@ _PHASES = {
     "namespaces": "Active",
 }
 _TEMPLATED = frozenset({"deployments", "replicasets", "statefulsets", "daemonsets"})
+_POD_MUTABLE = frozenset({"tolerations", "activeDeadlineSeconds", "schedulingGates"})
 _STATEFUL_MUTABLE = frozenset(
     {
         "replicas",
@@ -112,7 +113,17 @@ def readmitted(resource: Resource, obj: Json, before: Json) -> None:
     if new == old or new is None or old is None:
         return
     name = obj["metadata"]["name"]
-    if resource.plural == "pods" and _fixed(new) != _fixed(old):
+    if resource.plural == "pods":
+        gates = {gate["name"] for gate in old.get("schedulingGates") or ()}
+        if {gate["name"] for gate in new.get("schedulingGates") or ()} - gates:
+            why = "Forbidden: only deletion is allowed, but found new scheduling gates"
+            raise invalid(resource, name, "spec.schedulingGates", why)
+        new, old = _fixed(new), _fixed(old)
+        if gates:  # node selectors may gain labels as long as a pod is gated
+            there = old.get("nodeSelector") or {}
+            kept = {k: v for k, v in (new.pop("nodeSelector", None) or {}).items() if k in there}
+            new, old = {**new, "nodeSelector": kept}, {**old, "nodeSelector": there}
+    if resource.plural == "pods" and new != old:
         why = "Forbidden: pod updates may not change fields other than images, tolerations and deadlines"
         raise invalid(resource, name, "spec", why)
     if resource.plural == "statefulsets":
@@ -144,7 +155,7 @@ def _checked(resource: Resource, obj: Json) -> None:
 
 def _fixed(spec: Json) -> Json:
     """Return what of a pod's spec can never change."""
-    fixed = {k: v for k, v in spec.items() if k not in {"tolerations", "activeDeadlineSeconds"}}
+    fixed = {k: v for k, v in spec.items() if k not in _POD_MUTABLE}
     for field in ("containers", "initContainers"):
         if field in fixed:
             fixed[field] = [{k: v for k, v in c.items() if k != "image"} for c in fixed[field]]

@@ -15,6 +15,7 @@ from plimsoll.adapters.kubernetes.calls import (
     LIST_NODES,
     LIST_PODS,
     PATCH_NODE,
+    PATCH_POD,
     UPDATE_LEASE,
     Call,
 )
@@ -26,6 +27,7 @@ GRANT: Final = Grant(manifests="infra/cluster/batch", group="plimsoll-batch")
 LIST_JOBS: Final = Call(verb="list", group="batch", resource="jobs")
 GET_JOB: Final = Call(verb="get", group="batch", resource="jobs")
 PATCH_JOB: Final = Call(verb="patch", group="batch", resource="jobs")
+GET_POD: Final = Call(verb="get", resource="pods")
 GET_CONFIGURATION: Final = Call(
     verb="get", resource="configmaps", only_in=NAMESPACE, only=CONFIGURATION
 )
@@ -37,6 +39,8 @@ CALLS: Final = (
     *(replace(call, verb="watch") for call in FOLLOWED),
     GET_JOB,
     PATCH_JOB,
+    GET_POD,
+    PATCH_POD,
     PATCH_NODE,
     GET_CONFIGURATION,
     CREATE_EVENT,

@@ -1,6 +1,6 @@
 """One cluster over plain JSON: what the planner of the queues reads of it, and every write to it.
 
-All writes are merge patches of one Job or Node under its uid and resourceVersion. The one that starts a Job
+All writes are merge patches of one Job, bare pod or Node under its uid and resourceVersion. The one that starts a Job
 also steers its pods: a Job that is started first and steered after may have made pods in between.
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job
 """
@@ -16,7 +16,7 @@ import msgspec
 
 from plimsoll.adapters.kubernetes import lease
 from plimsoll.adapters.kubernetes.api import create_event, written_taints
-from plimsoll.adapters.kubernetes.calls import LIST_NODES, LIST_PODS, PATCH_NODE
+from plimsoll.adapters.kubernetes.calls import LIST_NODES, LIST_PODS, PATCH_NODE, PATCH_POD
 from plimsoll.adapters.kubernetes.collection import Collection
 from plimsoll.adapters.kubernetes.objects import parse_node, parse_pod
 from plimsoll.adapters.kubernetes.reading import UNFINISHED
@@ -30,6 +30,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
+from plimsoll_batch.adapters.kubernetes.bare_pods import parse_bare_pod
 from plimsoll_batch.adapters.kubernetes.failed_pods import FAILED, parse_failed_pod
 from plimsoll_batch.adapters.kubernetes.jobs import parse_job
 from plimsoll_batch.adapters.queues_file import forest_of
@@ -72,6 +73,7 @@ class KubernetesQueues:
         self._nodes = Collection(LIST_NODES, parse_node)
         self._pods = Collection(LIST_PODS, parse_pod, fields=UNFINISHED)
         self._jobs = Collection(calls.LIST_JOBS, parse_job, labels=names.QUEUE)
+        self._bare = Collection(LIST_PODS, parse_bare_pod, labels=names.QUEUE)
         self._failed = Collection(LIST_PODS, parse_failed_pod, fields=FAILED, labels=names.GANG)
         self._configuration: tuple[str, Forest] | None = None
         """The text that was read last, and what it says."""
@@ -114,12 +116,12 @@ class KubernetesQueues:
 
     def read(self) -> ClusterObjects:
         """Read jobs, pods and nodes."""
-        kinds: list[Collection[Any]] = [self._jobs, self._failed, self._pods, self._nodes]
+        kinds = self._kinds
         if self._watches is not None:
             self._watches.follow(kinds)
         list_unwatched(kinds, self._workers, lambda kind: kind.list(self._requests, self._warn))
         return ClusterObjects(
-            jobs=self._jobs.objects,
+            jobs=[*self._jobs.objects, *(pod for pod in self._bare.objects if pod is not None)],
             pods=self._pods.objects,
             nodes=self._nodes.objects,
             failed=self._failed.objects,
@@ -142,8 +144,12 @@ class KubernetesQueues:
 
     def close(self) -> None:
         """End all watches."""
-        for kind in (self._jobs, self._failed, self._pods, self._nodes):
+        for kind in self._kinds:
             kind.close()
+
+    @property
+    def _kinds(self) -> list[Collection[Any]]:
+        return [self._jobs, self._bare, self._failed, self._pods, self._nodes]
 
     def acquire(self, holder: str, seconds: float) -> bool:
         """Take or renew the Lease of the queues; False while somebody else's is live."""
@@ -154,16 +160,16 @@ class KubernetesQueues:
         lease.release(self._requests, holder, names.LEASE)
 
     def job(self, job: Job) -> Job:
-        """Read a Job again.
+        """Read a Job or bare pod again.
 
         Raises:
             NotFound: it is gone, or another has its name.
         """
-        found = parse_job(
-            self._requests.send(calls.GET_JOB, namespace=job.ref.namespace, name=job.ref.name)
-        )
+        call = calls.GET_POD if job.bare else calls.GET_JOB
+        answer = self._requests.send(call, namespace=job.ref.namespace, name=job.ref.name)
+        found = _parsed(job, answer)
         if found.uid != job.uid:
-            raise NotFound(f"{job}: another Job has its name by now")
+            raise NotFound(f"{job}: another has its name by now")
         return found
 
     def write_plan(self, job: Job, admission: Admission) -> Job:
@@ -172,11 +178,12 @@ class KubernetesQueues:
 
     def start(self, job: Job, admission: Admission) -> None:
         """Start a Job and steer its pods in one patch, under its uid and resourceVersion."""
-        self._patch(
-            job,
-            {names.ADMISSION: admission.as_started().to_record()},
-            {"suspend": False, **_template(job, admission)},
-        )
+        pods = _steered(job, admission)
+        if job.bare:
+            spec: Json = {"schedulingGates": None, **pods}  # with another gate it is not admitted
+        else:
+            spec = {"suspend": False} | ({"template": {"spec": pods}} if pods else {})
+        self._patch(job, {names.ADMISSION: admission.as_started().to_record()}, spec)
 
     def write_request(self, job: Job, request: NodeRequest) -> Job:
         """Write on a Job what is asked for its gang, under its uid and resourceVersion; return what it became."""
@@ -226,17 +233,29 @@ class KubernetesQueues:
             "annotations": annotations,
         }
         answer = self._requests.send(
-            calls.PATCH_JOB,
+            PATCH_POD if job.bare else calls.PATCH_JOB,
             namespace=job.ref.namespace,
             name=job.ref.name,
             body={"metadata": metadata} | ({"spec": spec} if spec is not None else {}),
         )
-        self._jobs.wrote(answer)
-        return parse_job(answer)
+        (self._bare if job.bare else self._jobs).wrote(answer)
+        return _parsed(job, answer)
 
 
-def _template(job: Job, admission: Admission) -> Json:
-    """Return what has to change of a Job's template; nothing where it says all of it already.
+def _parsed(job: Job, answer: Json) -> Job:
+    """Return what an answer says of a Job or a bare pod.
+
+    Raises:
+        NotFound: the pod has a controller by now, and is no bare pod any more.
+    """
+    found = parse_bare_pod(answer) if job.bare else parse_job(answer)
+    if found is None:
+        raise NotFound(f"{job}: it has a controller by now")
+    return found
+
+
+def _steered(job: Job, admission: Admission) -> Json:
+    """Return what has to change of the spec of a Job's pods; nothing where it says all of it already.
 
     Of a Job that ran before, the template may be changed since Kubernetes 1.36 only, so what is right
     is left alone.
@@ -258,7 +277,7 @@ def _template(job: Job, admission: Admission) -> Json:
         spec["nodeSelector"] = selector
     if more or len(kept) < len(there):
         spec["tolerations"] = [*kept, *more]
-    return {"template": {"spec": spec}} if spec else {}
+    return spec
 
 
 def _known(each: Mapping[str, Any]) -> Toleration:

@@ -128,7 +128,7 @@ class Attempt:
         return policy_of(self.queue)
 
     def _uses(self, holder: Holder) -> bool:
-        return any(i in self.contested for i, _ in holder.amounts)
+        return not holder.running.stays and any(i in self.contested for i, _ in holder.amounts)
 
 
 def policy_of(queue: QuotaNode) -> Preemption:

@@ -10,7 +10,8 @@ k8s.io/kubernetes/pkg/scheduler/backend/queue (what moves pods out of the unsche
 pkg/scheduler/schedule_one.go (nodes are looked at from another one on each time, and chance decides
 among equals: without it whole workloads would pile up on neighbouring nodes)
 (nominated pods: pkg/scheduler/framework/runtime, RunFilterPluginsWithNominatedPods)
-Left out: other schedulers' names, scheduling gates, extenders, backoff.
+A pod with a scheduling gate waits outside.
+Left out: other schedulers' names, extenders, backoff.
 """
 
 from __future__ import annotations
@@ -246,7 +247,7 @@ class Scheduler(Controller[tuple[str, Key]]):
             if node in self._snapshot.nodes:
                 self._snapshot.place(pod, node)
             self._neighbour_came()
-        elif is_active(obj):
+        elif is_active(obj) and not look(obj, "spec", "schedulingGates"):
             pod = self._waiting[key] = parse_pod(obj)
             self._fresh[key] = None
             if _relates(pod):
