@@ -13,7 +13,6 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster, Response
 from plimsoll.adapters.kubernetes.calls import WATCHES
 from plimsoll.adapters.kubernetes.collection import OVERDUE, WATCH_SECONDS
-from plimsoll.adapters.kubernetes.reading import OUTDATED
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
@@ -84,26 +83,6 @@ def test_one_observation_begins_no_watch(shop: ContractRig) -> None:
     with shop.api.following() as api:
         api.observe()
     assert asked(shop) == {"lists": len(WATCHES) - 1}
-
-
-def test_what_changes_while_a_large_cluster_is_listed_is_taken_in_before_a_plan(
-    shop: ContractRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call = shop.wire.call
-
-    def slowly(method: str, path: str, **request: Any) -> Response:
-        answer = call(method, path, **request)
-        if path == "/api/v1/nodes" and "watch" not in (request.get("query") or {}):
-            shop.join(machine("late"))
-            shop.wait(OUTDATED.total_seconds() + 1)
-        return answer
-
-    monkeypatch.setattr(shop.wire, "call", slowly)
-    shop.wire.asked.clear()
-    with shop.api.following() as api:
-        api.observe()
-        assert asked(shop) == {"lists": len(WATCHES) - 1, "watches": len(WATCHES) - 1}
-        seen_when(api, lambda seen: "late" in {node.name for node in seen.nodes})
 
 
 def test_what_was_written_shows_before_its_event_comes(

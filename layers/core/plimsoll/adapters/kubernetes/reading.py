@@ -25,8 +25,6 @@ from plimsoll.domain.workloads import ReplicaSet, Workload
 from plimsoll.services.ports import Clock, Workers
 
 UNBOUND: Final = "spec.nodeName="
-OUTDATED: Final = timedelta(seconds=2)
-"""A list that takes longer misses what a storm does meanwhile: most nodes have their notice after it began."""
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -183,15 +181,10 @@ class Reader:
         return kind.forget()
 
     def _refresh(self) -> None:
-        """Read all kinds: those that no watch keeps up to date are listed, and followed if that took long."""
-        if self._watches is None or self._clock is None:
-            list_unwatched(self._always, self._workers, self._listed)
-            return
-        self._watches.follow(self._followed)
-        began = self._clock.now()
-        list_unwatched(self._always, self._workers, self._listed)
-        if self._clock.now() - began > OUTDATED:
+        """Read all kinds: those that no watch keeps up to date are listed."""
+        if self._watches is not None:
             self._watches.follow(self._followed)
+        list_unwatched(self._always, self._workers, self._listed)
 
     def _without_leaving(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods, those that we told to go as such also where no event has said so yet."""
