@@ -174,6 +174,27 @@ def test_the_planner_changes_of_a_bare_pod_only_its_gate_and_place(
     assert lab.plane.transport().call("DELETE", f"{PODS}/kept").status == 200
 
 
+def test_the_planner_writes_nothing_on_pods_of_gangs_but_their_deadline(lab: Lab):
+    job = a_job("teller")
+    job["spec"]["template"]["metadata"]["labels"] = {"plimsoll.dev/gang": "teller"}
+    lab.submit(job)
+    lab.plan_until(lambda: lab.ready("teller") == 1)
+    api = lab.plane.transport()
+    query = {"labelSelector": "plimsoll.dev/gang=teller"}
+    [pod] = api.call("GET", PODS, query=query).body["items"]
+    path = f"{PODS}/{pod['metadata']['name']}"
+    told = {"metadata": {"annotations": {"plimsoll.dev/deadline": "2026-11-17T14:00:00Z"}}}
+    assert lab.patch(path, told, PLANNER).status == 200
+    for body in (
+        {"metadata": {"annotations": {"plimsoll.dev/admission": "{}"}}},
+        {"metadata": {"labels": {"theirs": "1"}}},
+        {"spec": {"activeDeadlineSeconds": 60}},
+    ):
+        assert lab.patch(path, body, PLANNER).status == 403
+    options = {"propagationPolicy": "Background"}
+    assert api.call("DELETE", f"{JOBS}/teller", body=options).status == 200
+
+
 def test_the_planner_changes_no_pod_that_names_no_queue(lab: Lab):
     free = a_bare_pod("free", schedulingGates=[GATE])
     del free["metadata"]["labels"]

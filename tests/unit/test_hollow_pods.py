@@ -17,6 +17,23 @@ def play() -> Play:
     return play
 
 
+def test_a_pod_behind_a_scheduling_gate_waits_and_gates_are_only_taken_off(play: Play):
+    pod = a_pod("one")
+    pod["spec"]["schedulingGates"] = [{"name": "ours"}]
+    play.apply(pod)
+    play.wait(20)
+    path = f"{PODS}/one"
+    assert "nodeName" not in play.get(path)["spec"]
+    more = {"spec": {"schedulingGates": [{"name": "ours"}, {"name": "more"}]}}
+    assert play.call("PATCH", path, more).status == 422
+    started = {"spec": {"schedulingGates": None, "nodeSelector": {"kubernetes.io/hostname": "b"}}}
+    play.patch(path, started)
+    play.wait(20)
+    assert play.get(path)["spec"]["nodeName"] == "b"
+    assert play.call("PATCH", path, {"spec": {"schedulingGates": [{"name": "ours"}]}}).status == 422
+    assert play.call("PATCH", path, {"spec": {"nodeSelector": {"a": "b"}}}).status == 422
+
+
 def test_a_pod_is_pending_until_its_start_up_time_is_over(play: Play):
     play.apply(a_pod("one"))
     play.wait(15)

@@ -129,7 +129,7 @@ class JobFile(Strict):
     priority: Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)] | None = None
     topology: str | None = None
     start_seconds: Seconds | None = None
-    on_interruption: Literal["suspend"] | None = None
+    on_interruption: Literal["suspend", "tell"] | None = None
     time_limit_seconds: Seconds | None = None
     ttl_seconds: Annotated[int, Field(ge=0, le=MOST_SECONDS)] | None = None
     """After it has finished, it is deleted."""

@@ -41,6 +41,8 @@ class Job:
     """The plan after which somebody suspended it by hand, and lets it start again."""
     leaves_whole: bool = False
     """Its gang is suspended when a node of it is reclaimed, and waits before all others."""
+    told: bool = False
+    """The pods of its gang are told when the first node of it goes that is reclaimed."""
     leases: bool = False
     """Its gang takes whole nodes, which are leased to it."""
     lifecycle: Lifecycle | None = None

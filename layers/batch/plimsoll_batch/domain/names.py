@@ -28,7 +28,10 @@ HOLD: Final = "plimsoll.dev/hold"
 """On a Job, annotation: its gang is not started, and is suspended where it runs, when "true"."""
 
 ON_INTERRUPTION: Final = "plimsoll.dev/on-interruption"
-"""On a Job, annotation: `suspend` suspends its whole gang when a node of it is reclaimed soon."""
+"""On a Job, annotation: when a node of its gang is reclaimed soon, `suspend` suspends it whole, and `tell`
+writes the deadline on all its pods."""
+DEADLINE: Final = "plimsoll.dev/deadline"
+"""On a pod, annotation of ours: when the first reclaimed node of its gang goes, in UTC; where its gang asks for it."""
 LEASE_NODES: Final = "plimsoll.dev/lease-nodes"
 """On a Job, annotation: its gang takes whole nodes and has them for itself when "true"."""
 LEASED_TO: Final = "plimsoll.dev/leased-to"

@@ -110,7 +110,7 @@ def upkeep(
         now: the present.
         nodes: all of them, to know which are reclaimed.
     """
-    reclaimed = frozenset(node.name for node in nodes if _reclaimed(node, now))
+    reclaimed = frozenset(node.name for node in nodes if is_reclaimed(node, now))
     staying = frozenset(node.name for node in nodes if node.staying)
     found = (_upkeep(jobs, now, reclaimed, staying) for jobs in gangs)
     return [step for step in found if step is not None]
@@ -161,7 +161,7 @@ def taken_back(jobs: GangJobs, plan: str, why: str, now: datetime) -> Suspend:
     )
 
 
-def _reclaimed(node: Node, now: datetime) -> bool:
+def is_reclaimed(node: Node, now: datetime) -> bool:
     """Whether a node goes within minutes; of what is only advised, or far ahead, a gang need not know."""
     known = node.interruption
     if known is None or known.phase != "open" or known.withdrawn or known.deadline is None:

@@ -20,6 +20,7 @@ from plimsoll.domain.errors import Conflict, NotFound, Permanent, PlimsollError,
 from plimsoll.services.cluster_events import MOST
 from plimsoll.services.ports import Telemetry, Workers
 from plimsoll_batch.domain.assembly import GangJobs
+from plimsoll_batch.domain.deadlines import Telling
 from plimsoll_batch.domain.events import NOT_LEASED, about_gang
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.lease_plan import Leasing
@@ -87,6 +88,26 @@ class CarryingOut:
             elif isinstance(answer, Exception) and not isinstance(answer, PlimsollError):
                 raise answer
         return any(answer is True for answer in answers)
+
+    def tell_deadlines(self, tellings: Sequence[Telling]) -> None:
+        """Tell pods until when their gangs run; whoever is not reached is told by the next cycle."""
+        answers = self.workers.run([partial(self._tell_deadline, each) for each in tellings])
+        refused: dict[str, str] = {}
+        for each, answer in zip(tellings, answers, strict=True):
+            if isinstance(answer, PlimsollError):
+                if not isinstance(answer, NotFound):
+                    refused.setdefault(str(each.gang), str(answer))
+            elif isinstance(answer, Exception):
+                raise answer
+        for gang, error in refused.items():
+            self.telemetry.warn("pods not told their deadline", gang=gang, error=error)
+        told = {str(each.gang): each.deadline for each in tellings}
+        for gang in told.keys() - refused.keys():
+            self.telemetry.log("pods told their deadline", gang=gang, deadline=told[gang])
+
+    def _tell_deadline(self, each: Telling) -> None:
+        if self.held():
+            self.cluster.tell_deadline(each.pod, each.deadline)
 
     def _tell_not_leased(self, jobs: GangJobs, node: str, error: Refused) -> None:
         words = f"node {node} cannot be leased to it: {error}"

@@ -73,6 +73,9 @@ class QueueCluster(EventWriter, LeaseKeeper, Protocol):
     def write_request(self, job: Job, request: NodeRequest) -> Job:
         """Write on a Job what is asked for its gang, under its uid and resourceVersion; return what it became."""
 
+    def tell_deadline(self, pod: Pod, deadline: str | None) -> None:
+        """Write a deadline on a pod, or take it off, under its uid."""
+
     def suspend(self, job: Job, stop: Stop) -> None:
         """Suspend a Job and write why in one patch, under its uid and resourceVersion."""
 

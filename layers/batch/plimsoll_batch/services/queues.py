@@ -17,6 +17,7 @@ from plimsoll.services.lease import Lease
 from plimsoll.services.ports import RepeatingClock, Telemetry, Workers
 from plimsoll_batch.domain.admission import plan_queues
 from plimsoll_batch.domain.assembly import Shapes
+from plimsoll_batch.domain.deadlines import plan_deadlines
 from plimsoll_batch.domain.decisions import QueuePlan
 from plimsoll_batch.domain.events import of_configuration, of_problems, of_request
 from plimsoll_batch.domain.lease_plan import plan_leases
@@ -119,6 +120,7 @@ class QueueService:
         for jobs in seen.gangs.values():
             for event in of_problems(jobs):
                 carrying.note(event)
+        carrying.tell_deadlines(plan_deadlines(seen.gangs.values(), objects.nodes, now))
         outcomes = list(carrying.run(upkeep([*seen.gangs.values()], now, objects.nodes), now))
         plan, leased = None, False
         if not outcomes:

@@ -24,6 +24,8 @@ MOST_PODS: Final = 100_000
 """Of one Job; as in a snapshot's file."""
 MOST_SECONDS: Final = 7 * 24 * 3600
 MOST_PRIORITY: Final = 10**9
+TELL: Final = "tell"
+"""What is asked of an interruption that suspends nothing."""
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,10}")

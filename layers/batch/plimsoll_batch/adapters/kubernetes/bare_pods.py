@@ -7,7 +7,7 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct
 
@@ -16,11 +16,9 @@ from plimsoll.adapters.kubernetes.decoding import decoded, naming
 from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.fields import clip
 from plimsoll.domain.pods import Ref
-from plimsoll_batch.adapters.kubernetes.asked import MOST_SECONDS, Asked
+from plimsoll_batch.adapters.kubernetes.asked import MOST_SECONDS, TELL, Asked
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import BARE_POD, Job
-
-_OF_JOBS: Final = (names.LIFECYCLE, names.ON_INTERRUPTION)
 
 
 class _Gate(Struct, gc=False):
@@ -54,11 +52,10 @@ def parse_bare_pod(obj: Raw) -> Job | None:
         for gate in gates
         if gate != names.GATE
     ]
-    asked.wrong += [
-        f"annotation {name}: a bare pod cannot be suspended: submit a Job"
-        for name in _OF_JOBS
-        if name in meta.annotations
-    ]
+    on_interruption = meta.annotations.get(names.ON_INTERRUPTION)
+    for name in (names.LIFECYCLE, *([names.ON_INTERRUPTION] if on_interruption != TELL else [])):
+        if name in meta.annotations:
+            asked.wrong.append(f"annotation {name}: a bare pod cannot be suspended: submit a Job")
     limit, finished = spec.active_deadline_seconds, phase in {"Succeeded", "Failed"}
     waits = names.GATE in gates
     fields = asked.fields()
@@ -66,6 +63,7 @@ def parse_bare_pod(obj: Raw) -> Job | None:
         **fields,
         ref=Ref(BARE_POD, meta.namespace, meta.name),
         limit=timedelta(seconds=limit) if limit and 0 < limit <= MOST_SECONDS else None,
+        told=on_interruption == TELL,
         suspended=waits,
         completions=1,
         active=int(not waits and not finished),

@@ -27,7 +27,7 @@ from plimsoll.domain.cluster_events import ClusterEvent
 from plimsoll.domain.errors import BadInput, NotFound
 from plimsoll.domain.names import NAMESPACE
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Toleration
+from plimsoll.domain.pods import Pod, Toleration
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_batch.adapters.kubernetes import calls
 from plimsoll_batch.adapters.kubernetes.bare_pods import parse_bare_pod
@@ -205,6 +205,12 @@ class KubernetesQueues:
             "spec": {"taints": written_taints(node, without={names.LEASED_TO}, add=taint)},
         }
         self._nodes.wrote(self._requests.send(PATCH_NODE, name=node.name, body=body))
+
+    def tell_deadline(self, pod: Pod, deadline: str | None) -> None:
+        """Write a deadline on a pod, or take it off, under its uid: nothing else of the pod decides about it."""
+        body = {"metadata": {"uid": pod.uid, "annotations": {names.DEADLINE: deadline}}}
+        answer = self._requests.send(PATCH_POD, namespace=pod.namespace, name=pod.name, body=body)
+        self._pods.wrote(answer)
 
     def restart(self, job: Job, admission: Admission) -> None:
         """Suspend a Job and write how it is started again, in one patch, under its uid and resourceVersion."""

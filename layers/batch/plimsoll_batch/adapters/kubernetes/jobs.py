@@ -17,7 +17,7 @@ from plimsoll.adapters.kubernetes.scheduling import read_scheduling
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.fields import clip
 from plimsoll.domain.pods import OwnerKind, Ref
-from plimsoll_batch.adapters.kubernetes.asked import MOST_PODS, MOST_SECONDS, Asked
+from plimsoll_batch.adapters.kubernetes.asked import MOST_PODS, MOST_SECONDS, TELL, Asked
 from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.lifecycle import Lifecycle
@@ -84,14 +84,22 @@ def parse_job(obj: Raw) -> Job:
     lifecycle = asked.said(names.LIFECYCLE, Lifecycle.from_record)
     if lifecycle is not None and spec.template.metadata.labels.get(names.GANG) != (gang or None):
         asked.wrong.append(f"annotation {names.LIFECYCLE}: its pods need the label {names.GANG}")
-    leaves_whole = asked.said(names.ON_INTERRUPTION, _suspends) or False
+    on_interruption = asked.said(names.ON_INTERRUPTION, _on_interruption)
+    if (
+        on_interruption == TELL
+        and not {names.GANG, names.QUEUE} & spec.template.metadata.labels.keys()
+    ):
+        asked.wrong.append(
+            f"annotation {names.ON_INTERRUPTION}: its pods need the label {names.GANG} or {names.QUEUE}"
+        )
     fields = asked.fields()
     limit = spec.active_deadline_seconds
     return Job(
         **fields,
         ref=Ref(OwnerKind.JOB, meta.namespace, meta.name),
         limit=timedelta(seconds=limit) if limit and 0 < limit <= MOST_SECONDS else None,
-        leaves_whole=leaves_whole,
+        leaves_whole=on_interruption == "suspend",
+        told=on_interruption == TELL,
         lifecycle=lifecycle,
         suspended=spec.suspend,
         indexed=spec.completion_mode == "Indexed",
@@ -112,10 +120,10 @@ def parse_job(obj: Raw) -> Job:
     )
 
 
-def _suspends(text: str) -> bool:
-    if text != "suspend":
-        raise BadInput(f"must be suspend, not {clip(text)}")
-    return True
+def _on_interruption(text: str) -> str:
+    if text not in {"suspend", TELL}:
+        raise BadInput(f"must be suspend or {TELL}, not {clip(text)}")
+    return text
 
 
 def _within(count: int, where: str) -> int:
