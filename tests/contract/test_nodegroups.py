@@ -124,6 +124,8 @@ def test_a_group_says_its_sizes_zones_and_instances(moto_aws: Aws, groups: AwsNo
     assert (group.desired, group.min_size, group.max_size, group.headroom) == (3, 1, 10, 7)
     assert group.zones == (f"{REGION}a", f"{REGION}b")
     assert len(group.instances) == 3
+    assert group.zone_of.keys() == group.instances
+    assert {*group.zone_of.values()} <= {*group.zones}
     assert group.instance_types == ("m5.large",)
     assert (group.capacity, group.launchable) == ("on-demand", True)
 

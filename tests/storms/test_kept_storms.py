@@ -40,6 +40,16 @@ def test_where_places_are_short_nobody_is_worse_off_than_under_a_plain_drain(nam
     assert [worse for worse in found if worse.excused is None] == []
 
 
+def test_a_node_is_asked_for_in_the_zone_of_a_volume_although_another_is_on_its_way():
+    """Two minutes are the start of a node and of the pod; it was a minute more."""
+    drill = read_drill(KEPT / "node-on-its-way-in-another-zone" / "drill.yaml")
+    report = run(drill, responder="plimsoll", seed=drill.scenario.seed)
+    assert {row["name"]: row["seconds_at_zero"] < 150 for row in report["workloads"]} == {
+        "w0": True,
+        "w1": True,
+    }
+
+
 def test_who_would_be_at_zero_at_its_latest_safe_start_moves_before_it():
     """The oracle found this one; it does not judge kept drills."""
     drill = read_drill(KEPT / "at-its-floor-until-zero" / "drill.yaml")

@@ -14,7 +14,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.refusals import OtherRefusal
-from tests.support.builders import NOON, ZONE_A, a_group, a_node, a_pod
+from tests.support.builders import NOON, ZONE_A, ZONE_B, a_group, a_node, a_pod
 
 
 def seconds(number: int) -> timedelta:
@@ -166,6 +166,12 @@ def test_a_group_that_already_tries_is_not_asked_twice_where_no_other_will_do():
 def test_another_group_is_asked_where_no_launch_begins():
     idle = asked(a_growing_group(1), seconds(40))
     assert grown(idle, a_group("spare", zones=[ZONE_A])) == {"spare": 1}
+
+
+def test_a_node_on_its_way_is_expected_in_the_zone_that_its_group_tells():
+    group = replace(a_growing_group(2, i_1=20), zone_of={"i-1": ZONE_B, "i-gone": ZONE_A})
+    assert expect(group, [], NOON).zones == {ZONE_B: 1}
+    assert expect(group, [a_ready_node("i-1", joined=timedelta(hours=1))], NOON).zones == {}
 
 
 def test_what_only_has_to_be_started_is_asked_first():

@@ -9,8 +9,9 @@ be to ask twice. Only what a group may not launch at all never counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -41,6 +42,8 @@ class Expectation:
 
     upcoming: int = 0
     """Nodes that were asked for and are not Ready yet."""
+    zones: Mapping[str, int] = field(default_factory=dict)
+    """How many of them come up in which zone, as far as that is known: a volume in another waits in vain."""
     overdue: int = 0
     """How many of them are not to be counted on."""
     doubt: str | None = None
@@ -82,7 +85,12 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
     elif unlaunched and group.asked and max([group.asked, *group.launched.values()]) + BEGUN <= now:
         owed = unlaunched
         doubt = f"{owed} of its nodes were asked for, and their launch has not begun within {BEGUN}"
-    return Expectation(upcoming=upcoming, overdue=min(upcoming, owed + len(late)), doubt=doubt)
+    return Expectation(
+        upcoming=upcoming,
+        zones=Counter(zone for i in starting if (zone := group.zone_of.get(i))),
+        overdue=min(upcoming, owed + len(late)),
+        doubt=doubt,
+    )
 
 
 def start_up(group: NodeGroup, nodes: Iterable[Node]) -> timedelta:

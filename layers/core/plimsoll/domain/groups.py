@@ -36,6 +36,8 @@ class NodeGroup:
     max_size: int
     instances: frozenset[str] = field(default_factory=frozenset)
     """Ids of its instances in service or on the way."""
+    zone_of: Mapping[str, str] = field(default_factory=dict)
+    """Instance -> its zone, as far as the group tells."""
     instance_types: tuple[str, ...] = ()
     subnets: tuple[str, ...] = ()
     """Ids of the subnets that it launches into, as far as they are known."""

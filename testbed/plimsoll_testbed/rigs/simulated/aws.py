@@ -180,6 +180,7 @@ def group_of(group: Group) -> NodeGroup:
         min_size=0,
         max_size=spec.max,
         instances=frozenset(m.id for m in group.alive),
+        zone_of={m.id: m.zone for m in group.alive},
         instance_types=(spec.instance_type,),
         template=NodeTemplate(
             labels=node_labels(spec, spec.zones[0]),

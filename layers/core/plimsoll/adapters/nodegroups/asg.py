@@ -6,7 +6,7 @@ belong to EKS managed node groups are left to their own kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from zlib import crc32
@@ -202,6 +202,7 @@ class AutoScalingGroups:
             min_size=group["MinSize"],
             max_size=group["MaxSize"],
             instances=instances,
+            zone_of=zones_of([group]),
             instance_types=types,
             subnets=subnets_of(group),
             image=data["ImageId"] if str(data.get("ImageId")).startswith("ami-") else None,
@@ -237,6 +238,16 @@ def instances_of(group: Mapping[str, Any]) -> frozenset[str]:
         for i in group.get("Instances", ())
         if str(i.get("LifecycleState", "InService")).startswith(_COMING)
     )
+
+
+def zones_of(groups: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
+    """Return the zones of the instances of Auto Scaling groups: told from the launch on, before a Node joins."""
+    return {
+        i["InstanceId"]: i["AvailabilityZone"]
+        for group in groups
+        for i in group.get("Instances", ())
+        if i.get("AvailabilityZone")
+    }
 
 
 def instance_types_of(group: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from plimsoll.adapters.aws_errors import translated
 from plimsoll.adapters.nodegroups import templates
-from plimsoll.adapters.nodegroups.asg import hooks_of, instances_of, may_launch, tags_of
+from plimsoll.adapters.nodegroups.asg import hooks_of, instances_of, may_launch, tags_of, zones_of
 from plimsoll.adapters.nodegroups.kind import Access, target_of
 from plimsoll.adapters.nodegroups.launches import launches_of
 from plimsoll.domain.errors import BadInput, NotFound, Refused
@@ -117,6 +117,7 @@ class ManagedNodeGroups:
             min_size=group["scalingConfig"].get("minSize", 0),
             max_size=group["scalingConfig"].get("maxSize", 0),
             instances=instances,
+            zone_of=zones_of(owned),
             instance_types=tuple(group.get("instanceTypes") or ()),
             subnets=tuple(group.get("subnets") or ()),
             template=templates.from_nodes(mine) or self._template(group, owned),
