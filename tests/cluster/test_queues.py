@@ -151,6 +151,7 @@ def test_a_bare_pod_waits_behind_its_gate_until_the_planner_takes_it_off(lab: La
     assert spec["nodeSelector"] == {"capacity": "spot"}
     assert "schedulingGates" not in spec
     assert api.call("DELETE", path).status == 200
+    until(lambda: api.call("GET", path).status == 404)
 
 
 @pytest.mark.parametrize(
@@ -191,8 +192,8 @@ def test_the_planner_writes_nothing_on_pods_of_gangs_but_their_deadline(lab: Lab
         {"spec": {"activeDeadlineSeconds": 60}},
     ):
         assert lab.patch(path, body, PLANNER).status == 403
-    options = {"propagationPolicy": "Background"}
-    assert api.call("DELETE", f"{JOBS}/teller", body=options).status == 200
+    api.call("DELETE", f"{JOBS}/teller", query={"propagationPolicy": "Background"})
+    until(lambda: not api.call("GET", PODS, query=query).body["items"])
 
 
 def test_the_planner_changes_no_pod_that_names_no_queue(lab: Lab):
