@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, override
 
+from plimsoll.domain.names import ZONE
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.quantities import Resources, total
 from plimsoll_batch.domain.gangs import (
@@ -21,9 +22,11 @@ from plimsoll_batch.domain.gangs import (
     Role,
     RunningGang,
     Shape,
+    Topology,
     amounts_of,
 )
 from plimsoll_batch.domain.jobs import Job
+from plimsoll_batch.domain.names import DATA
 from plimsoll_batch.domain.policies import FailedPod, contradictions, gates_of_gangs, state_of
 from plimsoll_batch.domain.records import MOST_ROLES
 
@@ -95,7 +98,7 @@ class Shapes:
     def of(self, roles: Sequence[Job], *, alone: bool, leases: bool = False) -> Shape:
         """Return the shape of a gang's roles; `leases` where its queue leases nodes to all."""
         leases = leases or any(role.leases for role in roles)
-        topology = next((role.topology for role in roles if role.topology is not None), None)
+        topology = _near_data(roles)
         parts = [(ONLY_ROLE if alone else role.role, role) for role in roles]
         key = (
             topology,
@@ -156,7 +159,7 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
         uid = roles[0].uid if alone else f"{namespace}/{name}"
         finished = [role for role in all_roles if role.finished]
         problems = [] if alone else _problems(roles, all_roles)
-        problems += contradictions(roles, finished)
+        problems += contradictions(roles, finished) + _far_from_data(roles)
         problems += [f"{role}: {words}" for role in roles for words in role.wrong]
         shape = shapes.of(roles, alone=alone, leases=roles[0].queue in leasing)
         one = GangJobs(
@@ -304,6 +307,26 @@ def _nominated(found: Sequence[GangJobs]) -> Sequence[GangJobs]:
 
 def _replaced(jobs: GangJobs, **fields: Any) -> GangJobs:
     return replace(jobs, gang=replace(jobs.gang, **fields))
+
+
+def _near_data(roles: Sequence[Job]) -> Topology | None:
+    """Return the topology of a gang; where its roles say where data is, their weights are added up."""
+    topology = next((role.topology for role in roles if role.topology is not None), None)
+    weights: Counter[str] = Counter()
+    for role in roles:
+        weights.update(dict(role.data))
+    if not weights or (topology is not None and topology.label != ZONE):
+        return topology
+    required = topology is not None and topology.required
+    return Topology(label=ZONE, required=required, weights=tuple(sorted(weights.items())))
+
+
+def _far_from_data(roles: Sequence[Job]) -> list[str]:
+    """Say where a gang wants its data's zone, and a domain of another label."""
+    others = {r.topology.label for r in roles if r.topology is not None} - {ZONE}
+    if not others or not any(role.data for role in roles):
+        return []
+    return [f"{DATA} weighs zones, and its topology is {min(others)}"]
 
 
 def _labels(job: Job) -> Mapping[str, str]:

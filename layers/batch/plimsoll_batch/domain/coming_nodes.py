@@ -83,16 +83,17 @@ class ComingNodes:
         topology = gang.shape.topology
         if topology is None:
             return self._find(placement, gang, flavors, None)
-        found: list[tuple[int, str, Coming]] = []
+        found: list[tuple[int, int, str, Coming]] = []
         reasons: list[str] = []
         for value in self._values(topology.label):
             answer = self._find(placement, gang, flavors, (topology.label, value))
             if isinstance(answer, str):
                 reasons.append(answer)
             else:
-                found.append((sum(g.add for g in answer.growths), value, answer))
+                more = sum(growth.add for growth in answer.growths)
+                found.append((-topology.weight_of(value), more, value, answer))
         if found:
-            return min(found, key=lambda each: each[:2])[2]
+            return min(found, key=lambda each: each[:3])[3]
         if not topology.required:
             return self._find(placement, gang, flavors, None)
         return next(iter(reasons), f"nothing tells which {topology.label} new nodes will have")

@@ -36,6 +36,12 @@ class Topology:
 
     label: str
     required: bool
+    weights: tuple[tuple[str, int], ...] = ()
+    """Domain -> weight: the heaviest that holds all of the gang is taken. One that is not named weighs 0."""
+
+    def weight_of(self, domain: str) -> int:
+        """Return how much speaks for a domain."""
+        return dict(self.weights).get(domain, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

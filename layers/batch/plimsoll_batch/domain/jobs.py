@@ -33,6 +33,8 @@ class Job:
     """Pods of its whole gang, as it declares them."""
     priority: int = 0
     topology: Topology | None = None
+    data: tuple[tuple[str, int], ...] = ()
+    """Zone -> how much of its gang's data is there."""
     limit: timedelta | None = None
     """Its own `activeDeadlineSeconds`."""
     start_seconds: int | None = None

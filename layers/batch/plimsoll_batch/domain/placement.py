@@ -21,7 +21,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.quantities import Resources, total
 from plimsoll_batch.domain.flavors import RoleFlavors
-from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, amounts_of
+from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology, amounts_of
 from plimsoll_batch.domain.leases import lease_of
 from plimsoll_batch.domain.queues.forest import Flavor
 
@@ -114,7 +114,7 @@ class Placement:
         if topology is None:
             return self._place_in(gang, flavors, None, closed)
         tried = 0
-        for domain in self._domains(topology.label, gang.shape):
+        for domain in self._domains(topology, gang.shape):
             tried += 1
             found = self._place_in(gang, flavors, domain, closed)
             if isinstance(found, Place):
@@ -280,8 +280,9 @@ class Placement:
             known = self._scheduling[key] = (role, scheduling)
         return known[1]
 
-    def _domains(self, label: str, shape: Shape) -> Iterator[tuple[str, str]]:
-        """Yield the domains with enough free in sum, the fullest first: large ones stay whole."""
+    def _domains(self, topology: Topology, shape: Shape) -> Iterator[tuple[str, str]]:
+        """Yield the domains with enough free in sum: by weight, then the fullest first, so that large ones stay whole."""
+        label = topology.label
         free: defaultdict[str, list[Resources]] = defaultdict(list)
         for name, node in self._snapshot.nodes.items():
             value = node.labels.get(label)
@@ -290,7 +291,9 @@ class Placement:
         need = total([role.scheduling.requests for role in shape.roles for _ in range(role.pods)])
         sums = {value: total(amounts) for value, amounts in free.items()}
         enough = [value for value, whole in sums.items() if need.within(whole)]
-        for value in sorted(enough, key=lambda v: (-_part(need, sums[v]), v)):
+        for value in sorted(
+            enough, key=lambda v: (-topology.weight_of(v), -_part(need, sums[v]), v)
+        ):
             yield label, value
 
 

@@ -26,6 +26,8 @@ MOST_SECONDS: Final = 7 * 24 * 3600
 MOST_PRIORITY: Final = 10**9
 TELL: Final = "tell"
 """What is asked of an interruption that suspends nothing."""
+MOST_ZONES: Final = 20
+_DIGITS: Final = 6
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,10}")
@@ -69,6 +71,7 @@ class Asked:
             "declared": self.said(names.GANG_SIZE, _whole(1, MOST_PODS)),
             "priority": self.said(names.PRIORITY, _whole(-MOST_PRIORITY, MOST_PRIORITY)) or 0,
             "topology": self.said(names.TOPOLOGY, _topology),
+            "data": self.said(names.DATA, _weights) or (),
             "start_seconds": self.said(names.START_SECONDS, _whole(1, MOST_SECONDS)),
             "held": meta.annotations.get(names.HOLD) == "true",
             "resumed": meta.annotations.get(names.RESUME),
@@ -113,3 +116,17 @@ def _topology(text: str) -> Topology:
             f"must be required=LABEL or preferred=LABEL, such as required={PREFIX}rack, not {clip(text)}"
         )
     return Topology(label=label, required=word == "required")
+
+
+def _weights(text: str) -> tuple[tuple[str, int], ...]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    right = 0 < len(pairs) <= MOST_ZONES and all(
+        _NAME.fullmatch(zone) and weight.isdecimal() and 0 < len(weight) <= _DIGITS
+        for zone, _, weight in pairs
+    )
+    if not right or len({zone for zone, *_ in pairs}) < len(pairs):
+        raise BadInput(
+            f"must be ZONE=WEIGHT, {MOST_ZONES} of them at most, such as us-east-1a=3,us-east-1b=1,"
+            f" not {clip(text)}"
+        )
+    return tuple(sorted((zone, int(weight)) for zone, _, weight in pairs))
