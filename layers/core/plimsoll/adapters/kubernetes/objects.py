@@ -125,7 +125,9 @@ def parse_pod(obj: Raw) -> Pod:
         deleting=Field(meta.deletion_timestamp, "metadata.deletionTimestamp").time_or_bound(),
         created=_created(meta),
         grace_seconds=grace,
-        stop_seconds=stop_seconds(grace, annotations, volumes=bool(scheduling.claims or unread)),
+        stop_seconds=stop_seconds(
+            grace, annotations, volumes=bool(scheduling.claims or unread), slept=_slept(pod.spec)
+        ),
         generate_name=meta.generate_name,
         priority=spec.priority,
         mirror=names.MIRROR in annotations
@@ -412,6 +414,12 @@ def _lags(read: schema.Object[Any, schema.WorkloadStatus]) -> bool:
 
 def _ref(kind: str, meta: schema.Metadata) -> Ref:
     return Ref(kind, meta.namespace, meta.name)
+
+
+def _slept(spec: Any) -> int:
+    """Return how long the preStop hooks of a pod sleep before its containers are told to stop."""
+    hooks = (c.lifecycle for c in getattr(spec, "containers", ()))
+    return max((hook.pre_stop.sleep.seconds for hook in hooks if hook is not None), default=0)
 
 
 def _created(meta: schema.Metadata) -> datetime:

@@ -175,7 +175,20 @@ class ContainerPort(_Read):
     protocol: str = "TCP"
 
 
+class SleepAction(_Read):
+    seconds: Whole = 0
+
+
+class LifecycleHandler(_Read):
+    sleep: SleepAction = field(default_factory=SleepAction)
+
+
+class Lifecycle(_Read):
+    pre_stop: LifecycleHandler = field(default_factory=LifecycleHandler)
+
+
 class Container(_Read):
+    lifecycle: Lifecycle | None = None
     ports: Annotated[tuple[ContainerPort, ...], _MANY] = ()
     resources: ResourceRequirements = field(default_factory=ResourceRequirements)
     restart_policy: str = ""
