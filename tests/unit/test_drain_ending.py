@@ -176,6 +176,20 @@ def test_the_same_look_asks_for_the_same_capacity_under_the_same_token():
     assert len(tokens) == len(actions(plan_drain(seen, noon(1)), Grow))
 
 
+@pytest.mark.parametrize(("gates", "asked"), [([], 2), ([{"name": "example.com/quota"}], 1)])
+def test_no_capacity_is_asked_for_a_pod_behind_a_scheduling_gate(gates, asked):
+    spot = pods_of("web", 1, node="spot", cpu="4")
+    other = pods_of("batch", 1, cpu="8", schedulingGates=gates)
+    seen = looked(
+        [interrupted("spot")],
+        [*spot, *other],
+        [a_deployment(replicas=1), a_deployment("batch", replicas=1)],
+        groups=[a_group("base", desired=0)],
+    )
+
+    assert sum(g.add for g in actions(plan_drain(seen, noon(1)), Grow)) == asked
+
+
 def test_capacity_on_its_way_is_not_asked_for_again():
     pods = pods_of("web", 3, node="spot", cpu="4")
     seen = looked(

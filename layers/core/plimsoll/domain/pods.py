@@ -158,6 +158,9 @@ class Pod:
     """The name of its ReplicaSet and a dash, for a pod that a ReplicaSet made. It never changes."""
     priority: int = 0
     mirror: bool = False
+    gated: bool = False
+    """Behind a scheduling gate: kube-scheduler leaves it alone.
+    https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/"""
     restarts: bool = True
     """Whether its containers are started again: not with `restartPolicy: Never`."""
     scheduling: Scheduling
@@ -192,8 +195,9 @@ class Pod:
 
     @property
     def pending(self) -> bool:
-        """Waiting for a node."""
-        return self.node is None and not self.finished and self.deleting is None
+        """Waiting for a node. One behind a scheduling gate waits for whoever put it there."""
+        waits = self.node is None and not self.gated
+        return waits and not self.finished and self.deleting is None
 
     @override
     def __str__(self) -> str:

@@ -21,13 +21,8 @@ from plimsoll_batch.domain import names
 from plimsoll_batch.domain.jobs import BARE_POD, Job
 
 
-class _Gate(Struct, gc=False):
-    name: str = ""
-
-
 class _Spec(schema.PodSpec):
     active_deadline_seconds: schema.Whole | None = None
-    scheduling_gates: Annotated[tuple[_Gate, ...], Meta(max_length=100)] = ()
 
 
 class _Steered(Struct, omit_defaults=True, gc=False):

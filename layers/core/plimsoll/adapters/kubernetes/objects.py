@@ -119,6 +119,7 @@ def parse_pod(obj: Raw) -> Pod:
         annotations=annotations,
         owner=Ref(controller.kind, meta.namespace, controller.name) if controller else None,
         node=spec.node_name or None,
+        gated=bool(spec.scheduling_gates),
         phase=pod.status.phase,
         ready=_holds(ready),
         ready_since=Field(since, "status.conditions.lastTransitionTime").time_or_bound(),

@@ -218,10 +218,15 @@ class PodVolume(_Read):
     ephemeral: Nothing | None = None
 
 
+class SchedulingGate(_Read):
+    name: str = ""
+
+
 class BarePodSpec(_Read):
     """What is read of a pod of which nobody can tell where it may run."""
 
     node_name: str = ""
+    scheduling_gates: Annotated[tuple[SchedulingGate, ...], _MANY] = ()
     termination_grace_period_seconds: Whole = 30
     priority: Whole = 0
     restart_policy: str = "Always"
@@ -229,6 +234,7 @@ class BarePodSpec(_Read):
 
 class PodSpec(Placing):
     node_name: str = ""
+    scheduling_gates: Annotated[tuple[SchedulingGate, ...], _MANY] = ()
     termination_grace_period_seconds: Whole = 30
     priority: Whole = 0
     restart_policy: str = "Always"
