@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from plimsoll.domain.errors import MissingRights, PlimsollError, Refused, Throttled
 from plimsoll_cli.service_play import play as play_demo
 from plimsoll_service.domain.principals import Role
+from plimsoll_service.domain.tenancy import snapshot_key
 from plimsoll_service.openapi import OPERATIONS, Operation
 from plimsoll_service.wire.documents import encode as encode_document
 from plimsoll_service.wire.snapshot import Snapshot, delta, encode
@@ -204,7 +205,7 @@ def test_the_session_of_a_tenant_is_refused_the_objects_of_another(rig: ServiceR
     assert rig.data("acme").has_snapshot(cluster, "0a1b2c3d-epoch", 1)
     session = rig.session("globex")
     bucket = rig.emulator.outputs["SnapshotsBucket"]
-    key = f"acme/{cluster}/0a1b2c3d-epoch/1.json.gz"
+    key = snapshot_key("acme", cluster, "0a1b2c3d-epoch", 1)
     with pytest.raises(ClientError, match="AccessDenied"):
         session.s3.get_object(Bucket=bucket, Key=key)
     own = rig.session("acme").s3.get_object(Bucket=bucket, Key=key)
