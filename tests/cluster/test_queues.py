@@ -131,6 +131,7 @@ def lab() -> Iterator[Lab]:
             return bool(suspended) and lab.post(dry, forged, OWNER).status == 403
 
         until(in_force)
+        lab.configure()
         yield lab
         lab.workers.close()
 
@@ -291,7 +292,6 @@ def test_the_planner_may_not_touch_a_job_of_no_queue(lab: Lab):
 
 
 def test_a_gang_starts_whole_makes_way_and_comes_back_in_another_flavor(lab: Lab):
-    lab.configure()
     low, high = ("low-ps", "low-workers"), ("high-ps", "high-workers")
     lab.submit(*a_training("low"))
     lab.plan_until(lambda: lab.ready(*low) == 6)
