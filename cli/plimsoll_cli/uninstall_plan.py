@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from plimsoll.domain.actions import Action, Shun, Uncordon, Unguard
+from plimsoll.domain.actions import Action, TaintNode, Uncordon, Unguard
 from plimsoll.domain.disruptions import InterruptedNodes, disruptions_of
 from plimsoll.domain.interruptions import NEAR, Interruption
 from plimsoll.domain.names import EXCLUDED, EXCLUDED_BY_US, INTERRUPTION
@@ -19,7 +19,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.replace.release import undo
-from plimsoll.domain.zonal_shifts import is_shunned
+from plimsoll.domain.zonal_shifts import has_shift_taint
 
 OVERDUE: Final = timedelta(minutes=2)
 """How long after its deadline an instance that still serves is believed to be interrupted."""
@@ -61,9 +61,9 @@ def plan_uninstall(seen: Observation, now: datetime) -> UninstallPlan:
         if n.name in released
     ]
     actions += [
-        Shun(node=n, shunned=False, reason="Plimsoll leaves the cluster")
+        TaintNode(node=n, tainted=False, reason="Plimsoll leaves the cluster")
         for n in seen.nodes
-        if is_shunned(n) and n.name not in released
+        if has_shift_taint(n) and n.name not in released
     ]
     actions += [
         undo(disruption, pod, "Plimsoll leaves the cluster")

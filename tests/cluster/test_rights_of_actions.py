@@ -34,7 +34,7 @@ from plimsoll.domain.actions import (
     Record,
     Release,
     SetDeletionCost,
-    Shun,
+    TaintNode,
     TerminateInstance,
     Uncordon,
     UndoRelease,
@@ -59,7 +59,7 @@ from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.workloads import Workload
 from plimsoll.domain.writers import Writers
-from plimsoll.domain.zonal_shifts import is_shunned
+from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll.services.executor import Executor, Outcome
 from plimsoll_testbed.rigs.controlplane import ControlPlane
 from tests.cluster.ground import Ground
@@ -191,14 +191,14 @@ def label(scene: Situation) -> tuple[Make, Look]:
     )
 
 
-def shun(scene: Situation) -> tuple[Make, Look]:
-    scene.carry_out(lambda: Shun(node=scene.node, reason=WHY))
-    assert is_shunned(scene.node)
+def taint(scene: Situation) -> tuple[Make, Look]:
+    scene.carry_out(lambda: TaintNode(node=scene.node, reason=WHY))
+    assert has_shift_taint(scene.node)
 
     def action() -> Action:
-        return Shun(node=scene.node, shunned=False, reason=WHY)
+        return TaintNode(node=scene.node, tainted=False, reason=WHY)
 
-    return action, lambda: not is_shunned(scene.node)
+    return action, lambda: not has_shift_taint(scene.node)
 
 
 def exclude(scene: Situation) -> tuple[Make, Look]:
@@ -392,7 +392,7 @@ SCENES: dict[type, Callable[[Situation], tuple[Make, Look]]] = {
     Uncordon: uncordon,
     LabelNode: label,
     Exclude: exclude,
-    Shun: shun,
+    TaintNode: taint,
     SetDeletionCost: set_deletion_cost,
     MarkMoved: mark_moved,
     InjectFloors: inject_floors,

@@ -25,7 +25,7 @@ from plimsoll.domain.errors import (
 from plimsoll.domain.interruptions import Interruption, NoticeRecord
 from plimsoll.domain.nodes import Node, Taint
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.zonal_shifts import is_shunned
+from plimsoll.domain.zonal_shifts import has_shift_taint
 
 from .conftest import T0, ContractRig, machine
 
@@ -619,8 +619,8 @@ def test_the_taint_of_a_zonal_shift_comes_and_goes_beside_those_of_others(
     shop: ContractRig,
 ) -> None:
     shop.api.cordon(node(shop), INTERRUPTION)
-    for shunned in (True, True, False):
+    for tainted in (True, True, False):
         shop.wait(5)
-        shop.api.shun(node(shop), shunned=shunned)
-        assert is_shunned(node(shop)) is shunned
+        shop.api.taint(node(shop), tainted=tainted)
+        assert has_shift_taint(node(shop)) is tainted
         assert names.INTERRUPTION in {taint.key for taint in node(shop).taints}

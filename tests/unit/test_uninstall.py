@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.adapters.kubernetes import Response, Transport
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.actions import Shun, Uncordon, UndoRelease
+from plimsoll.domain.actions import TaintNode, Uncordon, UndoRelease
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.interruptions import marked
@@ -86,9 +86,9 @@ def test_a_taint_of_ours_without_its_record_is_taken_off():
 
 def test_the_taint_of_a_zonal_shift_goes():
     tainted = a_node("a", taints=[{"key": ZONAL_SHIFT, "effect": "PreferNoSchedule"}])
-    [shun] = plan_uninstall(looked([tainted, a_node("b")], []), NOON).plan.actions
-    assert isinstance(shun, Shun)
-    assert (shun.node, shun.shunned) == (tainted, False)
+    [taint] = plan_uninstall(looked([tainted, a_node("b")], []), NOON).plan.actions
+    assert isinstance(taint, TaintNode)
+    assert (taint.node, taint.tainted) == (tainted, False)
 
 
 def test_a_node_that_only_load_balancers_leave_out_returns_to_them():

@@ -12,7 +12,7 @@ from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll.domain.policy import Policy, Response
 from plimsoll.domain.shift_events import LONGEST
-from plimsoll.domain.zonal_shifts import is_shunned
+from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from tests.support.builders import NOON, ZONE_A, ZONE_B, deployment_json
 from tests.support.workload_sets import WiredServices, handled
@@ -51,15 +51,15 @@ def reconciled(rig: WiredServices, seconds: float = 60) -> None:
     rig.drains.reconcile("harbor", "me", seconds=seconds)
 
 
-def shunned(rig: WiredServices) -> list[str]:
-    return [node.name for node in rig.api.nodes() if is_shunned(node)]
+def tainted(rig: WiredServices) -> list[str]:
+    return [node.name for node in rig.api.nodes() if has_shift_taint(node)]
 
 
 def test_pods_leave_the_zone_and_are_never_fewer(rig):
     handled(rig, shift())
     assert rig.wake_ups.sent == [("harbor", delay) for delay in SLOW_WAKE_UPS]
     reconciled(rig)
-    assert (shunned(rig), rig.pods_on("a"), rig.ready("web")) == (["a"], [], 2)
+    assert (tainted(rig), rig.pods_on("a"), rig.ready("web")) == (["a"], [], 2)
     assert not rig.node("a").unschedulable
     assert rig.node("a").interruption is None
 
@@ -69,7 +69,7 @@ def test_the_taint_goes_when_traffic_comes_back(rig):
     reconciled(rig)
     handled(rig, shift("Autoshift Completed", seconds=300))
     reconciled(rig)
-    assert shunned(rig) == []
+    assert tainted(rig) == []
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -77,7 +77,7 @@ def test_the_end_counts_also_when_it_comes_before_the_beginning(rig, times):
     for body in [shift("Autoshift Completed", seconds=300), shift()] * times:
         handled(rig, body)
     reconciled(rig)
-    assert shunned(rig) == []
+    assert tainted(rig) == []
 
 
 def test_a_shift_without_an_end_ends_by_itself_and_the_resync_finds_that(rig):
@@ -88,7 +88,7 @@ def test_a_shift_without_an_end_ends_by_itself_and_the_resync_finds_that(rig):
     rig.resync.run()
     assert rig.wake_ups.sent
     reconciled(rig)
-    assert shunned(rig) == []
+    assert tainted(rig) == []
 
 
 def test_a_node_that_joins_the_zone_later_is_found_by_the_resync(rig):
@@ -98,7 +98,7 @@ def test_a_node_that_joins_the_zone_later_is_found_by_the_resync(rig):
     rig.resync.run()
     assert rig.wake_ups.sent
     reconciled(rig)
-    assert shunned(rig) == ["a", "a2"]
+    assert tainted(rig) == ["a", "a2"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_node_that_joins_the_zone_later_is_found_by_the_resync(rig):
 def test_what_owners_shift_concerns_the_clusters_that_are_named(rig, title, resources, concerned):
     handled(rig, shift(title, resources=resources))
     reconciled(rig)
-    assert bool(shunned(rig)) is concerned
+    assert bool(tainted(rig)) is concerned
 
 
 @pytest.mark.parametrize("how", [{"account": "999988887777"}, {"region": "eu-west-1"}])
@@ -123,7 +123,7 @@ def test_a_shift_of_another_account_or_region_concerns_no_cluster(rig, how):
     service = replace(rig.notices, senders=replace(rig.notices.senders, account="111122223333"))
     assert service.receive([shift(**how)]) == [None]
     reconciled(rig)
-    assert shunned(rig) == []
+    assert tainted(rig) == []
 
 
 def test_a_zone_that_ec2_does_not_know_concerns_no_cluster(rig):
@@ -138,14 +138,14 @@ def test_where_ec2_does_not_tell_the_zones_the_notice_comes_back(rig, error):
     rig.aws.fails = None
     handled(rig, shift())
     reconciled(rig)
-    assert shunned(rig) == ["a"]
+    assert tainted(rig) == ["a"]
 
 
 def test_in_a_cluster_that_is_only_observed_nothing_is_written(rig):
     rig.registry.update(replace(rig.cluster, mode=Mode.OBSERVE))
     handled(rig, shift())
     assert rig.wake_ups.sent == []
-    assert shunned(rig) == []
+    assert tainted(rig) == []
 
 
 def test_an_owner_who_wants_none_of_it_is_not_bothered(rig):
@@ -153,4 +153,4 @@ def test_an_owner_who_wants_none_of_it_is_not_bothered(rig):
     rig.registry.update(replace(rig.cluster, policy=policy))
     handled(rig, shift())
     reconciled(rig)
-    assert (shunned(rig), len(rig.pods_on("a"))) == ([], 2)
+    assert (tainted(rig), len(rig.pods_on("a"))) == ([], 2)

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from plimsoll.domain.actions import Cordon, Evict, Grow, Release, Shun, UndoRelease
+from plimsoll.domain.actions import Cordon, Evict, Grow, Release, TaintNode, UndoRelease
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.names import NODE_POOL, RELEASED, ZONAL_SHIFT, ZONE
 from plimsoll.domain.nodes import Node
@@ -132,8 +132,8 @@ def test_a_shift_of_one_cluster_is_none_of_another():
 
 def test_new_pods_are_kept_out_of_the_zone_by_a_taint_that_forces_none():
     seen = seen_with([a_node("a", zone=ZONE_A), a_node("b", zone=ZONE_B)], [])
-    (shun,) = actions(plan_drain(seen, noon(1)), Shun)
-    assert (shun.node.name, shun.shunned) == ("a", True)
+    (taint,) = actions(plan_drain(seen, noon(1)), TaintNode)
+    assert (taint.node.name, taint.tainted) == ("a", True)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_new_pods_are_kept_out_of_the_zone_by_a_taint_that_forces_none():
     ids=["over", "ignored"],
 )
 def test_the_taint_goes_with_the_shift(how):
-    (shun,) = actions(plan_drain(seen_with([there("a")], [], **how), noon(1)), Shun)
-    assert (shun.node.name, shun.shunned) == ("a", False)
+    (taint,) = actions(plan_drain(seen_with([there("a")], [], **how), noon(1)), TaintNode)
+    assert (taint.node.name, taint.tainted) == ("a", False)
 
 
 def test_where_nobody_knows_which_shifts_stand_nothing_changes():
@@ -282,7 +282,7 @@ def test_nothing_leaves_before_the_taint_stands_on_every_node_of_the_zone():
 def test_nothing_leaves_in_a_practice_run_but_capacity_is_frozen():
     nodes = [there("a"), a_node("b", zone=ZONE_B)]
     assert left(seen_with(nodes, webs("a"), shifts=PRACTICE)) == []
-    assert actions(plan_drain(seen_with(nodes, [], shifts=PRACTICE), noon(1)), Shun) == []
+    assert actions(plan_drain(seen_with(nodes, [], shifts=PRACTICE), noon(1)), TaintNode) == []
 
 
 def test_with_the_response_cordon_nothing_leaves_and_the_taint_stays():

@@ -131,13 +131,13 @@ class Exclude(AboutNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shun(AboutNode):
+class TaintNode(AboutNode):
     """Let kube-scheduler place pods elsewhere where they fit, or not any more. No pod is touched."""
 
-    verb: ClassVar[str] = "shun"
+    verb: ClassVar[str] = "taint"
     wave: ClassVar[Wave] = Wave.CORDON
 
-    shunned: bool = True
+    tainted: bool = True
     """False takes the taint off again."""
 
     @property
@@ -148,7 +148,7 @@ class Shun(AboutNode):
 
     def perform(self, writers: Writers) -> None:
         """Patch the node once."""
-        writers.cluster.shun(self.node, shunned=self.shunned)
+        writers.cluster.taint(self.node, tainted=self.tainted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,7 +475,7 @@ type Action = (
     | Uncordon
     | LabelNode
     | Exclude
-    | Shun
+    | TaintNode
     | Grow
     | Release
     | UndoRelease

@@ -20,7 +20,7 @@ from plimsoll.domain.actions import (
     Exclude,
     ForceDelete,
     Release,
-    Shun,
+    TaintNode,
     Uncordon,
     UndoRelease,
     Unguard,
@@ -54,7 +54,7 @@ from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
 from plimsoll.domain.turns import GATHERING, given_back, turns
-from plimsoll.domain.zonal_shifts import shuns
+from plimsoll.domain.zonal_shifts import shift_taints
 
 MOST_NAMED: Final = 20
 """How many of the objects that could not be read, or have no headroom, the report of a node names."""
@@ -121,7 +121,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     _plan_unguarded(disruptions, draft)
     for one in calls[:LAST_CALLS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
-    marks: list[Shun | Exclude] = [*shuns(seen), *exclusions(seen, interrupted, now)]
+    marks: list[TaintNode | Exclude] = [*shift_taints(seen), *exclusions(seen, interrupted, now)]
     for mark in marks:
         draft.add(mark, {mark.node.name})
     for node, turn in turn_of:
@@ -174,7 +174,7 @@ class _Draft:
 
     def add(self, action: Action, nodes: Iterable[str]) -> None:
         match action:
-            case UndoRelease() | Unguard() | Exclude() | Shun() | Evict(overrule=False) if (
+            case UndoRelease() | Unguard() | Exclude() | TaintNode() | Evict(overrule=False) if (
                 why := self.refused.get(action.target)
             ):
                 self.wait(why, nodes)

@@ -45,7 +45,7 @@ class ClusterWriter(EventWriter, Protocol):
     def out_of_service(self, node: Node) -> None:
         """Add the taint `node.kubernetes.io/out-of-service` so that volumes detach at once."""
 
-    def shun(self, node: Node, *, shunned: bool) -> None:
+    def taint(self, node: Node, *, tainted: bool) -> None:
         """Set or take off the taint of a zonal shift, under the node's resourceVersion."""
 
     def label(self, node: Node, labels: Mapping[str, str | None]) -> None:

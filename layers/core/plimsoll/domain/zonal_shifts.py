@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from plimsoll.domain.actions import Shun
+from plimsoll.domain.actions import TaintNode
 from plimsoll.domain.foreign_drains import why_drained
 from plimsoll.domain.interruptions import ADVICE
 from plimsoll.domain.names import RELEASED, ZONAL_SHIFT, ZONE
@@ -32,12 +32,12 @@ def frozen_zones(seen: Observation) -> frozenset[str]:
     return frozenset(() if ignored else seen.shifts or ())
 
 
-def is_shunned(node: Node) -> bool:
+def has_shift_taint(node: Node) -> bool:
     """Whether a node bears the taint of a zonal shift."""
     return any(taint.key == ZONAL_SHIFT for taint in node.taints)
 
 
-def shuns(seen: Observation) -> Iterator[Shun]:
+def shift_taints(seen: Observation) -> Iterator[TaintNode]:
     """Yield the nodes that new pods are to keep away from, and those of zones that traffic came back to.
 
     Nothing where nobody knows which shifts stand.
@@ -46,12 +46,12 @@ def shuns(seen: Observation) -> Iterator[Shun]:
         return
     zones = frozen_zones(seen)
     for node in seen.nodes:
-        shunned = is_shunned(node)
-        if (node.zone in zones) == shunned:
+        tainted = has_shift_taint(node)
+        if (node.zone in zones) == tainted:
             continue
-        words = "came back to" if shunned else "is shifted away from"
-        yield Shun(
-            node=node, shunned=not shunned, reason=f"traffic {words} its zone {node.zone or ''}"
+        words = "came back to" if tainted else "is shifted away from"
+        yield TaintNode(
+            node=node, tainted=not tainted, reason=f"traffic {words} its zone {node.zone or ''}"
         )
 
 
@@ -66,7 +66,7 @@ def emptied_nodes(seen: Observation, now: datetime) -> Mapping[str, datetime]:
     found: dict[str, datetime] = {}
     for zone, shift in sorted((seen.shifts or {}).items()):
         there = sorted((n for n in seen.nodes if n.zone == zone), key=lambda n: n.name)
-        if shift.practice or not all(map(is_shunned, there)):
+        if shift.practice or not all(map(has_shift_taint, there)):
             continue
         hours = 1 + max(0, (now - shift.since) // HOUR)
         turn = there[: seen.policy.budget(len(seen.nodes)) * hours]

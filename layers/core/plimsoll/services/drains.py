@@ -17,7 +17,7 @@ from plimsoll.domain.actions import (
     Grow,
     LabelNode,
     Release,
-    Shun,
+    TaintNode,
     TerminateInstance,
     UndoRelease,
     Unguard,
@@ -424,7 +424,7 @@ class DrainService:
                     why = f"its release was refused: {outcome.error}"
                     memory.refused[str(made.controller)] = why
                 case (
-                    UndoRelease() | Unguard() | Evict() | LabelNode() | Exclude() | Shun()
+                    UndoRelease() | Unguard() | Evict() | LabelNode() | Exclude() | TaintNode()
                 ) as action if refused:
                     memory.refused[action.target] = f"{action.target}: {outcome.error}"
 

@@ -45,7 +45,7 @@ from plimsoll.domain.policy import Response
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.shift_events import shifted_zones
-from plimsoll.domain.zonal_shifts import is_shunned
+from plimsoll.domain.zonal_shifts import has_shift_taint
 from plimsoll.services.cordons import Located, heeded
 from plimsoll.services.delivery import SLOW_WAKE_UPS
 from plimsoll.services.notices import NoticeService
@@ -126,7 +126,7 @@ class ResyncService:
         open_now = (node.interruption for node in nodes if node.interruption is not None)
         if not ours or not all(cluster.policy.postpones(found, now) for found in open_now):
             return False
-        if any(why_drained(node, cluster.policy) or is_shunned(node) for node in nodes):
+        if any(why_drained(node, cluster.policy) or has_shift_taint(node) for node in nodes):
             return False
         asked = witnesses(ours, now)
         try:

@@ -223,9 +223,9 @@ class KubernetesCluster:
         taints = written_taints(node, without={OUT_OF_SERVICE.key}, add=OUT_OF_SERVICE)
         self._patch_node(node, spec={"taints": taints})
 
-    def shun(self, node: Node, *, shunned: bool) -> None:
+    def taint(self, node: Node, *, tainted: bool) -> None:
         """Set or take off the taint of a zonal shift, under the node's resourceVersion."""
-        taint = Taint(key=ZONAL_SHIFT, effect="PreferNoSchedule") if shunned else None
+        taint = Taint(key=ZONAL_SHIFT, effect="PreferNoSchedule") if tainted else None
         taints = written_taints(node, without={ZONAL_SHIFT}, add=taint)
         self._patch_node(node, spec={"taints": taints})
 
