@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -81,21 +81,38 @@ def kind(request: pytest.FixtureRequest) -> GroupKind:
 
 
 @pytest.fixture(params=["AWS", "simulated"])
-def scene(
+def opened(
     request: pytest.FixtureRequest,
-    kind: GroupKind,
     credentials: None,
     models: BotocoreSession,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Scene]:
-    clock, fleet = VirtualClock(T0), a_fleet(kind)
-    clock.follow(fleet)
-    clock.run_until(T0)
-    if request.param == "simulated":
-        yield Scene(fleet, clock, SimulatedNodeGroups(fleet, SimulatedNetwork(clock, 0.0), clock))
-        return
-    with over_http(fleet, clock, models, monkeypatch) as groups:
-        yield Scene(fleet, clock, groups)
+) -> Iterator[Callable[[GroupKind], Scene]]:
+    with ExitStack() as stack:
+
+        def open_scene(kind: GroupKind) -> Scene:
+            clock, fleet = VirtualClock(T0), a_fleet(kind)
+            clock.follow(fleet)
+            clock.run_until(T0)
+            if request.param == "simulated":
+                groups: NodeGroups = SimulatedNodeGroups(fleet, SimulatedNetwork(clock, 0.0), clock)
+            else:
+                groups = stack.enter_context(over_http(fleet, clock, models, monkeypatch))
+            return Scene(fleet, clock, groups)
+
+        yield open_scene
+
+
+@pytest.fixture
+def scene(opened: Callable[[GroupKind], Scene], kind: GroupKind) -> Scene:
+    return opened(kind)
+
+
+def test_static_nodes_are_no_group_that_could_be_asked(
+    opened: Callable[[GroupKind], Scene],
+) -> None:
+    scene = opened("static")
+    assert scene.groups.list([]) == []
+    assert len([*scene.fleet.alive()]) == 1
 
 
 def test_a_group_says_what_it_is(scene: Scene, kind: str) -> None:
