@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.domain.errors import Throttled
+from plimsoll.domain.names import ZONE
 from plimsoll_batch.domain.assembly import Shapes
 from plimsoll_batch.domain.names import NODES
 from plimsoll_batch.domain.why import in_words, why
 from plimsoll_batch.services.state import seen_in
-from tests.support.builders import a_group
+from tests.support.builders import ZONE_A, ZONE_B, a_group
 from tests.support.growing_scenes import GrowingScene, a_worker_group
 from tests.support.queue_scenes import KilledError, a_job, a_training
 
@@ -139,6 +140,27 @@ def test_small_gangs_share_the_nodes_that_come():
     scene.run(60)
     assert sizes(scene) == {"workers": 2}
     assert scene.running(*(f"small-{n}" for n in range(6))) == 6
+
+
+def test_one_that_needs_another_zone_is_not_promised_a_node_on_its_way_here():
+    group = a_worker_group(zones=(ZONE_A, ZONE_B), launchable=True, desired=1, instances=["i-1"])
+    scene = GrowingScene(replace(group, zone_of={"i-1": ZONE_A}))
+    there = a_job("there")
+    there["spec"]["template"]["spec"]["nodeSelector"] = {ZONE: ZONE_B}
+    scene.submit(there)
+    scene.run(5)
+    assert [(ask["add"], ask["zone"]) for ask in scene.request("there")["asks"]] == [(1, ZONE_B)]
+
+
+def test_a_node_on_its_way_in_a_known_zone_is_promised_once():
+    group = a_worker_group(zones=(ZONE_A, ZONE_B), launchable=True, desired=1, instances=["i-1"])
+    scene = GrowingScene(replace(group, zone_of={"i-1": ZONE_B}))
+    for name in ("first", "second"):
+        job = a_job(name)
+        job["spec"]["template"]["spec"]["nodeSelector"] = {ZONE: ZONE_B}
+        scene.submit(job)
+    scene.run(5)
+    assert [(name, add) for name, add, _ in scene.groups.grown] == [("workers", 1)]
 
 
 def test_one_that_comes_later_with_more_priority_takes_no_nodes_that_are_awaited():

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from plimsoll.domain.capacity import Growth, plan_growth
-from plimsoll.domain.capacity_pools import Asked, CapacityPool, interrupted_pools
-from plimsoll.domain.expectations import expect, start_up
+from plimsoll.domain.capacity_pools import CapacityPool, interrupted_pools
+from plimsoll.domain.expectations import expect, on_the_way, start_up
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.names import HOSTNAME, ZONE_LABELS
 from plimsoll.domain.nodes import Node
@@ -54,8 +54,8 @@ class Coming:
     place: Place
     nodes: Sequence[Node] = ()
     """Those of its nodes that do not exist yet."""
-    groups: Mapping[str, int] = field(default_factory=dict)
-    """Key of a group -> how many of these are its own."""
+    groups: Sequence[str] = ()
+    """The keys of their groups, in the same order."""
     growths: tuple[Growth, ...] = ()
     """What has to be asked for first."""
 
@@ -68,9 +68,7 @@ class ComingNodes:
         self._capacity, self._now = capacity, now
         self._groups = {g.key: g for g in capacity.groups if not g.provisions}
         expected = {key: expect(g, capacity.nodes, now) for key, g in self._groups.items()}
-        self._upcoming = Counter[Asked](
-            {(key, None): found.upcoming for key, found in expected.items()}
-        )
+        self._upcoming = on_the_way(expected)
         self._doubts = {key: found for key, found in expected.items() if found.doubt}
         reclaimed = interrupted_pools(capacity.nodes, capacity.groups)
         self._pools = {**capacity.pools, **dict.fromkeys(reclaimed, 1.0)}
@@ -100,11 +98,13 @@ class ComingNodes:
 
     def take(self, placement: Placement, gang: Gang, coming: Coming) -> Place:
         """Promise a place to a gang, and to no other."""
-        for key, count in coming.groups.items():
-            fresh = sum(growth.add for growth in coming.growths if growth.group.key == key)
-            self._upcoming[key, None] -= min(count - fresh, self._upcoming[key, None])
-            group = self._groups[key]
-            self._groups[key] = replace(group, desired=group.desired + fresh)
+        for growth in coming.growths:
+            group = self._groups[growth.group.key]
+            self._groups[group.key] = replace(group, desired=group.desired + growth.add)
+            self._upcoming[group.key, growth.zone] += growth.add
+        for key, node in zip(coming.groups, coming.nodes, strict=True):
+            known = (key, node.zone)
+            self._upcoming[known if self._upcoming[known] > 0 else (key, None)] -= 1
         return placement.join(coming.nodes, gang, coming.place)
 
     def request(self, coming: Coming) -> NodeRequest:
@@ -154,7 +154,7 @@ class ComingNodes:
             placement.open_to(gang),
             [pod for _, pod in members],
             list(self._groups.values()),
-            upcoming={asked: count for asked, count in self._upcoming.items() if count > 0},
+            upcoming=self._upcoming,
             now=self._now,
             refusals=self._refusals(gang),
             pools=self._pools,
@@ -173,7 +173,7 @@ class ComingNodes:
         return Coming(
             place=Place(nodes=on, domain=domain, pods=tuple(placed)),
             nodes=tuple(nodes.values()),
-            groups=Counter(plan.group_of.values()),
+            groups=[plan.group_of[name] for name in plan.awaited],
             growths=plan.growths,
         )
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from plimsoll.domain.capacity_pools import Asked
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
@@ -91,6 +92,15 @@ def expect(group: NodeGroup, nodes: Sequence[Node], now: datetime) -> Expectatio
         overdue=min(upcoming, owed + len(late)),
         doubt=doubt,
     )
+
+
+def on_the_way(expected: Mapping[str, Expectation]) -> Counter[Asked]:
+    """Return how many nodes of each group come up, by zone where that is known."""
+    count = Counter[Asked]()
+    for key, found in expected.items():
+        count.update({(key, zone): nodes for zone, nodes in found.zones.items()})
+        count[key, None] += found.upcoming - sum(found.zones.values())
+    return count
 
 
 def start_up(group: NodeGroup, nodes: Iterable[Node]) -> timedelta:

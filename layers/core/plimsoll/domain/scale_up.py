@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -11,9 +10,8 @@ from hashlib import sha256
 
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
-from plimsoll.domain.capacity_pools import Asked
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
-from plimsoll.domain.expectations import BEGUN, DOUBTED, Expectation, expect
+from plimsoll.domain.expectations import BEGUN, DOUBTED, expect, on_the_way
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.names import NODE_POOL
 from plimsoll.domain.notices import LifecycleTerminate
@@ -77,7 +75,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         headroom.snapshot,
         unschedulable,
         groups,
-        upcoming=Counter(asked for key, e in expected.items() for asked in _on_the_way(key, e)),
+        upcoming=on_the_way(expected),
         doubts=doubts,
         refusals=refusals,
         pools=seen.pools,
@@ -194,13 +192,6 @@ def _replacements(
                 disruption.ref.kind == "StatefulSet" or pod.uid in disruption.not_releasable
             )
             yield pod if leaves_first else replacement_of(pod)
-
-
-def _on_the_way(key: str, expected: Expectation) -> Iterator[Asked]:
-    """Yield each node on its way, with its zone where that is known."""
-    for zone, nodes in expected.zones.items():
-        yield from ((key, zone),) * nodes
-    yield from ((key, None),) * (expected.upcoming - sum(expected.zones.values()))
 
 
 def _renewed(
