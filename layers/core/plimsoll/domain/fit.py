@@ -141,6 +141,12 @@ class ClusterSnapshot:
         finally:
             self._put_back(held)
 
+    def alike(self, pod: Pod) -> Hashable | None:
+        """Return what all pods have in common that fit on the same nodes; None where others decide that too."""
+        if next(self._filter_reasons(pod), None) is not None:
+            return None
+        return self._required_by(pod.scheduling), pod.scheduling.requests
+
     def explain(self, pod: Pod, *, without: Collection[str] = ()) -> str:
         """Say why a pod is Pending, in the form of the scheduler's event: reasons and counts.
 

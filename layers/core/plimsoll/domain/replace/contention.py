@@ -11,15 +11,13 @@ Not looked at: that others of its kind may come to stand where its spread constr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from itertools import compress
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.pods import Pod, Scheduling
 from plimsoll.domain.quantities import Resources
-
-type _Slack = Mapping[str, Resources]
-"""For each node that a pod fits on, by name, what is left beside it."""
 
 
 @dataclass(slots=True)
@@ -29,9 +27,20 @@ class _Rivals:
     count: int = 0
     largest: Resources = field(default_factory=Resources)
 
-    def add(self, scheduling: Scheduling, count: int) -> None:
+    def add(self, largest: Resources, count: int) -> None:
         self.count += count
-        self.largest = self.largest.larger(scheduling.requests)
+        self.largest = self.largest.larger(largest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What decides who can take the place of a pod. Pods of many templates have the same."""
+
+    nodes: int
+    """A bit for each node that it fits on."""
+    requests: Resources
+    picky: bool
+    """Whether one pod may be enough to spoil a node for it, however small."""
 
 
 class Contention:
@@ -46,86 +55,92 @@ class Contention:
         """
         self._snapshot = snapshot
         self._closed = closed
-        # By the identity of their scheduling: those of one template are as strong.
-        self._joined: dict[int, tuple[Pod, int]] = {}
-        self._promised: dict[int, tuple[Pod, _Rivals]] = {}
-        self._known: dict[int, tuple[Scheduling, _Slack]] = {}
-        self._strong: dict[tuple[int, Resources], int] = {}
+        self._bits = {name: 1 << n for n, name in enumerate(snapshot.nodes)}
+        self._joined: dict[int, _Rivals] = {}  # by the nodes that they fit on
+        self._promised: dict[_Need, _Rivals] = {}
+        # By the identity of their scheduling: those of one template fit on the same nodes.
+        self._known: dict[int, tuple[Scheduling, _Need]] = {}
+        self._open: dict[Hashable, int] = {}
+        self._strong: dict[tuple[_Need, Resources], int] = {}
 
     def join(self, pod: Pod, count: int = 1) -> None:
         """Add pods that ask for a place at any moment."""
         if count <= 0:
             return
-        key = id(pod.scheduling)
-        before = self._joined[key][1] if key in self._joined else 0
-        self._joined[key] = pod, before + count
-        for one, rivals in self._promised.values():
-            if self._meet(one, pod):
-                rivals.add(pod.scheduling, count)
+        need = self._need(pod)
+        self._joined.setdefault(need.nodes, _Rivals()).add(need.requests, count)
+        for one, rivals in self._promised.items():
+            if one.nodes & need.nodes:
+                rivals.add(need.requests, count)
 
     def promise(self, pod: Pod) -> None:
         """Add a pod that left, or leaves now, and needs a place; its old one is not counted."""
-        key = id(pod.scheduling)
-        if key not in self._promised and self._slack(pod):
-            self._promised[key] = pod, self._rivals(pod)
+        need = self._need(pod)
+        if need not in self._promised and need.nodes:
+            self._promised[need] = self._rivals(need)
         self.join(pod)
 
     def holds(self, pod: Pod) -> bool:
         """Whether a pod may leave now: it, and all with a promise, have a place for sure."""
-        rivals = self._rivals(pod)
-        rivals.add(pod.scheduling, 1)
-        return self._strength(pod, rivals.largest) >= rivals.count and all(
-            self._spare(one, others, pod) >= 1
-            for one, others in self._promised.values()
-            if self._meet(one, pod)
+        need = self._need(pod)
+        rivals = self._rivals(need)
+        rivals.add(need.requests, 1)
+        return self._strength(need, rivals.largest) >= rivals.count and all(
+            spare >= 1 for spare in self._spares(need)
         )
 
     def spares(self, pod: Pod, wanted: int) -> int:
         """Return how many pods like this one may be made beside the promises, at most `wanted`."""
-        spare = (
-            self._spare(one, others, pod)
-            for one, others in self._promised.values()
-            if self._meet(one, pod)
-        )
-        return max(0, min((*spare, wanted)))
+        return max(0, min((*self._spares(self._need(pod)), wanted)))
 
-    def _spare(self, one: Pod, rivals: _Rivals, pod: Pod) -> int:
-        """Return how many pods like `pod` may come beside the rivals of one with a promise, itself one."""
-        largest = rivals.largest.larger(pod.scheduling.requests)
-        return self._strength(one, largest) - rivals.count
+    def _spares(self, need: _Need) -> Iterator[int]:
+        """Yield for each promise how many such pods may come beside its rivals."""
+        for one, rivals in self._promised.items():
+            if one.nodes & need.nodes:
+                yield self._strength(one, rivals.largest.larger(need.requests)) - rivals.count
 
-    def _rivals(self, pod: Pod) -> _Rivals:
+    def _rivals(self, need: _Need) -> _Rivals:
+        """Return those that fit on one of its nodes: who never comes to a node takes no place there."""
         found = _Rivals()
-        for other, count in self._joined.values():
-            if self._meet(pod, other):
-                found.add(other.scheduling, count)
+        for nodes, joined in self._joined.items():
+            if nodes & need.nodes:
+                found.add(joined.largest, joined.count)
         return found
 
-    def _meet(self, pod: Pod, other: Pod) -> bool:
-        """Whether there is a node that both fit on: who never comes to a node takes no place there."""
-        return not self._slack(pod).keys().isdisjoint(self._slack(other))
-
-    def _strength(self, pod: Pod, largest: Resources) -> int:
+    def _strength(self, need: _Need, largest: Resources) -> int:
         """Return how many others it takes at least to fill every node that a pod fits on."""
-        slack, need = self._slack(pod), pod.scheduling.requests
-        if _picky(pod.scheduling):
-            return len(slack)
-        key = id(pod.scheduling), largest
+        if need.picky:
+            return need.nodes.bit_count()
+        key = need, largest
         if key not in self._strong:
-            self._strong[key] = sum(_until_full(need, left, largest) for left in slack.values())
+            here = compress(self._bits, map("1".__eq__, reversed(f"{need.nodes:b}")))
+            self._strong[key] = sum(
+                _until_full(need.requests, self._snapshot.free(name), largest) for name in here
+            )
         return self._strong[key]
 
-    def _slack(self, pod: Pod) -> _Slack:
-        known = self._known.get(id(pod.scheduling))
+    def _need(self, pod: Pod) -> _Need:
+        scheduling = pod.scheduling
+        known = self._known.get(id(scheduling))
         if known is None:
-            need = pod.scheduling.requests
-            slack = {
-                node.name: self._snapshot.free(node.name) - need
-                for node in self._snapshot.candidates(pod)
-                if node.name not in self._closed
-            }
-            known = self._known[id(pod.scheduling)] = (pod.scheduling, slack)
+            need = _Need(self._nodes(pod), scheduling.requests, _picky(scheduling))
+            known = self._known[id(scheduling)] = (scheduling, need)
         return known[1]
+
+    def _nodes(self, pod: Pod) -> int:
+        """Return the nodes that a pod fits on, found once for all templates to which the same are open."""
+        where = self._snapshot.where(pod)
+        alike = self._snapshot.alike(pod) if where is None or where in self._closed else None
+        if alike is not None and alike in self._open:
+            return self._open[alike]
+        nodes = sum(
+            self._bits[node.name]
+            for node in self._snapshot.candidates(pod)
+            if node.name not in self._closed
+        )
+        if alike is not None:
+            self._open[alike] = nodes
+        return nodes
 
 
 def _picky(scheduling: Scheduling) -> bool:
@@ -133,16 +148,16 @@ def _picky(scheduling: Scheduling) -> bool:
     return bool(scheduling.host_ports or scheduling.affinity or scheduling.anti_affinity)
 
 
-def _until_full(need: Resources, slack: Resources, largest: Resources) -> int:
+def _until_full(need: Resources, free: Resources, largest: Resources) -> int:
     """Return how many of the largest it takes on a node until one who needs this much is shut out.
 
     What it does not ask for cannot shut it out.
     """
-    have, take = dict(slack.extended), dict(largest.extended)
+    have, take = dict(free.extended), dict(largest.extended)
     amounts = [
-        (need.cpu, slack.cpu, largest.cpu),
-        (need.memory, slack.memory, largest.memory),
-        (need.pods, slack.pods, largest.pods),
+        (need.cpu, free.cpu, largest.cpu),
+        (need.memory, free.memory, largest.memory),
+        (need.pods, free.pods, largest.pods),
         *((amount, have.get(name, 0), take.get(name, 0)) for name, amount in need.extended),
     ]
-    return 1 + min(left // each for asked, left, each in amounts if asked and each)
+    return 1 + min((left - asked) // each for asked, left, each in amounts if asked and each)
