@@ -58,3 +58,12 @@ def test_who_would_be_at_zero_at_its_latest_safe_start_moves_before_it():
         "w0": 0,
         "w1": 0,
     }
+
+
+def test_a_group_that_ends_an_instance_is_asked_where_no_other_can_grow():
+    """Two and a half minutes are the start of a node and of the pod; it was at zero until the end, 820 seconds."""
+    drill = read_drill(KEPT / "group-that-ends-an-instance" / "drill.yaml")
+    report = run(drill, responder="plimsoll", seed=drill.scenario.seed)
+    at_zero = {row["name"]: row["seconds_at_zero"] for row in report["workloads"]}
+    assert at_zero["w0"] == 0
+    assert 0 < at_zero["w1"] < 150

@@ -149,21 +149,42 @@ def test_capacity_is_asked_for_in_the_first_plan_and_never_for_the_groups_that_a
     assert plan.actions[0] == grown[0]
 
 
-@pytest.mark.parametrize(("kind", "asked"), [("spot-interruption", 1), ("lifecycle-terminate", 0)])
-def test_where_nothing_else_is_left_a_group_that_is_going_is_asked_but_none_that_shrinks(
-    kind, asked
-):
+def ending(kind, name="g", **how):
+    """Return a group and its only node, which is about to end."""
     record = NoticeRecord(kind=kind, time=NOON, id="1", ends=noon(120))
     node = a_node("spot", unschedulable=True)
     interruption = Interruption(
         instance=node.instance or "", launched=NOON, node="spot", notices=(record,), cordoned=NOON
     )
-    group = a_group("spot", capacity="spot", desired=1, instances=[node.instance or ""])
-    pods = pods_of("web", 1, node="spot", cpu="4")
-    seen = looked([replace(node, interruption=interruption)], pods, [a_deployment(replicas=1)],
-                  groups=[group])  # fmt: skip
+    group = a_group(name, desired=1, instances=[node.instance or ""], **how)
+    return group, replace(node, interruption=interruption)
 
-    assert sum(g.add for g in actions(plan_drain(seen, noon(1)), Grow)) == asked
+
+@pytest.mark.parametrize("kind", ["spot-interruption", "lifecycle-terminate"])
+def test_where_nothing_else_is_left_a_group_that_is_going_is_asked(kind):
+    group, node = ending(kind, capacity="spot")
+    pods = pods_of("web", 1, node="spot", cpu="4")
+    seen = looked([node], pods, [a_deployment(replicas=1)], groups=[group])
+
+    assert sum(g.add for g in actions(plan_drain(seen, noon(1)), Grow)) == 1
+
+
+def test_a_group_that_ends_an_instance_by_a_lifecycle_action_is_asked_after_all_others():
+    group, node = ending("lifecycle-terminate", name="a-cheaper-one")
+    other = a_group("spare", capacity="spot", desired=0)
+    pods = pods_of("web", 1, node="spot", cpu="4")
+    seen = looked([node], pods, [a_deployment(replicas=1)], groups=[group, other])
+
+    (grow,) = actions(plan_drain(seen, noon(1)), Grow)
+    assert grow.group.name == "spare"
+
+
+def test_a_group_that_wants_less_is_asked_for_nothing_while_the_rest_of_the_nodes_have_room():
+    group, node = ending("lifecycle-terminate")
+    pods = pods_of("web", 1, node="spot", cpu="1")
+    seen = looked([node, a_node("od")], pods, [a_deployment(replicas=1)], groups=[group])
+
+    assert actions(plan_drain(seen, noon(1)), Grow) == []
 
 
 def test_the_same_look_asks_for_the_same_capacity_under_the_same_token():

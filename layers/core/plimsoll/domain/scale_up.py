@@ -11,7 +11,7 @@ from hashlib import sha256
 from plimsoll.domain.actions import Grow
 from plimsoll.domain.capacity import GrowthPlan, plan_growth, replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, ended_by_owner, leaves
-from plimsoll.domain.expectations import BEGUN, DOUBTED, expect, on_the_way
+from plimsoll.domain.expectations import BEGUN, DOUBTED, Expectation, expect, on_the_way
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.names import NODE_POOL
 from plimsoll.domain.notices import LifecycleTerminate
@@ -51,8 +51,8 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
 ) -> ScaleUp:
     """Return what to ask for so that every replacement has a node.
 
-    What an owner ended himself is not replaced: he wants less, or his group replaces it. So is a
-    group left out that ends instances by itself, as its lifecycle actions say.
+    What an owner ended himself is not replaced: he wants less, or his group replaces it. A group
+    that ends an instance by a lifecycle action may want less too, or replace it: it is the last resort.
     """
     ended = {n.name for n in interrupted.nodes if ended_by_owner(seen, n)}
     planned = {disruption.ref for disruption in disruptions}
@@ -67,8 +67,8 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
             if pod.pending or not (pod.node in ended or seen.workload_of(pod) in planned)
         ]
     unschedulable = [*short, *_replacements(disruptions, ended)]
-    groups = [g for g in seen.groups if not _shrinks(g, interrupted)]
-    expected = {g.key: expect(g, seen.nodes, now) for g in groups}
+    groups = seen.groups
+    expected = {g.key: _expected(g, seen, interrupted, now) for g in groups}
     doubts = {key: e for key, e in expected.items() if e.doubt}
     grown = partial(
         plan_growth,
@@ -232,7 +232,17 @@ def _idle(plan: GrowthPlan, short: Sequence[Pod], now: datetime) -> Iterator[str
                 yield group.key
 
 
-def _shrinks(group: NodeGroup, interrupted: InterruptedNodes) -> bool:
+def _expected(
+    group: NodeGroup, seen: Observation, interrupted: InterruptedNodes, now: datetime
+) -> Expectation:
+    """Return what to expect of a group, and doubt one that may be about to shrink."""
+    found = expect(group, seen.nodes, now)
+    if found.doubt or not _may_shrink(group, interrupted):
+        return found
+    return replace(found, doubt="it ends an instance by a lifecycle action")
+
+
+def _may_shrink(group: NodeGroup, interrupted: InterruptedNodes) -> bool:
     return any(
         node.instance in group.instances
         and any(
