@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 import pytest
 
 from tests.support.hollows import Json
@@ -10,7 +12,7 @@ from tests.support.queue_scenes import Scene, a_job, a_training
 GANGS = ("g0", "g1")
 STEP = 0.2
 CYCLE_STEPS = 5
-STEPS = 600
+STEPS = 1000
 
 
 def a_foreign_job(number: int, run: str) -> Json:
@@ -19,13 +21,39 @@ def a_foreign_job(number: int, run: str) -> Json:
     return {**a_job(f"f{number}", run=run, suspend=False), "metadata": meta}
 
 
-def bound(scene: Scene, gang: str) -> int:
+def bound(scene: Scene, gang: str, dead: Collection[str] = ()) -> int:
+    """How many of its pods have a place on a node that lives."""
     pods = scene.pods_of(f"{gang}-ps", f"{gang}-workers")
-    return sum(bool(pod["spec"].get("nodeName")) for pod in pods)
+    return sum(pod["spec"].get("nodeName") not in {None, *dead} for pod in pods)
 
 
 def complete(scene: Scene, gang: str) -> bool:
     return all(scene.complete(f"{gang}-{role}") for role in ("ps", "workers"))
+
+
+def played(
+    scene: Scene, befall: Callable[[int], None], dead: Collection[str] = ()
+) -> tuple[float, float]:
+    """Play two gangs and what befalls them until both are complete.
+
+    Returns:
+        Seconds until then, and place-seconds of gangs of which some pods are not bound.
+    """
+    for gang in GANGS:
+        scene.submit(*a_training(gang, run="20s", annotations={"plimsoll.dev/start-seconds": "10"}))
+    partial = 0.0
+    for step in range(STEPS):
+        befall(step)
+        if step % CYCLE_STEPS == 0:
+            scene.run(0)
+        scene.clock.sleep(STEP)
+        left = [gang for gang in GANGS if not complete(scene, gang)]
+        started = [gang for gang in left if 0 < bound(scene, gang, dead) < 6]
+        begun = [g for g in started if not scene.job(f"{g}-ps")["status"].get("succeeded")]
+        partial += STEP * sum(bound(scene, gang, dead) for gang in begun)
+        if not left:
+            return step * STEP, partial
+    pytest.fail("both gangs complete")
 
 
 @pytest.mark.parametrize(
@@ -36,24 +64,29 @@ def complete(scene: Scene, gang: str) -> bool:
 def test_pods_of_others_delay_a_gang_and_it_still_starts_whole(
     per_second, run, most_partial, most_seconds
 ):
-    """Two gangs on twelve places; place-seconds of gangs of which some pods are not bound are counted."""
     scene = Scene(nodes=12, pod_stop=1, pod_startup=0.2)
-    for gang in GANGS:
-        scene.submit(*a_training(gang, run="20s", annotations={"plimsoll.dev/start-seconds": "10"}))
-    partial, ended = 0.0, 0.0
-    for step in range(STEPS):
+
+    def befall(step: int) -> None:
         if per_second and step % int(1 / STEP / per_second) == 0:
             scene.play.apply(a_foreign_job(step, run))
-        if step % CYCLE_STEPS == 0:
-            scene.run(0)
-        scene.clock.sleep(STEP)
-        left = [gang for gang in GANGS if not complete(scene, gang)]
-        started = [gang for gang in left if 0 < bound(scene, gang) < 6]
-        begun = [g for g in started if not scene.job(f"{g}-ps")["status"].get("succeeded")]
-        partial += STEP * sum(bound(scene, gang) for gang in begun)
-        if not left:
-            ended = step * STEP
-            break
-    assert ended, "both gangs complete"
+
+    ended, partial = played(scene, befall)
     assert ended <= most_seconds
     assert partial <= most_partial
+
+
+def test_a_node_that_dies_while_gangs_start_delays_one_and_leaves_none_in_pieces():
+    """What is left of that gang makes way after its start-seconds; its dead pod stays until Kubernetes forgets the node."""
+    scene = Scene(nodes=12, pod_stop=1, pod_startup=0.2)
+    dead: list[str] = []
+
+    def befall(_: int) -> None:
+        pods = [pod for gang in GANGS for pod in scene.pods_of(f"{gang}-ps", f"{gang}-workers")]
+        if not dead and (names := [p["spec"]["nodeName"] for p in pods if "nodeName" in p["spec"]]):
+            dead.append(names[0])
+            scene.play.cluster.vanish(names[0], now=scene.clock.now())
+
+    ended, partial = played(scene, befall, dead)
+    assert dead
+    assert ended <= 125
+    assert partial <= 55
