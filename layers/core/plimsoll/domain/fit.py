@@ -15,7 +15,7 @@ Surprise: `place` asks nothing. The snapshot shows what is, also where that brea
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Final, Self
@@ -27,14 +27,8 @@ from plimsoll.domain.pods import Pod, Scheduling
 from plimsoll.domain.quantities import Resources, total
 from plimsoll.domain.ranking import Domain, EquivalenceGroup, NodeOrder, NodeRanking, Spare
 from plimsoll.domain.scoring import PeerCounts, best, left, shunned
-from plimsoll.domain.spreading import spread_filter
-from plimsoll.domain.topology_counts import (
-    Admits,
-    DomainOf,
-    Domains,
-    FilterReason,
-    TopologyCount,
-)
+from plimsoll.domain.spreading import Level, spread_levels
+from plimsoll.domain.topology_counts import FilterReason, TopologyIndex
 from plimsoll.domain.workloads import Claim
 
 MOST_ORDERS: Final = 16
@@ -56,16 +50,14 @@ class ClusterSnapshot:
         """
         self._nodes: dict[str, Node] = {}
         self._on: dict[str, dict[str, Pod]] = {}
-        self._where: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        """Namespace -> uid of a pod -> node."""
+        self._where: dict[str, str] = {}
+        """Uid of a pod -> node."""
         self._free: dict[str, Resources] = {}
         self._ports: Counter[tuple[str, str, int]] = Counter()
         self._claims = dict(claims or {})
         self._peers = PeerCounts()
         self._anti_affinity_index = AntiAffinityIndex()
-        self._domains: dict[Hashable, Domains] = {}
-        self._topology_counts: dict[str | None, dict[Hashable, TopologyCount]] = {}
-        """Those that admit pods of one namespace, by its name; of all, by None."""
+        self._topology = TopologyIndex(self._nodes, self._on)
         self._suitable: dict[Hashable, tuple[Scheduling, tuple[str, ...]]] = {}
         """By what a template requires of a node itself."""
         self._requirements: dict[int, tuple[Scheduling, Hashable]] = {}
@@ -97,7 +89,7 @@ class ClusterSnapshot:
 
     def where(self, pod: Pod) -> str | None:
         """Return the name of the node on which the snapshot holds a pod."""
-        return self._where[pod.namespace].get(pod.uid)
+        return self._where.get(pod.uid)
 
     def free(self, node_name: str) -> Resources:
         """Return what a node has left; below zero where it holds more than it should."""
@@ -142,10 +134,21 @@ class ClusterSnapshot:
             self._put_back(held)
 
     def alike(self, pod: Pod) -> Hashable | None:
-        """Return what all pods have in common that fit on the same nodes; None where others decide that too."""
-        if next(self._filter_reasons(pod), None) is not None:
+        """Return what all pods have in common that fit on the same nodes, but for their own spread constraints.
+
+        None where other pods or volumes decide that too.
+        """
+        if next(self._other_reasons(pod), None) is not None:
             return None
         return self._required_by(pod.scheduling), pod.scheduling.requests
+
+    def levels(self, pod: Pod) -> Sequence[Level]:
+        """Return what a pod's own hard spread constraints demand of a node now, as if it had left."""
+        held = self._lift(pod)
+        try:
+            return tuple(spread_levels(pod, self._topology))
+        finally:
+            self._put_back(held)
 
     def explain(self, pod: Pod, *, without: Collection[str] = ()) -> str:
         """Say why a pod is Pending, in the form of the scheduler's event: reasons and counts.
@@ -171,7 +174,7 @@ class ClusterSnapshot:
             row = EquivalenceGroup(pod.scheduling, pod.owner, closed)
             if self._ranking is None or self._row is None or not self._row.same(row):
                 self._row, self._ranking = row, self._rank(pod, closed)
-            return self._ranking.first(tuple(spread_filter(pod, self._count_topology)))
+            return self._ranking.first(tuple(spread_levels(pod, self._topology)))
         nodes = [node for node in self.candidates(pod) if node.name not in closed]
         return self.best(pod, nodes) if nodes else None
 
@@ -220,13 +223,13 @@ class ClusterSnapshot:
         self._put(pod, node_name)
 
     def _put(self, pod: Pod, node_name: str) -> None:
-        self._where[pod.namespace][pod.uid] = node_name
+        self._where[pod.uid] = node_name
         self._on[node_name][pod.uid] = pod
         self._count(pod, node_name, 1)
 
     def remove(self, pod: Pod) -> None:
         """Take a pod off; nothing happens where it is not in the snapshot."""
-        name = self._where[pod.namespace].pop(pod.uid, None)
+        name = self._where.pop(pod.uid, None)
         if name is None:
             return
         held = self._on[name].pop(pod.uid)
@@ -246,8 +249,7 @@ class ClusterSnapshot:
         self._free[node.name] = node.allocatable
         self._added += 1
         self._places[node.name] = self._added
-        for domains in self._domains.values():
-            domains.add(node)
+        self._topology.add_node(node)
         for required, (scheduling, names) in self._suitable.items():
             if why_never(scheduling, node) is None:
                 self._suitable[required] = (scheduling, (*names, node.name))
@@ -263,8 +265,7 @@ class ClusterSnapshot:
             self.remove(pod)
         del self._nodes[node_name], self._on[node_name], self._free[node_name]
         del self._places[node_name]
-        for domains in self._domains.values():
-            domains.remove(node_name)
+        self._topology.remove_node(node_name)
         for required, (scheduling, names) in self._suitable.items():
             if node_name in names:
                 rest = tuple(name for name in names if name != node_name)
@@ -284,17 +285,13 @@ class ClusterSnapshot:
     def _part(self) -> None:
         self._nodes = self._nodes.copy()
         self._on = {name: pods.copy() for name, pods in self._on.items()}
-        self._where = defaultdict(dict, {name: on.copy() for name, on in self._where.items()})
+        self._where = self._where.copy()
         self._free = self._free.copy()
         self._ports = self._ports.copy()
         self._claims = self._claims.copy()
         self._peers = self._peers.copy()
         self._anti_affinity_index = self._anti_affinity_index.copy()
-        self._domains = {key: domains.copy() for key, domains in self._domains.items()}
-        self._topology_counts = {
-            namespace: {key: each.over(self._domains[each.divided]) for key, each in counts.items()}
-            for namespace, counts in self._topology_counts.items()
-        }
+        self._topology = self._topology.over(self._nodes, self._on)
         self._suitable, self._requirements = self._suitable.copy(), self._requirements.copy()
         self._places = self._places.copy()
         self._orders, self._row, self._ranking = {}, None, None
@@ -305,9 +302,7 @@ class ClusterSnapshot:
             self._ports[node_name, protocol, port] += by
         self._peers.change(pod, node, by)
         self._anti_affinity_index.change(pod, node, by)
-        for namespace in (pod.namespace, None):
-            for topology_count in self._topology_counts.get(namespace, {}).values():
-                topology_count.change(pod, node_name, by)
+        self._topology.change(pod, node_name, by)
         self._node_changed(node_name)
 
     def _node_changed(self, name: str) -> None:
@@ -348,7 +343,7 @@ class ClusterSnapshot:
     def _filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the checks that depend on what else is in the snapshot, most of them seldom used."""
         yield from self._other_reasons(pod)
-        yield from spread_filter(pod, self._count_topology)
+        yield from spread_levels(pod, self._topology)
 
     def _other_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield those that are not about its own spread constraints."""
@@ -363,7 +358,7 @@ class ClusterSnapshot:
         ]
         if demands:
             yield lambda node: _volume_conflict(demands, node)
-        yield from affinity_filter(pod, self._count_topology)
+        yield from affinity_filter(pod, self._topology)
         yield from self._anti_affinity_index.filter_reasons(pod)
 
     def _ports_free(self, ports: Sequence[tuple[str, int]]) -> FilterReason:
@@ -373,27 +368,6 @@ class ClusterSnapshot:
             return None
 
         return free
-
-    def _count_topology(
-        self,
-        key: Hashable,
-        admits: Admits,
-        divided: Hashable,
-        domain_of: DomainOf,
-        namespace: str | None = None,
-    ) -> TopologyCount:
-        counts = self._topology_counts.setdefault(namespace, {})
-        topology_count = counts.get(key)
-        if topology_count is None:
-            if divided not in self._domains:
-                self._domains[divided] = Domains(domain_of, self._nodes.values())
-            topology_count = TopologyCount(admits, divided, self._domains[divided])
-            counts[key] = topology_count
-            asked = self._where if namespace is None else (namespace,)
-            for each in asked:
-                for uid, name in self._where[each].items():
-                    topology_count.change(self._on[name][uid], name, 1)
-        return topology_count
 
 
 def _why_short(need: Resources, headroom: Resources) -> str | None:

@@ -8,18 +8,39 @@ pods that are terminating are not counted; a node without the key never fits.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 
 from plimsoll.domain.node_rules import selected, taints_of, untolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Requirement, Scheduling, Selector, SpreadConstraint
 from plimsoll.domain.selectors import key_of, matches
-from plimsoll.domain.topology_counts import DomainOf, FilterReason, TopologyCounts
+from plimsoll.domain.topology_counts import DomainOf, TopologyCounts
 
 _SKEWED = "node(s) didn't match pod topology spread constraints"
 
 
-def spread_filter(pod: Pod, topology_counts: TopologyCounts) -> Iterator[FilterReason]:
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A filter of nodes, for one constraint: a domain with more than `most` pods takes none."""
+
+    key: str
+    count: Mapping[str, int]
+    most: int
+
+    def __call__(self, node: Node) -> str | None:
+        """Say why a node will not do."""
+        domain = node.labels.get(self.key)
+        if domain is None:
+            return f"{_SKEWED} (missing required label)"
+        return None if self.admits(domain) else _SKEWED
+
+    def admits(self, domain: str) -> bool:
+        """Whether a domain takes one more."""
+        return self.count.get(domain, 0) <= self.most
+
+
+def spread_levels(pod: Pod, topology_counts: TopologyCounts) -> Iterator[Level]:
     """Yield what the pod's hard spread constraints demand of a node."""
     hard = [c for c in pod.scheduling.spread if c.hard]
     keys = tuple(sorted({c.topology_key for c in hard}))
@@ -29,7 +50,7 @@ def spread_filter(pod: Pod, topology_counts: TopologyCounts) -> Iterator[FilterR
 
 def _level(
     pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], topology_counts: TopologyCounts
-) -> FilterReason:
+) -> Level:
     selector, namespace = _selector(constraint, pod), pod.namespace
     divided = (constraint.topology_key, keys, _counted_nodes(constraint, pod.scheduling))
     topology_count = topology_counts(
@@ -44,14 +65,7 @@ def _level(
     if len(count) < (constraint.min_domains or 1):
         lowest = 0
     most = constraint.max_skew + lowest - (1 if matches(selector, pod.labels) else 0)
-
-    def level(node: Node) -> str | None:
-        domain = node.labels.get(key)
-        if domain is None:
-            return f"{_SKEWED} (missing required label)"
-        return _SKEWED if count.get(domain, 0) > most else None
-
-    return level
+    return Level(key, count, most)
 
 
 def _selector(constraint: SpreadConstraint, pod: Pod) -> Selector:

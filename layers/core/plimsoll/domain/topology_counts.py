@@ -2,13 +2,16 @@
 
 Pod affinity, anti-affinity and topology spread all ask the same: how many pods of some kind stand
 in each zone, host or other domain. A count is made when the first pod asks, and then follows every
-change of the snapshot, so that the next pod's answer costs nothing.
+change of the snapshot, so that the next pod's answer costs nothing. Pods that look the same to every
+count are counted together: a large cluster has thousands of counts, and few kinds of pods in each of them.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from plimsoll.domain.nodes import Node
@@ -17,6 +20,7 @@ from plimsoll.domain.pods import Pod
 type FilterReason = Callable[[Node], str | None]
 """Says why a node will not do for the pod at hand, in the scheduler's words."""
 type Admits = Callable[[Pod], bool]
+"""Whether a pod counts. Decides by its namespace, its labels and whether it is being deleted, by nothing else."""
 type DomainOf = Callable[[Node], str | None]
 
 
@@ -74,17 +78,116 @@ class TopologyCount:
         """Return domain -> pods. Every domain with a node is there, with 0 pods too."""
         return {domain: self._pods.get(domain, 0) for domain in self._domains.size}
 
-    def change(self, pod: Pod, node_name: str, by: int) -> None:
-        """Count a pod on a node in (1) or out (-1)."""
+    def admits(self, pod: Pod) -> bool:
+        """Whether a pod is one of those that count."""
+        return self._admits(pod)
+
+    def add(self, node_name: str, pods: int) -> None:
+        """Count so many pods that are admitted in on a node, or out."""
         domain = self._domains.home.get(node_name)
-        if domain is not None and self._admits(pod):
-            self._pods[domain] = self._pods.get(domain, 0) + by
+        if domain is not None:
+            self._pods[domain] = self._pods.get(domain, 0) + pods
 
     def over(self, domains: Domains) -> Self:
         """Return a count over a copy of its domains, which goes on by itself."""
         twin = copy(self)
         twin._domains, twin._pods = domains, self._pods.copy()  # noqa: SLF001 - it is of this class
         return twin
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Pods of one namespace with the same labels: each count admits all of them, or none."""
+
+    one: Pod
+    on: Counter[str] = field(default_factory=Counter)
+    """Name of a node -> pods."""
+    counts: list[TopologyCount] = field(default_factory=list)
+    """Those that admit them."""
+
+
+class TopologyIndex:
+    """The counts of a snapshot. Before the first of them is asked for, it keeps nothing."""
+
+    def __init__(self, nodes: Mapping[str, Node], on: Mapping[str, Mapping[str, Pod]]) -> None:
+        """Begin without a count. The nodes by name and the pods on each, by uid, are the snapshot's own."""
+        self._nodes, self._on = nodes, on
+        self._domains: dict[Hashable, Domains] = {}
+        self._counts: dict[Hashable, TopologyCount] = {}
+        self._alike: defaultdict[str, dict[Hashable, _Alike]] = defaultdict(dict)
+        """By namespace, and by what a count can see of a pod."""
+
+    def __call__(
+        self,
+        key: Hashable,
+        admits: Admits,
+        divided: Hashable,
+        domain_of: DomainOf,
+        namespace: str | None = None,
+    ) -> TopologyCount:
+        """Return the count of a key, as `TopologyCounts` says."""
+        if key in self._counts:
+            return self._counts[key]
+        if not self._counts:
+            for node_name, pods in self._on.items():
+                for pod in pods.values():
+                    self._of(pod).on[node_name] += 1
+        if divided not in self._domains:
+            self._domains[divided] = Domains(domain_of, self._nodes.values())
+        made = self._counts[key] = TopologyCount(admits, divided, self._domains[divided])
+        for each in [*self._alike] if namespace is None else [namespace]:
+            for alike in self._alike[each].values():
+                if made.admits(alike.one):
+                    alike.counts.append(made)
+                    for node_name, count in alike.on.items():
+                        made.add(node_name, count)
+        return made
+
+    def change(self, pod: Pod, node_name: str, by: int) -> None:
+        """Count a pod on a node in (1) or out (-1)."""
+        if self._counts:
+            alike = self._of(pod)
+            alike.on[node_name] += by
+            for count in alike.counts:
+                count.add(node_name, by)
+
+    def add_node(self, node: Node) -> None:
+        """Divide a node too."""
+        for domains in self._domains.values():
+            domains.add(node)
+
+    def remove_node(self, name: str) -> None:
+        """Leave out a node that has no pods any more."""
+        for domains in self._domains.values():
+            domains.remove(name)
+
+    def over(self, nodes: Mapping[str, Node], on: Mapping[str, Mapping[str, Pod]]) -> Self:
+        """Return counts over a copy of the snapshot's nodes and pods, which go on by themselves."""
+        twin = copy(self)
+        twin._part(nodes, on)  # noqa: SLF001 - it is of this class
+        return twin
+
+    def _part(self, nodes: Mapping[str, Node], on: Mapping[str, Mapping[str, Pod]]) -> None:
+        self._nodes, self._on = nodes, on
+        self._domains = {key: domains.copy() for key, domains in self._domains.items()}
+        counts = {id(c): c.over(self._domains[c.divided]) for c in self._counts.values()}
+        self._counts = {key: counts[id(count)] for key, count in self._counts.items()}
+        alike = {
+            namespace: {
+                key: _Alike(a.one, a.on.copy(), [counts[id(count)] for count in a.counts])
+                for key, a in kinds.items()
+            }
+            for namespace, kinds in self._alike.items()
+        }
+        self._alike = defaultdict(dict, alike)
+
+    def _of(self, pod: Pod) -> _Alike:
+        alike = self._alike[pod.namespace]
+        key = (frozenset(pod.labels.items()), pod.deleting is None)
+        if key not in alike:
+            admitting = [count for count in self._counts.values() if count.admits(pod)]
+            alike[key] = _Alike(pod, counts=admitting)
+        return alike[key]
 
 
 class TopologyCounts(Protocol):

@@ -11,9 +11,11 @@ Not looked at: that others of its kind may come to stand where its spread constr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import compress
+from operator import or_
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.pods import Pod, Scheduling
@@ -61,6 +63,7 @@ class Contention:
         # By the identity of their scheduling: those of one template fit on the same nodes.
         self._known: dict[int, tuple[Scheduling, _Need]] = {}
         self._open: dict[Hashable, int] = {}
+        self._domains: dict[str, dict[str, int]] = {}
         self._strong: dict[tuple[_Need, Resources], int] = {}
 
     def join(self, pod: Pod, count: int = 1) -> None:
@@ -131,16 +134,31 @@ class Contention:
         """Return the nodes that a pod fits on, found once for all templates to which the same are open."""
         where = self._snapshot.where(pod)
         alike = self._snapshot.alike(pod) if where is None or where in self._closed else None
-        if alike is not None and alike in self._open:
-            return self._open[alike]
-        nodes = sum(
-            self._bits[node.name]
-            for node in self._snapshot.candidates(pod)
-            if node.name not in self._closed
-        )
-        if alike is not None:
-            self._open[alike] = nodes
+        if alike is None:
+            return self._fitting(pod)
+        if alike not in self._open:
+            anywhere = replace(pod.scheduling, spread=())
+            self._open[alike] = self._fitting(replace(pod, scheduling=anywhere))
+        nodes = self._open[alike]
+        for level in self._snapshot.levels(pod):
+            domains = self.domains(level.key)
+            nodes &= reduce(or_, (domains[domain] for domain in domains if level.admits(domain)), 0)
         return nodes
+
+    def _fitting(self, pod: Pod) -> int:
+        names = {node.name for node in self._snapshot.candidates(pod)} - self._closed
+        return sum(self._bits[name] for name in names)
+
+    def domains(self, topology_key: str) -> Mapping[str, int]:
+        """Return the nodes of each domain, as bits, without those that are no place for anybody."""
+        known = self._domains.get(topology_key)
+        if known is None:
+            known = self._domains[topology_key] = {}
+            for name, node in self._snapshot.nodes.items():
+                domain = node.labels.get(topology_key)
+                if domain is not None and name not in self._closed:
+                    known[domain] = known.get(domain, 0) | self._bits[name]
+        return known
 
 
 def _picky(scheduling: Scheduling) -> bool:

@@ -38,13 +38,13 @@ def _skews(pod: Pod, places: Sequence[str], headroom: Headroom) -> Iterator[str]
         counts_it = constraint.hard and constraint.node_taints_policy != "Honor"
         if not counts_it or not {*HASHES}.isdisjoint(constraint.match_label_keys):
             continue
-        domain = {
-            name: node.labels[constraint.topology_key]
-            for name, node in headroom.snapshot.nodes.items()
-            if constraint.topology_key in node.labels and name not in headroom.closed
-        }
-        count = Counter(dict.fromkeys(domain.values(), 0))
-        count.update(domain[place] for place in places if place in domain)
+        key, nodes = constraint.topology_key, headroom.snapshot.nodes
+        count = Counter(dict.fromkeys(headroom.contention.domains(key), 0))
+        count.update(
+            nodes[place].labels[key]
+            for place in places
+            if place not in headroom.closed and key in nodes[place].labels
+        )
         skew = max(count.values(), default=0) - min(count.values(), default=0)
         if skew > constraint.max_skew:
             yield (
