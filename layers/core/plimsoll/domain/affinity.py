@@ -12,6 +12,7 @@ Of a namespace only its name is known here: a namespaceSelector is held against 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from copy import copy
 from typing import Self
@@ -77,7 +78,10 @@ class AntiAffinityIndex:
     """The anti-affinity of the pods that are placed, which keeps others out of their domains."""
 
     def __init__(self) -> None:
-        self._terms: dict[Hashable, tuple[PodTerm, str]] = {}
+        self._terms: defaultdict[str | None, dict[Hashable, tuple[PodTerm, str]]] = defaultdict(
+            dict
+        )
+        """By the only namespace whose pods a term speaks of, and by None where there may be several."""
         self._count: dict[Hashable, dict[str, int]] = {}
 
     def change(self, pod: Pod, node: Node, by: int) -> None:
@@ -87,15 +91,17 @@ class AntiAffinityIndex:
             if domain is None:
                 continue
             key = _key(term, pod.namespace)
-            self._terms[key] = (term, pod.namespace)
+            own = not term.namespaces and term.namespace_selector is None
+            self._terms[pod.namespace if own else None][key] = (term, pod.namespace)
             count = self._count.setdefault(key, {})
             count[domain] = count.get(domain, 0) + by
 
     def filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the fences that hold for a pod."""
-        for key, (term, namespace) in self._terms.items():
-            if admitted(term, namespace, pod):
-                yield self._fence(term.topology_key, self._count[key])
+        for speaking_of in (pod.namespace, None):
+            for key, (term, namespace) in self._terms.get(speaking_of, {}).items():
+                if admitted(term, namespace, pod):
+                    yield self._fence(term.topology_key, self._count[key])
 
     def copy(self) -> Self:
         """Return fences that go on by themselves."""
@@ -104,7 +110,8 @@ class AntiAffinityIndex:
         return twin
 
     def _part(self) -> None:
-        self._terms = self._terms.copy()
+        terms = {namespace: terms.copy() for namespace, terms in self._terms.items()}
+        self._terms = defaultdict(dict, terms)
         self._count = {key: count.copy() for key, count in self._count.items()}
 
     @staticmethod

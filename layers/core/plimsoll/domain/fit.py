@@ -18,14 +18,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from plimsoll.domain.affinity import AntiAffinityIndex, affinity_filter
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod, Scheduling
 from plimsoll.domain.quantities import Resources, total
-from plimsoll.domain.ranking import Domain, EquivalenceGroup, NodeOrder, NodeRanking, Spare
+from plimsoll.domain.ranking import (
+    Domain,
+    EquivalenceGroup,
+    NodeOrder,
+    NodeRanking,
+    Spare,
+    VolumeTerms,
+)
 from plimsoll.domain.scoring import PeerCounts, best, left, shunned
 from plimsoll.domain.spreading import Level, spread_levels
 from plimsoll.domain.topology_counts import FilterReason, TopologyIndex
@@ -58,8 +65,8 @@ class ClusterSnapshot:
         self._peers = PeerCounts()
         self._anti_affinity_index = AntiAffinityIndex()
         self._topology = TopologyIndex(self._nodes, self._on)
-        self._suitable: dict[Hashable, tuple[Scheduling, tuple[str, ...]]] = {}
-        """By what a template requires of a node itself."""
+        self._suitable: dict[_Required, tuple[Scheduling, tuple[str, ...]]] = {}
+        """By what a template requires of a node itself, and by what its volumes require."""
         self._requirements: dict[int, tuple[Scheduling, Hashable]] = {}
         """By identity of the template: kept beside it, so that the identity stays its own."""
         self._places: dict[str, int] = {}
@@ -108,6 +115,8 @@ class ClusterSnapshot:
             found = _why_short(pod.scheduling.requests, self._free[node.name])
             if found is not None:
                 return found
+            if not _in_reach(self._volumes_of(pod), node):
+                return "node(s) had volume node affinity conflict"
             return next(
                 (why for h in self._filter_reasons(pod) if (why := h(node)) is not None), None
             )
@@ -124,7 +133,7 @@ class ClusterSnapshot:
             need = pod.scheduling.requests
             nodes = [
                 self._nodes[name]
-                for name in self._suitable_for(pod.scheduling)
+                for name in self._suitable_for(pod)
                 if _why_short(need, self._free[name]) is None
             ]
             for filter_reason in self._filter_reasons(pod) if nodes else ():
@@ -136,11 +145,11 @@ class ClusterSnapshot:
     def alike(self, pod: Pod) -> Hashable | None:
         """Return what all pods have in common that fit on the same nodes, but for their own spread constraints.
 
-        None where other pods or volumes decide that too.
+        None where other pods decide that too.
         """
         if next(self._other_reasons(pod), None) is not None:
             return None
-        return self._required_by(pod.scheduling), pod.scheduling.requests
+        return self._required_by(pod), pod.scheduling.requests
 
     def levels(self, pod: Pod) -> Sequence[Level]:
         """Return what a pod's own hard spread constraints demand of a node now, as if it had left."""
@@ -171,7 +180,7 @@ class ClusterSnapshot:
         The same as `candidates` and `best` would, and much faster in a large cluster.
         """
         if self.where(pod) is None and next(self._other_reasons(pod), None) is None:
-            row = EquivalenceGroup(pod.scheduling, pod.owner, closed)
+            row = EquivalenceGroup(pod.scheduling, self._volumes_of(pod), pod.owner, closed)
             if self._ranking is None or self._row is None or not self._row.same(row):
                 self._row, self._ranking = row, self._rank(pod, closed)
             return self._ranking.first(tuple(spread_levels(pod, self._topology)))
@@ -192,14 +201,15 @@ class ClusterSnapshot:
     def _order(self, pod: Pod, closed: Collection[str]) -> NodeOrder:
         """Return the order of the nodes that are open to a template, made on first use."""
         keys = tuple(sorted({each.topology_key for each in pod.scheduling.spread if each.hard}))
-        kind = (self._required_by(pod.scheduling), keys, frozenset(closed))
+        required = self._required_by(pod)
+        kind = (required, keys, frozenset(closed))
         order = self._orders.get(kind)
         if order is not None:
             return order
 
         def look(name: str) -> tuple[Domain, Spare] | None:
             node = self._nodes.get(name)
-            if node is None or name in closed or why_never(pod.scheduling, node) is not None:
+            if node is None or name in closed or not required.met_by(node, pod.scheduling):
                 return None
             free = left(self._free[name], node.allocatable)
             domain = (node.zone, *(node.labels.get(key) for key in keys))
@@ -207,7 +217,7 @@ class ClusterSnapshot:
 
         if len(self._orders) >= MOST_ORDERS:
             del self._orders[next(iter(self._orders))]
-        order = self._orders[kind] = NodeOrder(self._suitable_for(pod.scheduling), look)
+        order = self._orders[kind] = NodeOrder(self._suitable_for(pod), look)
         return order
 
     def place(self, pod: Pod, node_name: str) -> None:
@@ -251,7 +261,7 @@ class ClusterSnapshot:
         self._places[node.name] = self._added
         self._topology.add_node(node)
         for required, (scheduling, names) in self._suitable.items():
-            if why_never(scheduling, node) is None:
+            if required.met_by(node, scheduling):
                 self._suitable[required] = (scheduling, (*names, node.name))
         self._node_changed(node.name)
         for pod in pods:
@@ -323,20 +333,30 @@ class ClusterSnapshot:
         if held is not None:
             self.place(*held)
 
-    def _required_by(self, scheduling: Scheduling) -> Hashable:
-        """Return what a template requires of a node itself, and shares with others that require the same."""
+    def _required_by(self, pod: Pod) -> _Required:
+        """Return what a pod requires of a node itself, and shares with others that require the same."""
+        scheduling = pod.scheduling
         known = self._requirements.get(id(scheduling))
         if known is None:
             selector = tuple(sorted(scheduling.node_selector.items()))
             required = (selector, scheduling.node_terms, scheduling.tolerations)
             known = self._requirements[id(scheduling)] = (scheduling, required)
-        return known[1]
+        return _Required(known[1], self._volumes_of(pod))
 
-    def _suitable_for(self, scheduling: Scheduling) -> tuple[str, ...]:
-        required = self._required_by(scheduling)
+    def _volumes_of(self, pod: Pod) -> VolumeTerms:
+        return tuple(
+            requirement
+            for name in pod.scheduling.claims
+            if (claim := self._claims.get((pod.namespace, name))) is not None
+            for requirement in claim.node_requirements
+        )
+
+    def _suitable_for(self, pod: Pod) -> tuple[str, ...]:
+        required, scheduling = self._required_by(pod), pod.scheduling
         known = self._suitable.get(required)
         if known is None:
-            fitting = (n.name for n in self._nodes.values() if why_never(scheduling, n) is None)
+            nodes = self._nodes.values()
+            fitting = (node.name for node in nodes if required.met_by(node, scheduling))
             known = self._suitable[required] = (scheduling, tuple(fitting))
         return known[1]
 
@@ -350,14 +370,6 @@ class ClusterSnapshot:
         scheduling = pod.scheduling
         if scheduling.host_ports:
             yield self._ports_free(scheduling.host_ports)
-        demands = [
-            scale_up
-            for name in scheduling.claims
-            if (claim := self._claims.get((pod.namespace, name))) is not None
-            for scale_up in claim.node_requirements
-        ]
-        if demands:
-            yield lambda node: _volume_conflict(demands, node)
         yield from affinity_filter(pod, self._topology)
         yield from self._anti_affinity_index.filter_reasons(pod)
 
@@ -389,11 +401,20 @@ def _why_short(need: Resources, headroom: Resources) -> str | None:
     return None
 
 
-def _volume_conflict(demands: Iterable[tuple[str, tuple[str, ...]]], node: Node) -> str | None:
+class _Required(NamedTuple):
+    """What pods require of a node itself, whatever else stands on it."""
+
+    template: Hashable
+    volumes: VolumeTerms
+
+    def met_by(self, node: Node, scheduling: Scheduling) -> bool:
+        """Whether a node meets it; `scheduling` is that of any template which requires it."""
+        return _in_reach(self.volumes, node) and why_never(scheduling, node) is None
+
+
+def _in_reach(volumes: VolumeTerms, node: Node) -> bool:
     """https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity."""
-    if all(node.labels.get(key) in values for key, values in demands):
-        return None
-    return "node(s) had volume node affinity conflict"
+    return all(node.labels.get(key) in values for key, values in volumes)
 
 
 def _alike(old: Node, new: Node) -> bool:

@@ -29,6 +29,10 @@ type Spare = tuple[bool, float, int, str]
 """Shunned, shares that are free (negative), place in the order of nodes, name."""
 
 
+type VolumeTerms = tuple[tuple[str, tuple[str, ...]], ...]
+"""Labels that the node affinity of bound volumes demands of a node, each with the values that will do."""
+
+
 class Standing(NamedTuple):
     """Where a node stands among those of its domain: the least is the best."""
 
@@ -44,6 +48,7 @@ class EquivalenceGroup(NamedTuple):
     """What pods have in common that choose alike."""
 
     scheduling: Scheduling
+    volumes: VolumeTerms
     owner: Ref | None
     closed: Collection[str]
 
@@ -52,6 +57,7 @@ class EquivalenceGroup(NamedTuple):
         return (
             self.scheduling is other.scheduling
             and self.closed is other.closed
+            and self.volumes == other.volumes
             and self.owner == other.owner
         )
 
