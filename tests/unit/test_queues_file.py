@@ -118,6 +118,24 @@ def test_a_share_on_spot_is_a_number_from_0_to_1():
         forest_of(changed(QUEUES, ("queues", 0, "spotShare"), 1.5))
 
 
+@pytest.mark.parametrize(
+    ("flavor", "told"),
+    [
+        ({"interruptionsPerHour": 1}, "counts beside a price only"),
+        ({"price": 1, "nodeLabels": {"karpenter.sh/capacity-type": "spot"}}, "is needed too"),
+        ({"price": 0}, "flavors.0.price"),
+        ({"price": "1e-999999999"}, "flavors.0.price"),
+        ({"price": 1, "interruptionsPerHour": "1e9"}, "flavors.0.interruptionsPerHour"),
+        ({"price": "NaN"}, "flavors.0.price"),
+    ],
+)
+def test_a_price_that_says_nothing_or_too_much_is_refused(flavor, told):
+    named = QUEUES["flavors"][0]["name"]
+    with pytest.raises(BadInput) as error:
+        forest_of(changed(QUEUES, ("flavors", 0), {"name": named, **flavor}))
+    assert told in str(error.value)
+
+
 def test_a_weight_of_0_is_refused_where_shares_are_divided_by_it():
     document = changed(QUEUES, ("queues", 0, "weight"), 0)
     assert forest_of(document).queues[0].weight == 0

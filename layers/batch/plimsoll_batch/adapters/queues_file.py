@@ -66,6 +66,10 @@ class FlavorEntry(Strict):
     node_labels: dict[str, str] = {}
     taints: list[TaintEntry] = []
     tolerations: list[TolerationEntry] = []
+    price: Annotated[Decimal, Field(gt=0, le=10**6, max_digits=15, decimal_places=9)] | None = None
+    interruptions_per_hour: (
+        Annotated[Decimal, Field(ge=0, le=60, max_digits=15, decimal_places=9)] | None
+    ) = None
 
 
 class QuotaEntry(Strict):
@@ -148,7 +152,7 @@ def forest_of(document: Any) -> forest.Forest:
     read = validated(QueuesFile, document)
     problems: list[str] = []
     found = forest.Forest(
-        flavors=tuple(_flavor(entry) for entry in read.flavors),
+        flavors=tuple(_flavor(entry, problems) for entry in read.flavors),
         cohorts=tuple(
             forest.Cohort(
                 name=entry.name,
@@ -190,8 +194,9 @@ def told(problems: list[str]) -> str:
     return "\n".join([*problems[:MOST_PROBLEMS], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _flavor(entry: FlavorEntry) -> forest.Flavor:
-    return forest.Flavor(
+def _flavor(entry: FlavorEntry, problems: list[str]) -> forest.Flavor:
+    priced, interrupted = entry.price is not None, entry.interruptions_per_hour is not None
+    found = forest.Flavor(
         name=entry.name,
         node_labels=entry.node_labels,
         taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in entry.taints),
@@ -199,7 +204,16 @@ def _flavor(entry: FlavorEntry) -> forest.Flavor:
             Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
             for t in entry.tolerations
         ),
+        price=None if entry.price is None else Fraction(entry.price),
+        interruptions_per_hour=Fraction(entry.interruptions_per_hour or 0),
     )
+    if interrupted and not priced:
+        problems.append(f"flavor {entry.name}: interruptionsPerHour counts beside a price only")
+    if priced and found.spot and not interrupted:
+        problems.append(
+            f"flavor {entry.name}: price: is spot, so interruptionsPerHour is needed too"
+        )
+    return found
 
 
 def _queue(entry: QueueEntry, problems: list[str]) -> forest.Queue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final
@@ -26,6 +26,7 @@ from plimsoll_batch.adapters.queues_file import (
     validated,
 )
 from plimsoll_batch.domain.gangs import Gang, Role, RunningGang, Shape, Topology
+from plimsoll_batch.domain.interruption_cost import lost_at_an_interruption, priced_queues
 from plimsoll_batch.domain.queue_state import QueueState
 from plimsoll_batch.domain.queues.forest import Forest
 
@@ -85,6 +86,7 @@ class GangEntry(Strict):
     priority: int = 0
     since: AwareDatetime
     limit_seconds: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    checkpoint_seconds: Annotated[int, Field(ge=1, le=10**9)] | None = None
     gates: tuple[Name, ...] = ()
     roles: Annotated[list[RoleEntry], Field(min_length=1, max_length=100)]
     topology: TopologyEntry | None = None
@@ -103,10 +105,16 @@ class SnapshotFile(Strict):
 class _Shapes:
     """One shape for all gangs that are alike."""
 
-    known: dict[str, Shape]
+    known: dict[tuple[str, timedelta | None], Shape]
+    priced: Collection[str]
+    """Queues that compare what flavors cost."""
 
     def of(self, entry: GangEntry) -> Shape:
-        key = entry.model_dump_json(include={"roles", "topology"})
+        loses = None
+        if entry.queue in self.priced:
+            checkpoint, limit = _seconds(entry.checkpoint_seconds), _seconds(entry.limit_seconds)
+            loses = lost_at_an_interruption(checkpoint, limit)
+        key = entry.model_dump_json(include={"roles", "topology"}), loses
         if key not in self.known:
             topology = entry.topology
             self.known[key] = Shape(
@@ -114,6 +122,7 @@ class _Shapes:
                 topology=None
                 if topology is None
                 else Topology(label=topology.label, required=topology.required),
+                loses=loses,
             )
         return self.known[key]
 
@@ -125,7 +134,7 @@ def state_of(document: Any, forest: Forest) -> QueueState:
         BadInput: names every problem and its place.
     """
     read = validated(SnapshotFile, document)
-    shapes, problems = _Shapes({}), list[str]()
+    shapes, problems = _Shapes({}, priced_queues(forest)), list[str]()
     waiting: list[Gang] = []
     running: list[RunningGang] = []
     nodes: list[Node] | None = None
@@ -165,7 +174,6 @@ def _role(entry: RoleEntry) -> Role:
 
 
 def _gang(entry: GangEntry, shape: Shape) -> Gang:
-    limit = entry.limit_seconds
     return Gang(
         uid=f"{entry.namespace}/{entry.name}",
         namespace=entry.namespace,
@@ -174,9 +182,13 @@ def _gang(entry: GangEntry, shape: Shape) -> Gang:
         shape=shape,
         priority=entry.priority,
         since=entry.since.astimezone(UTC),
-        limit=None if limit is None else timedelta(seconds=limit),
+        limit=_seconds(entry.limit_seconds),
         gates=entry.gates,
     )
+
+
+def _seconds(said: int | None) -> timedelta | None:
+    return None if said is None else timedelta(seconds=said)
 
 
 def _running(gang: Gang, entry: GangEntry, runs: RunsEntry, problems: list[str]) -> RunningGang:

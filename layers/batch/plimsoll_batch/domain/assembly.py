@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, override
 
 from plimsoll.domain.names import ZONE
@@ -25,6 +25,7 @@ from plimsoll_batch.domain.gangs import (
     Topology,
     amounts_of,
 )
+from plimsoll_batch.domain.interruption_cost import lost_at_an_interruption
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.names import DATA
 from plimsoll_batch.domain.policies import FailedPod, contradictions, gates_of_gangs, state_of
@@ -95,14 +96,25 @@ class Shapes:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Shape] = {}
 
-    def of(self, roles: Sequence[Job], *, alone: bool, leases: bool = False) -> Shape:
-        """Return the shape of a gang's roles; `leases` where its queue leases nodes to all."""
+    def of(
+        self, roles: Sequence[Job], *, alone: bool, leases: bool = False, priced: bool = False
+    ) -> Shape:
+        """Return the shape of a gang's roles.
+
+        Args:
+            roles: its Jobs that are not finished.
+            alone: whether it has one role, by no name.
+            leases: whether its queue leases nodes to all.
+            priced: whether its queue compares what flavors cost; else gangs that lose different amounts are alike.
+        """
         leases = leases or any(role.leases for role in roles)
         topology = _near_data(roles)
         parts = [(ONLY_ROLE if alone else role.role, role) for role in roles]
+        loses = _loses(roles) if priced else None
         key = (
             topology,
             leases,
+            loses,
             tuple(
                 (name, job.pods, id(job.scheduling), tuple(sorted(_labels(job).items())))
                 for name, job in parts
@@ -116,6 +128,7 @@ class Shapes:
                 ),
                 topology=topology,
                 leases=leases,
+                loses=loses,
             )
         return self._known[key]
 
@@ -127,6 +140,7 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
     shapes: Shapes,
     *,
     leasing: Collection[str] = (),
+    priced: Collection[str] = (),
     failed: Iterable[FailedPod] = (),
 ) -> Sequence[GangJobs]:
     """Return all gangs of which a role is not finished.
@@ -137,6 +151,7 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
         now: the present.
         shapes: kept from one cycle to the next.
         leasing: queues whose gangs all take whole nodes.
+        priced: queues that compare what flavors cost.
         failed: pods of gangs that have failed.
     """
     named: dict[tuple[str, str, bool], list[Job]] = defaultdict(list)
@@ -161,7 +176,8 @@ def assemble(  # noqa: PLR0913 - what a moment of the queues is put together fro
         problems = [] if alone else _problems(roles, all_roles)
         problems += contradictions(roles, finished) + _far_from_data(roles)
         problems += [f"{role}: {words}" for role in roles for words in role.wrong]
-        shape = shapes.of(roles, alone=alone, leases=roles[0].queue in leasing)
+        queue = roles[0].queue
+        shape = shapes.of(roles, alone=alone, leases=queue in leasing, priced=queue in priced)
         one = GangJobs(
             gang=_gang(uid, name, roles, shape, now),
             roles=roles,
@@ -219,7 +235,6 @@ def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape, now: datetime
     stops = [role.stop for role in roles if role.stop is not None]
     last = max(stops, key=lambda stop: stop.at, default=None)
     created = min(role.created for role in roles)
-    limits = [role.limit for role in roles if role.limit is not None]
     since = created if last is None else max(created, last.at)
     requests = [r.request for r in roles if r.request and since <= r.request.at <= now]
     request = max(requests, key=lambda each: each.at, default=None)
@@ -231,12 +246,25 @@ def _gang(uid: str, name: str, roles: Sequence[Job], shape: Shape, now: datetime
         shape=shape,
         priority=max(role.priority for role in roles),
         since=since,
-        limit=max(limits) if len(limits) == len(roles) else None,
+        limit=_limit(roles),
         nominated=(last is not None and last.first)
         or (request is not None and request.awaited(now)),
         request=request,
         made_way_for=() if last is None else last.made_way_for,
     )
+
+
+def _limit(roles: Sequence[Job]) -> timedelta | None:
+    """Return when the last of a gang's roles ends at the latest; None where one does not say it."""
+    limits = [role.limit for role in roles if role.limit is not None]
+    return max(limits) if len(limits) == len(roles) else None
+
+
+def _loses(roles: Sequence[Job]) -> timedelta | None:
+    """Return what an interruption costs a gang of its work: the role counts that saves it least often."""
+    said = [r.checkpoint_seconds for r in roles if r.checkpoint_seconds is not None]
+    checkpoint = timedelta(seconds=max(said)) if said else None
+    return lost_at_an_interruption(checkpoint, _limit(roles))
 
 
 def _problems(roles: Sequence[Job], all_roles: Sequence[Job]) -> list[str]:

@@ -1,7 +1,8 @@
 """Which flavor each role of a gang gets, by quota.
 
 As Kueue: flavors are tried in the order of the configuration, for each role and group of resources; the
-first that fits is taken, unless the queue would rather try the next before it borrows or preempts.
+first that fits is taken, unless the queue would rather try the next before it borrows or preempts. Where
+prices are known they are tried in the order of their costs.
 https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
 """
 
@@ -16,6 +17,7 @@ from plimsoll.domain.node_rules import selected, untolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import NodeTerm, Scheduling
 from plimsoll_batch.domain.gangs import Role, Shape, amounts_of
+from plimsoll_batch.domain.interruption_cost import by_cost
 from plimsoll_batch.domain.queues.forest import (
     Flavor,
     Order,
@@ -89,7 +91,7 @@ def options_of(
             keys = {key for name in group.flavors for key in flavors[name].node_labels}
             options: list[FlavorOption] = []
             reasons: list[str] = []
-            for name in group.flavors:
+            for name in by_cost(group.flavors, flavors, shape):
                 why = why_not(role, flavors[name], keys)
                 if why is None:
                     amounts = [(number[name, resource], wanted[resource]) for resource in named]

@@ -56,6 +56,8 @@ class Shape:
     topology: Topology | None = None
     leases: bool = False
     """It takes whole nodes, which are leased to it before it starts."""
+    loses: timedelta | None = None
+    """What an interruption costs it of its work, on average, where prices of flavors are compared; None: nobody says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

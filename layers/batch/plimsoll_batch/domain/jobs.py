@@ -38,6 +38,8 @@ class Job:
     limit: timedelta | None = None
     """Its own `activeDeadlineSeconds`."""
     start_seconds: int | None = None
+    checkpoint_seconds: int | None = None
+    """From one checkpoint of its work to the next."""
     held: bool = False
     resumed: str | None = None
     """The plan after which somebody suspended it by hand, and lets it start again."""

@@ -26,6 +26,8 @@ DATA: Final = "plimsoll.dev/data"
 """On a Job, annotation: `ZONE=WEIGHT,…`: how much of its gang's data is in which zone."""
 START_SECONDS: Final = "plimsoll.dev/start-seconds"
 """On a Job, annotation: how long its pods may take until they run. Then the gang is suspended and waits."""
+CHECKPOINT_SECONDS: Final = "plimsoll.dev/checkpoint-seconds"
+"""On a Job, annotation: how often it saves its work. Flavors with prices are ordered by what that loses."""
 HOLD: Final = "plimsoll.dev/hold"
 """On a Job, annotation: its gang is not started, and is suspended where it runs, when "true"."""
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from plimsoll_batch.domain.flavors import Assignment, RoleFlavors, Unassigned, assign
 from plimsoll_batch.domain.gangs import Gang, RunningGang
+from plimsoll_batch.domain.interruption_cost import in_words as costs_in_words
 from plimsoll_batch.domain.placement import NoPlace, Placement
 from plimsoll_batch.domain.queue_state import QueueState, Standing, placement_of, why_held
 from plimsoll_batch.domain.queues.attempt import queues_below
@@ -38,6 +39,8 @@ class Explanation:
     """What would have to end first."""
     at: datetime | None = None
     """When the last of these ends at the latest; None where they do not say it."""
+    costs: tuple[str, ...] = ()
+    """What orders its flavors, where that is what an interruption costs."""
 
 
 def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
@@ -64,6 +67,7 @@ def why(seen: QueueState, uid: str, now: datetime) -> Explanation | None:
         ahead=ahead,
         after=tuple(each.gang for each in after),
         at=max(ends) if ends and len(ends) == len(after) else None,
+        costs=() if queue is None else costs_in_words(gang.shape, queue, standing.flavors),
     )
 
 
@@ -121,6 +125,7 @@ def _short_of_nodes(
 def in_words(found: Explanation) -> str:
     """Say an explanation in a few lines."""
     lines = [f"{found.gang} waits in queue {found.gang.queue}; {found.ahead} are before it."]
+    lines += [f"  {each}" for each in found.costs]
     if not found.held:
         lines.append("It fits now: it starts when its turn comes.")
     lines += [f"  {reason}" for reason in found.held]

@@ -11,6 +11,7 @@ from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources, total
 from plimsoll_batch.domain.assembly import GangJobs, Shapes, assemble, running_of
+from plimsoll_batch.domain.interruption_cost import priced_queues
 from plimsoll_batch.domain.jobs import Job
 from plimsoll_batch.domain.leases import by_lease, unmarked, with_whole_nodes
 from plimsoll_batch.domain.queue_state import QueueState
@@ -41,7 +42,15 @@ def seen_in(objects: ClusterObjects, forest: Forest, now: datetime, shapes: Shap
         else:
             (mine if pod.owner in of_jobs else others).append(pod)
     leasing = {queue.name for queue in forest.queues if queue.leases_nodes}
-    gangs = assemble(objects.jobs, mine, now, shapes, leasing=leasing, failed=objects.failed)
+    gangs = assemble(
+        objects.jobs,
+        mine,
+        now,
+        shapes,
+        leasing=leasing,
+        priced=priced_queues(forest),
+        failed=objects.failed,
+    )
     admitted = [jobs for jobs in gangs if jobs.admitted]
     counted = {role.ref for jobs in admitted for role in jobs.roles}
     unmanaged = [pod for pod in mine if pod.owner not in counted]

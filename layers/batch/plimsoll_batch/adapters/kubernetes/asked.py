@@ -73,6 +73,7 @@ class Asked:
             "topology": self.said(names.TOPOLOGY, _topology),
             "data": self.said(names.DATA, _weights) or (),
             "start_seconds": self.said(names.START_SECONDS, _whole(1, MOST_SECONDS)),
+            "checkpoint_seconds": self.said(names.CHECKPOINT_SECONDS, _whole(1, MOST_SECONDS)),
             "held": meta.annotations.get(names.HOLD) == "true",
             "resumed": meta.annotations.get(names.RESUME),
             "leases": meta.annotations.get(names.LEASE_NODES) == "true",

@@ -78,6 +78,10 @@ class Flavor:
     """A gang must tolerate them itself."""
     tolerations: tuple[Toleration, ...] = ()
     """Given to the pods of a gang that gets this flavor."""
+    price: Fraction | None = None
+    """Of a pod and hour, as a weight beside other flavors; None: what it costs decides nothing."""
+    interruptions_per_hour: Fraction = Fraction(0)
+    """How often one of its instances is interrupted."""
 
     @property
     def spot(self) -> bool:
