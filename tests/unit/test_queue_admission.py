@@ -14,6 +14,8 @@ from plimsoll.domain.nodes import Taint
 from plimsoll.domain.pods import Toleration
 from plimsoll_batch.domain.gangs import Topology
 from plimsoll_batch.domain.queues.forest import Flavor, Order, QueueOrder
+from plimsoll_batch.domain.queues.tournament import age_of
+from plimsoll_batch.domain.waiting_lines import WaitingLine
 from tests.support.builders import NOON
 from tests.support.queued import (
     DEFAULT,
@@ -406,3 +408,23 @@ def test_every_gang_is_in_one_decision_and_neither_quota_nor_nodes_are_exceeded(
     assert used["q0"] + used["q1"] + used["q3"] <= 4 + 5 + 3 + 2 + 2
     for node, size in zip(nodes, sizes, strict=True):
         assert on_node[node.name] <= size
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(-2, 2), st.integers(0, 3)), min_size=1, max_size=12
+    )
+)
+def test_a_line_gives_its_gangs_in_the_order_of_their_age(drawn):
+    gangs = [
+        a_gang(f"g{n}", "q", nominated=nominated, priority=priority, minute=minute)
+        for n, (nominated, priority, minute) in enumerate(drawn)
+    ]
+    line = WaitingLine(a_queue("q", 1), gangs)
+    (waiting,) = line.rest("")
+    assert list(waiting.gangs) == sorted(gangs, key=age_of)
+    taken = []
+    while (head := line.head()) is not None:
+        taken.append(head)
+        line.pop()
+    assert taken == sorted(gangs, key=age_of)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 import pytest
 
 from tests.support.hollows import Json
-from tests.support.queue_scenes import Scene, a_job, a_training
+from tests.support.queue_scenes import Scene, a_job, a_training, killed_at_each_write
 
 GANGS = ("g0", "g1")
 STEP = 0.2
@@ -90,3 +90,22 @@ def test_a_node_that_dies_while_gangs_start_delays_one_and_leaves_none_in_pieces
     assert dead
     assert ended <= 125
     assert partial <= 55
+
+
+def test_a_planner_killed_after_any_write_is_carried_on_once_its_lease_has_run_out():
+    """Another comes up each second. What the first wrote of a gang waits meanwhile, in pieces at worst."""
+    found: list[tuple[float, float]] = []
+
+    def tell(scene: Scene) -> None:
+        found.append(played(scene, lambda _: None))
+
+    def make() -> Scene:
+        return Scene(nodes=12, pod_stop=1, pod_startup=0.2)
+
+    killed = [where for where, _ in killed_at_each_write(make, tell, after=True)]
+    unhurt, *hurt = found
+    assert len(hurt) == len(killed) > 8
+    delays = [ended - unhurt[0] for ended, _ in hurt]
+    assert 10 <= max(delays) <= 11.1
+    assert unhurt[1] == 0
+    assert max(partial for _, partial in hurt) <= 20.1

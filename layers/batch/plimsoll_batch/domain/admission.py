@@ -119,7 +119,11 @@ class Drain:
         """Yield each queue's gangs; those that cannot be considered wait, each kind with its reason."""
         by_queue: dict[str, list[Gang]] = defaultdict(list)
         others: dict[tuple[str, str], list[Gang]] = defaultdict(list)
+        open_queues = {name for name, queue in self._standing.queues.items() if not queue.stopped}
         for gang in self._seen.gangs:
+            if not gang.gates and gang.queue in open_queues:  # as nearly all are
+                by_queue[gang.queue].append(gang)
+                continue
             why = why_held(gang, self._standing.queues)
             (by_queue[gang.queue] if why is None else others[gang.queue, why]).append(gang)
         for (name, why), gangs in others.items():
