@@ -12,7 +12,7 @@ from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import ADVICE
-from plimsoll.domain.names import RELEASED
+from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
 from plimsoll.domain.reports import Report
@@ -124,8 +124,10 @@ def _left_open(
             if record is None and advised and row.cordoned is not None:
                 continue  # given back to a pod that had no other place
             waits = record is not None and record.cordoned is None and record.on_advice(now)
-            if record is None or not (node.unschedulable or waits):
-                yield "not-cordoned", f"{node.name} had {row.kind} and lives on uncordoned"
+            # Whoever uncordons a node leaves our taint on it, and that keeps new pods away as well.
+            closed = node.unschedulable or any(taint.key == INTERRUPTION for taint in node.taints)
+            if record is None or not (closed or waits):
+                yield "not-cordoned", f"{node.name} had {row.kind} and is open to new pods"
             elif record.deadline is not None and record.deadline < now and record.gone is None:
                 yield "left-open", f"{node.name} is past its deadline and open"
         else:
