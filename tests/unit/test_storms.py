@@ -5,6 +5,7 @@ Random storms themselves are played in `tests/storms`.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -20,8 +21,16 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.rigs.simulated.responders import Responder
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.scenario.timeline import FaultEntry, Scale, ScaleEntry
-from plimsoll_testbed.storms import Storm, draw_storm, play_storm, read_storm, shrink, write_storm
+from plimsoll_testbed.scenario.timeline import FaultEntry, Scale, ScaleEntry, ZonalShiftEntry
+from plimsoll_testbed.storms import (
+    Storm,
+    draw_storm,
+    play_storm,
+    read_storm,
+    shrink,
+    storm_by,
+    write_storm,
+)
 from plimsoll_testbed.storms.compare import Loss, worse_of, worse_than
 from plimsoll_testbed.storms.endings import Ending, endings_wrong
 from plimsoll_testbed.storms.model import Rollout
@@ -191,6 +200,23 @@ def test_a_seed_is_a_storm():
     assert draw_storm(7) != draw_storm(8)
 
 
+def test_some_seeds_shift_a_zone_and_some_of_these_for_practice():
+    shifts = [e for n in range(120) for e in draw_storm(n).events if isinstance(e, ZonalShiftEntry)]
+    assert {shift.practice for shift in shifts} == {False, True}
+    assert len(shifts) < 40
+
+
+def test_a_storm_without_its_shift_is_the_one_that_was_drawn_before_there_were_shifts():
+    storm = draw_storm(7)
+    zone = next(event for event in storm.events if isinstance(event, ZonalShiftEntry)).zone
+    assert zone in {zone for group in storm.groups for zone in group.zones}
+    rest = tuple(event for event in storm.events if not isinstance(event, ZonalShiftEntry))
+    rnd = random.Random("storm/7")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plimsoll_testbed.storms.draw.with_shift", lambda _, __, events: events)
+        assert storm_by(rnd, seed=7) == replace(storm, events=rest)
+
+
 def test_a_plain_storm_is_judged_by_the_oracle():
     assert play_storm(a_storm()).judged
 
@@ -348,6 +374,24 @@ def test_a_node_is_unknown_while_its_notices_are_lost():
     assert not delivery.all_arrived("spot-1-1")
 
 
+def test_a_lost_event_of_a_zonal_shift_excuses_no_node():
+    shift = ZonalShiftEntry.model_validate({"at": "15s", "zonalShift": "us-east-1a", "for": "5s"})
+    lost = a_fault("notices-lost", "60s").model_copy(update={"at": timedelta(seconds=12)})
+    told: list[str] = []
+
+    class Listens(Quiet):
+        def say(self, seconds: float, what: str) -> None:
+            told.append(what)
+
+    storm = read_storm(a_storm(events=(a_batch("spot-1", 1), lost, shift)))
+    Simulation(storm, responder="plimsoll", seed=1, listener=Listens()).run()
+    delivery = NoticeDelivery([], CALL)
+    for what in told:
+        delivery.record(what)
+    assert told.count("a zonal shift is not told") == 2
+    assert delivery.all_arrived("spot-1-1")
+
+
 def delivery_with(*faults: FaultEntry) -> NoticeDelivery:
     timeline = read_storm(a_storm(events=(*faults, *a_storm().events))).scenario.timeline
     return NoticeDelivery([e for e in timeline if isinstance(e, FaultEntry)], CALL)
@@ -448,6 +492,16 @@ def test_a_storm_shrinks_to_what_its_failure_needs():
     assert [w.name for w in found.workloads] == ["web"]
     assert found.events == (ROLLOUT,)
     assert found.nodes == 1
+
+
+def test_a_shift_of_a_zone_that_no_group_is_in_any_more_is_removed_too():
+    shift = ZonalShiftEntry.model_validate({"at": "5s", "zonalShift": "us-east-1b", "for": "5s"})
+    other = a_group("spot-2", "spot").model_copy(update={"zones": ("us-east-1b",)})
+    storm = a_storm(groups=(*a_storm().groups, other), events=(a_batch("spot-1", 1), shift))
+    zones = {z for group in shrink(storm, lambda _: True).groups for z in group.zones}
+    assert zones == {"us-east-1a"}
+    kept = shrink(storm, lambda s: shift in s.events)
+    assert "us-east-1b" in {z for group in kept.groups for z in group.zones}
 
 
 def test_a_storm_that_is_kept_is_the_same_drill(tmp_path: Path):

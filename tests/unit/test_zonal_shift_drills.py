@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,16 @@ def test_what_can_be_released_leaves_the_zone_and_what_its_volume_holds_stays(pl
     assert "cart" in in_zone(during)
     assert len(tainted(during)) == len(of_zone(during)) > 0
     assert released(during) == []
+
+
+def test_in_a_practice_run_the_zone_is_tainted_and_its_pods_stay(played, tmp_path):
+    copy = shutil.copytree(FOLDER, tmp_path / "examples") / "zonal-shift.yaml"
+    entry = "zonalShift: us-east-1b, for: 15m"
+    copy.write_text(copy.read_text().replace(entry, f"{entry}, practice: true"))
+    before, during = in_zone(played(0.3, copy)), played(4, copy)
+    assert len(tainted(during)) == len(of_zone(during)) > 0
+    assert in_zone(during) == before
+    assert tainted(played(17, copy)) == []
 
 
 def test_when_traffic_comes_back_nothing_of_it_is_left(played):

@@ -11,6 +11,7 @@ https://docs.aws.amazon.com/r53recovery/latest/dg/eventbridge-zonal-autoshift.ht
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 from typing import Any, Final
@@ -60,10 +61,24 @@ def event_of(  # noqa: PLR0913 - what an event is made of
     }
 
 
-def shift_event(zone: str, now: datetime, *, active: bool) -> Event:
-    """Return the event of a zonal autoshift that begins or is over, as every account of the region gets it."""
+def shift_event(
+    zone: str, now: datetime, *, active: bool, practised_by: Sequence[str] = ()
+) -> Event:
+    """Return the event of a zonal shift that begins or is over.
+
+    Args:
+        zone: the zone that traffic leaves, by name.
+        now: when; an event carries whole seconds.
+        active: whether it begins.
+        practised_by: the clusters whose practice run it is. None: an autoshift, of which every account of the region is told.
+    """
     now = now.replace(microsecond=0)
-    title = "Autoshift In Progress" if active else "Autoshift Completed"
+    begins, ends = (
+        ("Practice Run Started", "Practice Run Succeeded")
+        if practised_by
+        else ("Autoshift In Progress", "Autoshift Completed")
+    )
+    title, region = begins if active else ends, region_of(zone)
     return {
         "version": "0",
         "id": str(
@@ -73,8 +88,8 @@ def shift_event(zone: str, now: datetime, *, active: bool) -> Event:
         "source": DRILL_SOURCE,
         "account": ACCOUNT,
         "time": _zulu(now),
-        "region": region_of(zone),
-        "resources": [],
+        "region": region,
+        "resources": [f"arn:aws:eks:{region}:{ACCOUNT}:cluster/{name}" for name in practised_by],
         "detail": {"version": "0.0.1", "data": "", "metadata": {"awayFrom": zone_id_of(zone)}},
     }
 

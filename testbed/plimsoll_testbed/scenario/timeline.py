@@ -253,12 +253,14 @@ class ApplyEntry(Timed):
 
 
 class ZonalShiftEntry(Timed):
-    """AWS shifts traffic away from a zone, and back: a zonal autoshift."""
+    """Traffic is shifted away from a zone, and back: by a zonal autoshift, or for practice."""
 
     zone: Label = Field(validation_alias="zonalShift", serialization_alias="zonalShift")
     """The zone that traffic leaves, by name."""
     lasts: Duration = Field(validation_alias="for", serialization_alias="for")
     """How long the shift lasts."""
+    practice: bool = False
+    """Whether it is a practice run of every cluster, in which nothing is wrong with the zone; default false."""
 
     @property
     @override

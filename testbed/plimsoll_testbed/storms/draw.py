@@ -14,7 +14,7 @@ from typing import Final
 from plimsoll_testbed.model.durations import Span
 from plimsoll_testbed.model.nodegroups import GroupKind, NodeGroupSpec
 from plimsoll_testbed.storms.chance import chance
-from plimsoll_testbed.storms.draw_timelines import draw_timeline
+from plimsoll_testbed.storms.draw_timelines import draw_timeline, with_shift
 from plimsoll_testbed.storms.draw_workloads import draw_workloads
 from plimsoll_testbed.storms.model import Storm
 
@@ -46,6 +46,7 @@ def storm_by(rnd: random.Random, *, seed: int, small: bool | None = None) -> Sto
     workloads = draw_workloads(rnd, groups, small=few)
     events = draw_timeline(rnd, groups, workloads, small=few)
     rivals = tuple(name for name in ("gitops", "hpa") if chance(rnd, RIVAL))
+    events = with_shift(rnd, groups, events)
     return Storm(seed=seed, groups=groups, workloads=workloads, events=events, rivals=rivals)
 
 

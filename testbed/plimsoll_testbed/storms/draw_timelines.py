@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.selectors import Selector
-from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry, ZonalShiftEntry
 from plimsoll_testbed.storms.chance import chance
 from plimsoll_testbed.storms.model import Event, Rollout
 from plimsoll_testbed.storms.workload import ROLLED, SCALED, Workload
@@ -24,6 +24,10 @@ BY_OWNER: Final = 0.5
 """The share of the other state changes that are an owner's scale-in."""
 OTHERS_HOOK: Final = 0.4
 """The share of lifecycle actions for which a hook of somebody else waits too."""
+SHIFTED: Final = 0.15
+"""The share of storms in which traffic is shifted away from a zone."""
+PRACTISED: Final = 0.3
+"""The share of these in which that is a practice run."""
 _RETURNS: Final = (30, 60, 180)
 _WITH_DEADLINE: Final = (
     "spot-interruption",
@@ -57,6 +61,26 @@ def draw_timeline(
     """Draw what happens, in the order of time; there is at least one batch of notices."""
     events = _events(rnd, groups, workloads, small=small)
     return tuple(sorted(events, key=lambda event: event.at))
+
+
+def with_shift(
+    rnd: random.Random, groups: Sequence[NodeGroupSpec], events: Sequence[Event]
+) -> tuple[Event, ...]:
+    """Return a timeline in which traffic may leave a zone too, before, in or after the notices.
+
+    Drawn after all else of a storm: a seed that draws no shift is the storm that it was before there were any.
+    """
+    if not chance(rnd, SHIFTED):
+        return tuple(events)
+    zones = sorted({zone for group in groups for zone in group.zones})
+    entry = {
+        "at": timedelta(seconds=rnd.choice((10, 0, 30, rnd.randint(0, 150)))),
+        "zonalShift": rnd.choice(zones),
+        "for": timedelta(seconds=rnd.choice((300, 60, 5, 600, 3600))),
+        **({"practice": True} if chance(rnd, PRACTISED) else {}),
+    }
+    shift = ZonalShiftEntry.model_validate(entry)
+    return tuple(sorted((*events, shift), key=lambda event: event.at))
 
 
 def _events(

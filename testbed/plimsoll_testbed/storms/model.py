@@ -12,7 +12,7 @@ from typing import Any, Final
 from plimsoll_testbed.model.declared import Declared
 from plimsoll_testbed.model.durations import words
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
-from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry, ZonalShiftEntry
 from plimsoll_testbed.storms.workload import CUSTOM, Workload, priority_class
 
 type Json = dict[str, Any]
@@ -31,7 +31,7 @@ class Rollout:
     workload: str
 
 
-type Event = NoticeEntry | FaultEntry | ScaleEntry | Rollout
+type Event = NoticeEntry | FaultEntry | ScaleEntry | ZonalShiftEntry | Rollout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

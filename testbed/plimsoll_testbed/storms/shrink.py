@@ -15,7 +15,7 @@ from hypothesis.errors import NoSuchExample
 from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.scenario.problems import BadScenario
 from plimsoll_testbed.scenario.selectors import Selector
-from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry
+from plimsoll_testbed.scenario.timeline import FaultEntry, NoticeEntry, ScaleEntry, ZonalShiftEntry
 from plimsoll_testbed.storms.model import Event, Rollout, Storm
 from plimsoll_testbed.storms.workload import Workload
 
@@ -69,6 +69,7 @@ def _parts(draw: st.DrawFn, storm: Storm) -> Storm:
     workloads = [w for w in storm.workloads if draw(_KEEP)] or storm.workloads[:1]
     smaller = {group.name: draw(_smaller(group)) for group in groups}
     names = {workload.name for workload in workloads}
+    zones = {zone for group in groups for zone in group.zones}
     return replace(
         storm,
         groups=tuple(smaller.values()),
@@ -77,7 +78,7 @@ def _parts(draw: st.DrawFn, storm: Storm) -> Storm:
         events=tuple(
             _fitting(event, smaller)
             for event in storm.events
-            if draw(_KEEP) and _possible(event, smaller.keys() | names)
+            if draw(_KEEP) and _possible(event, smaller.keys() | names | zones)
         ),
     )
 
@@ -102,12 +103,14 @@ def _simpler(draw: st.DrawFn, workload: Workload) -> Workload:
 
 
 def _possible(event: Event, names: AbstractSet[str]) -> bool:
-    """Whether the group or the workload of an event is still there."""
+    """Whether the group, the workload or the zone of an event is still there."""
     match event:
         case NoticeEntry() | FaultEntry():
             return event.nodes.group is None or event.nodes.group in names
         case ScaleEntry():
             return event.scale.name in names
+        case ZonalShiftEntry():
+            return event.zone in names
         case Rollout():
             return event.workload in names
 

@@ -105,7 +105,10 @@ class Timeline:
 
     def _shift(self, entry: ZonalShiftEntry, *, active: bool) -> None:
         self.say(f"traffic {'leaves' if active else 'returns to'} {entry.zone}")
-        self._send(json.dumps(shift_event(entry.zone, self.clock.now(), active=active)))
+        practised_by = tuple(self.rig_clusters) if entry.practice else ()
+        now = self.clock.now()
+        event = shift_event(entry.zone, now, active=active, practised_by=practised_by)
+        self._send(json.dumps(event))
 
     def _owner(self, what: str, act: Callable[[], None]) -> None:
         try:
@@ -187,7 +190,7 @@ class Timeline:
         draw = random.Random(f"{self.seed}/notices/{self._sent}")  # noqa: S311 - a drill, no secret
         met = [fault for fault in self._disturbing if draw.random() < fault.fraction]
         if any(fault.fault == "notices-lost" for fault in met):
-            self.say("a notice is lost")
+            self.say("a zonal shift is not told" if machine is None else "a notice is lost")
             if machine is not None:
                 self.measurement.notice_lost(machine.id)
             return
