@@ -125,7 +125,8 @@ def _left_open(
                 continue  # given back to a pod that had no other place
             waits = record is not None and record.cordoned is None and record.on_advice(now)
             # Whoever uncordons a node leaves our taint on it, and that keeps new pods away as well.
-            closed = node.unschedulable or any(taint.key == INTERRUPTION for taint in node.taints)
+            effects = {taint.effect for taint in node.taints if taint.key == INTERRUPTION}
+            closed = node.unschedulable or "NoSchedule" in effects
             if record is None or not (closed or waits):
                 yield "not-cordoned", f"{node.name} had {row.kind} and is open to new pods"
             elif record.deadline is not None and record.deadline < now and record.gone is None:
