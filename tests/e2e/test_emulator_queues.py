@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import RLock
@@ -14,7 +14,7 @@ import yaml
 
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.clusters import Mode
-from plimsoll_batch.domain.names import CONFIGURATION
+from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
 from plimsoll_testbed.model.fleet import Fleet
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_true
@@ -22,12 +22,12 @@ from plimsoll_testbed.model.hollow.serve import HollowServer
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
-from plimsoll_testbed.rigs.emulated.stack import Stack
+from plimsoll_testbed.rigs.emulated.stack import Stack, resync
 from plimsoll_testbed.rigs.supervised import free_port
 from tests.support.hollows import Json, a_node
 from tests.support.queue_scenes import ONE_QUEUE, a_training
 
-from .test_emulator_stack import logged, within
+from .test_emulator_stack import logged, put_spot_warning, within
 
 pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 
@@ -41,6 +41,7 @@ one, and workers unpack their layers when they start."""
 class Shop:
     """A cluster with queues, in wall-clock time behind HTTP."""
 
+    name: str
     clock: SystemClock = field(default_factory=SystemClock)
     server: HollowServer = field(init=False)
 
@@ -48,7 +49,7 @@ class Shop:
         cluster = HollowCluster(now=self.clock.now())
         self.server = HollowServer(cluster)
         for number in range(6):
-            cluster.join(a_node(f"n{number}", cpu="1"), now=self.clock.now())
+            cluster.join(a_node(f"{self.name}-{number}", cpu="1"), now=self.clock.now())
         self.apply(*({"kind": "Namespace", "metadata": {"name": n}} for n in ("lab", "plimsoll")))
         data = {"queues.json": json.dumps(yaml.safe_load(ONE_QUEUE))}
         meta = {"name": CONFIGURATION, "namespace": "plimsoll"}
@@ -69,6 +70,21 @@ class Shop:
     def complete(self) -> set[str]:
         return {name for name, job in self.jobs().items() if is_true(job, "Complete")}
 
+    def ready(self) -> set[str]:
+        """Jobs of which a pod is Ready."""
+        return {n for n, j in self.jobs().items() if (j.get("status") or {}).get("ready")}
+
+    def planners(self) -> set[str]:
+        """Who holds a Lease."""
+        with self.server.lock:
+            specs = [lease["spec"] for lease in self.server.cluster.store.all("leases")]
+        return {spec["holderIdentity"] for spec in specs if spec.get("holderIdentity")}
+
+    def instance(self, node: str) -> str:
+        with self.server.lock:
+            spec = self.server.cluster.store.must_get("nodes", "", node)["spec"]
+        return str(spec["providerID"]).rpartition("/")[2]
+
     def written(self) -> list[str]:
         """Jobs that a planner wrote on."""
         return [n for n, j in self.jobs().items() if "plimsoll.dev/admission" in json.dumps(j)]
@@ -78,6 +94,28 @@ class Shop:
 class Rig:
     emulator: MiniStack
     stack: Stack
+    queues: Mapping[str, str]
+    """Outputs of the stack of the queues."""
+
+    @contextmanager
+    def unscheduled(self) -> Iterator[None]:
+        """Keep the schedule from waking anybody: what is planned meanwhile, somebody else woke."""
+        events = self.emulator.client("events")
+        function = self.queues["ScheduleFunction"]
+        arn = self.emulator.client("lambda").get_function(FunctionName=function)["Configuration"]
+        [rule] = events.list_rule_names_by_target(TargetArn=arn["FunctionArn"])["RuleNames"]
+        events.disable_rule(Name=rule)
+        yield
+        events.enable_rule(Name=rule)
+
+    def wake(self, cluster: str) -> None:
+        """Let the planner of a cluster begin, as a wake-up does."""
+        event = {"Records": [{"messageId": "first", "body": json.dumps({"cluster": cluster})}]}
+        self.emulator.client("lambda").invoke(
+            FunctionName=self.queues["BatchFunction"],
+            InvocationType="Event",
+            Payload=json.dumps(event),
+        )
 
     def complaints(self) -> str:
         """What a failed test wants to know."""
@@ -92,7 +130,7 @@ def rig() -> Iterator[Rig]:
         MiniStack(endpoints=aws.endpoints) as emulator,
     ):
         core = emulator.deploy(AcceptDrills="true", Size="small")
-        emulator.deploy(
+        queues = emulator.deploy(
             emulator.checkout.batch_template,
             beside="queues",
             AcceptDrills="true",
@@ -100,7 +138,7 @@ def rig() -> Iterator[Rig]:
             ClustersTable=core["ClustersTable"],
             NodesTable=core["NodesTable"],
         )
-        yield Rig(emulator, Stack(emulator, aws))
+        yield Rig(emulator, Stack(emulator, aws), queues)
 
 
 @pytest.fixture
@@ -110,7 +148,7 @@ def shops(rig: Rig) -> Iterator[Callable[..., Shop]]:
     with ExitStack() as exits:
 
         def made(name: str, mode: Mode = Mode.ACT) -> Shop:
-            shop = Shop()
+            shop = Shop(name)
             exits.enter_context(shop.server)
             rig.stack.register(name, shop.way, mode)
             names.append(name)
@@ -135,3 +173,21 @@ def test_a_gang_that_is_submitted_is_started_by_the_schedule_and_runs_to_its_end
     rig.stack.remove("away")
     assert watched.written() == []
     assert all(job["spec"]["suspend"] for job in watched.jobs().values())
+
+
+def test_a_notice_wakes_the_planner_which_suspends_a_gang_that_asks_for_it(
+    rig: Rig, shops: Callable[..., Shop]
+):
+    """The schedule is off, and the planner that started the gang has ended: nothing but the notice is left to wake one."""
+    with rig.unscheduled():
+        harbor = shops("port")
+        resync(rig.emulator, "port")
+        harbor.apply(*a_training("train", run="600s", annotations={ON_INTERRUPTION: "suspend"}))
+        rig.wake("port")
+        both = {"train-ps", "train-workers"}
+        assert within(60, lambda: harbor.ready() == both), rig.complaints()
+        assert within(60, lambda: not harbor.planners()), rig.complaints()
+        put_spot_warning(rig.emulator, harbor.instance("port-0"))
+        suspended = within(25, lambda: all(j["spec"]["suspend"] for j in harbor.jobs().values()))
+    assert suspended, rig.complaints()
+    assert [line["cluster"] for line in logged(rig.emulator, "queues woken")] == ["port"]
