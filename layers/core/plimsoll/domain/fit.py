@@ -34,8 +34,8 @@ from plimsoll.domain.ranking import (
     VolumeTerms,
 )
 from plimsoll.domain.scoring import PeerCounts, best, left, shunned
-from plimsoll.domain.spreading import Level, spread_levels
-from plimsoll.domain.topology_counts import FilterReason, TopologyIndex
+from plimsoll.domain.spreading import SpreadFilter, spread_filters
+from plimsoll.domain.topology_counts import FilterReason, TopologyCounts
 from plimsoll.domain.workloads import Claim
 
 MOST_ORDERS: Final = 16
@@ -64,7 +64,7 @@ class ClusterSnapshot:
         self._claims = dict(claims or {})
         self._peers = PeerCounts()
         self._anti_affinity_index = AntiAffinityIndex()
-        self._topology = TopologyIndex(self._nodes, self._on)
+        self._topology = TopologyCounts(self._nodes, self._on)
         self._suitable: dict[_Required, tuple[Scheduling, tuple[str, ...]]] = {}
         """By what a template requires of a node itself, and by what its volumes require."""
         self._requirements: dict[int, tuple[Scheduling, Hashable]] = {}
@@ -151,11 +151,11 @@ class ClusterSnapshot:
             return None
         return self._required_by(pod), pod.scheduling.requests
 
-    def levels(self, pod: Pod) -> Sequence[Level]:
+    def spread_filters(self, pod: Pod) -> Sequence[SpreadFilter]:
         """Return what a pod's own hard spread constraints demand of a node now, as if it had left."""
         held = self._lift(pod)
         try:
-            return tuple(spread_levels(pod, self._topology))
+            return tuple(spread_filters(pod, self._topology))
         finally:
             self._put_back(held)
 
@@ -183,7 +183,7 @@ class ClusterSnapshot:
             row = EquivalenceGroup(pod.scheduling, self._volumes_of(pod), pod.owner, closed)
             if self._ranking is None or self._row is None or not self._row.same(row):
                 self._row, self._ranking = row, self._rank(pod, closed)
-            return self._ranking.first(tuple(spread_levels(pod, self._topology)))
+            return self._ranking.first(tuple(spread_filters(pod, self._topology)))
         nodes = [node for node in self.candidates(pod) if node.name not in closed]
         return self.best(pod, nodes) if nodes else None
 
@@ -363,7 +363,7 @@ class ClusterSnapshot:
     def _filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the checks that depend on what else is in the snapshot, most of them seldom used."""
         yield from self._other_reasons(pod)
-        yield from spread_levels(pod, self._topology)
+        yield from spread_filters(pod, self._topology)
 
     def _other_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield those that are not about its own spread constraints."""

@@ -21,7 +21,7 @@ _SKEWED = "node(s) didn't match pod topology spread constraints"
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class SpreadFilter:
     """A filter of nodes, for one constraint: a domain with more than `most` pods takes none."""
 
     key: str
@@ -40,17 +40,17 @@ class Level:
         return self.count.get(domain, 0) <= self.most
 
 
-def spread_levels(pod: Pod, topology_counts: TopologyCounts) -> Iterator[Level]:
+def spread_filters(pod: Pod, topology_counts: TopologyCounts) -> Iterator[SpreadFilter]:
     """Yield what the pod's hard spread constraints demand of a node."""
     hard = [c for c in pod.scheduling.spread if c.hard]
     keys = tuple(sorted({c.topology_key for c in hard}))
     for constraint in hard:
-        yield _level(pod, constraint, keys, topology_counts)
+        yield _filter(pod, constraint, keys, topology_counts)
 
 
-def _level(
+def _filter(
     pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], topology_counts: TopologyCounts
-) -> Level:
+) -> SpreadFilter:
     selector, namespace = _selector(constraint, pod), pod.namespace
     divided = (constraint.topology_key, keys, _counted_nodes(constraint, pod.scheduling))
     topology_count = topology_counts(
@@ -65,7 +65,7 @@ def _level(
     if len(count) < (constraint.min_domains or 1):
         lowest = 0
     most = constraint.max_skew + lowest - (1 if matches(selector, pod.labels) else 0)
-    return Level(key, count, most)
+    return SpreadFilter(key, count, most)
 
 
 def _selector(constraint: SpreadConstraint, pod: Pod) -> Selector:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Self
 
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Pod
@@ -96,8 +96,8 @@ class TopologyCount:
 
 
 @dataclass(slots=True)
-class _Alike:
-    """Pods of one namespace with the same labels: each count admits all of them, or none."""
+class _SameLabels:
+    """Pods of one namespace with the same labels, all or none of them being deleted: each count admits all of them, or none."""
 
     one: Pod
     on: Counter[str] = field(default_factory=Counter)
@@ -106,7 +106,7 @@ class _Alike:
     """Those that admit them."""
 
 
-class TopologyIndex:
+class TopologyCounts:
     """The counts of a snapshot. Before the first of them is asked for, it keeps nothing."""
 
     def __init__(self, nodes: Mapping[str, Node], on: Mapping[str, Mapping[str, Pod]]) -> None:
@@ -114,7 +114,7 @@ class TopologyIndex:
         self._nodes, self._on = nodes, on
         self._domains: dict[Hashable, Domains] = {}
         self._counts: dict[Hashable, TopologyCount] = {}
-        self._alike: defaultdict[str, dict[Hashable, _Alike]] = defaultdict(dict)
+        self._by_labels: defaultdict[str, dict[Hashable, _SameLabels]] = defaultdict(dict)
         """By namespace, and by what a count can see of a pod."""
 
     def __call__(
@@ -125,7 +125,15 @@ class TopologyIndex:
         domain_of: DomainOf,
         namespace: str | None = None,
     ) -> TopologyCount:
-        """Return the count of a key, as `TopologyCounts` says."""
+        """Return the count of a key, made on first use.
+
+        Args:
+            key: names the count.
+            admits: which pods count.
+            divided: names the domains.
+            domain_of: which domain a node is in.
+            namespace: only its pods are admitted, where it is given.
+        """
         if key in self._counts:
             return self._counts[key]
         if not self._counts:
@@ -135,20 +143,20 @@ class TopologyIndex:
         if divided not in self._domains:
             self._domains[divided] = Domains(domain_of, self._nodes.values())
         made = self._counts[key] = TopologyCount(admits, divided, self._domains[divided])
-        for each in [*self._alike] if namespace is None else [namespace]:
-            for alike in self._alike[each].values():
-                if made.admits(alike.one):
-                    alike.counts.append(made)
-                    for node_name, count in alike.on.items():
+        for each in [*self._by_labels] if namespace is None else [namespace]:
+            for same in self._by_labels[each].values():
+                if made.admits(same.one):
+                    same.counts.append(made)
+                    for node_name, count in same.on.items():
                         made.add(node_name, count)
         return made
 
     def change(self, pod: Pod, node_name: str, by: int) -> None:
         """Count a pod on a node in (1) or out (-1)."""
         if self._counts:
-            alike = self._of(pod)
-            alike.on[node_name] += by
-            for count in alike.counts:
+            same = self._of(pod)
+            same.on[node_name] += by
+            for count in same.counts:
                 count.add(node_name, by)
 
     def add_node(self, node: Node) -> None:
@@ -172,42 +180,19 @@ class TopologyIndex:
         self._domains = {key: domains.copy() for key, domains in self._domains.items()}
         counts = {id(c): c.over(self._domains[c.divided]) for c in self._counts.values()}
         self._counts = {key: counts[id(count)] for key, count in self._counts.items()}
-        alike = {
+        by_labels = {
             namespace: {
-                key: _Alike(a.one, a.on.copy(), [counts[id(count)] for count in a.counts])
+                key: _SameLabels(a.one, a.on.copy(), [counts[id(count)] for count in a.counts])
                 for key, a in kinds.items()
             }
-            for namespace, kinds in self._alike.items()
+            for namespace, kinds in self._by_labels.items()
         }
-        self._alike = defaultdict(dict, alike)
+        self._by_labels = defaultdict(dict, by_labels)
 
-    def _of(self, pod: Pod) -> _Alike:
-        alike = self._alike[pod.namespace]
+    def _of(self, pod: Pod) -> _SameLabels:
+        known = self._by_labels[pod.namespace]
         key = (frozenset(pod.labels.items()), pod.deleting is None)
-        if key not in alike:
+        if key not in known:
             admitting = [count for count in self._counts.values() if count.admits(pod)]
-            alike[key] = _Alike(pod, counts=admitting)
-        return alike[key]
-
-
-class TopologyCounts(Protocol):
-    """Where counts are kept: the same key gives the same count, made on first use."""
-
-    def __call__(
-        self,
-        key: Hashable,
-        admits: Admits,
-        divided: Hashable,
-        domain_of: DomainOf,
-        namespace: str | None = None,
-    ) -> TopologyCount:
-        """Return the count of a key.
-
-        Args:
-            key: names the count.
-            admits: which pods count.
-            divided: names the domains.
-            domain_of: which domain a node is in.
-            namespace: only its pods are admitted, where it is given.
-        """
-        ...
+            known[key] = _SameLabels(pod, counts=admitting)
+        return known[key]

@@ -140,9 +140,11 @@ class Contention:
             anywhere = replace(pod.scheduling, spread=())
             self._open[alike] = self._fitting(replace(pod, scheduling=anywhere))
         nodes = self._open[alike]
-        for level in self._snapshot.levels(pod):
-            domains = self.domains(level.key)
-            nodes &= reduce(or_, (domains[domain] for domain in domains if level.admits(domain)), 0)
+        for spread in self._snapshot.spread_filters(pod):
+            domains = self.domains(spread.key)
+            nodes &= reduce(
+                or_, (domains[domain] for domain in domains if spread.admits(domain)), 0
+            )
         return nodes
 
     def _fitting(self, pod: Pod) -> int:
