@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from threading import RLock
+from datetime import datetime
+from typing import override
 
 import pytest
 import yaml
@@ -15,14 +15,18 @@ import yaml
 from plimsoll.adapters.clock import SystemClock
 from plimsoll.domain.clusters import Mode
 from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
-from plimsoll_testbed.model.fleet import Fleet
+from plimsoll_batch.services.growing import KIND
+from plimsoll_testbed.model.fleet import Fleet, Side
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_true
 from plimsoll_testbed.model.hollow.serve import HollowServer
+from plimsoll_testbed.model.machines import Machine, node_object
+from plimsoll_testbed.model.nodegroups import NodeGroupSpec
 from plimsoll_testbed.rigs.access import Access
 from plimsoll_testbed.rigs.emulated.awsfleet import AwsFleet
 from plimsoll_testbed.rigs.emulated.ministack import MiniStack
 from plimsoll_testbed.rigs.emulated.stack import Stack, resync
+from plimsoll_testbed.rigs.emulated.walltime import WallTime
 from plimsoll_testbed.rigs.supervised import free_port
 from tests.support.hollows import Json, a_node
 from tests.support.queue_scenes import ONE_QUEUE, a_training
@@ -31,29 +35,45 @@ from .test_emulator_stack import logged, put_spot_warning, within
 
 pytestmark = [pytest.mark.emulator, pytest.mark.cluster]
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SOON = 200.0
 """Seconds until what the next wake-up of the schedule starts is there: on the emulator it may be the second
 one, and workers unpack their layers when they start."""
+WORKERS = NodeGroupSpec(
+    name="workers",
+    kind="asg",
+    capacity="on-demand",
+    instance_type="m6i.large",
+    zones=("us-east-1a",),
+    size=0,
+    max=6,
+    allocatable={"cpu": "1", "memory": "8Gi"},
+)
+"""Takes longer to start a node than a planner runs: another one finds the nodes there."""
 
 
 @dataclass
-class Shop:
-    """A cluster with queues, in wall-clock time behind HTTP."""
+class Shop(Side):
+    """A cluster with queues, in wall-clock time behind HTTP; nodes of a fleet that tells it may join."""
 
     name: str
+    nodes: int = 6
     clock: SystemClock = field(default_factory=SystemClock)
     server: HollowServer = field(init=False)
 
     def __post_init__(self) -> None:
         cluster = HollowCluster(now=self.clock.now())
         self.server = HollowServer(cluster)
-        for number in range(6):
+        for number in range(self.nodes):
             cluster.join(a_node(f"{self.name}-{number}", cpu="1"), now=self.clock.now())
         self.apply(*({"kind": "Namespace", "metadata": {"name": n}} for n in ("lab", "plimsoll")))
         data = {"queues.json": json.dumps(yaml.safe_load(ONE_QUEUE))}
         meta = {"name": CONFIGURATION, "namespace": "plimsoll"}
         self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+
+    @override
+    def joined(self, machine: Machine, now: datetime) -> None:
+        with self.server.lock:
+            self.server.cluster.join(node_object(machine), now=self.clock.now())
 
     @property
     def way(self) -> Access:
@@ -69,6 +89,11 @@ class Shop:
 
     def complete(self) -> set[str]:
         return {name for name, job in self.jobs().items() if is_true(job, "Complete")}
+
+    def taken(self) -> set[str]:
+        """Nodes that pods were bound to."""
+        with self.server.lock:
+            return {p["spec"].get("nodeName") for p in self.server.cluster.store.all("pods")}
 
     def ready(self) -> set[str]:
         """Jobs of which a pod is Ready."""
@@ -94,6 +119,8 @@ class Shop:
 class Rig:
     emulator: MiniStack
     stack: Stack
+    fleet: Fleet
+    """Behind the cluster `yard`."""
     queues: Mapping[str, str]
     """Outputs of the stack of the queues."""
 
@@ -105,8 +132,10 @@ class Rig:
         arn = self.emulator.client("lambda").get_function(FunctionName=function)["Configuration"]
         [rule] = events.list_rule_names_by_target(TargetArn=arn["FunctionArn"])["RuleNames"]
         events.disable_rule(Name=rule)
-        yield
-        events.enable_rule(Name=rule)
+        try:
+            yield
+        finally:
+            events.enable_rule(Name=rule)
 
     def wake(self, cluster: str) -> None:
         """Let the planner of a cluster begin, as a wake-up does."""
@@ -124,9 +153,12 @@ class Rig:
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    fleet = Fleet("harbor", [], seed=0, now=NOW)
+    time = WallTime(SystemClock())
+    fleet = Fleet("yard", [WORKERS], seed=0, now=time.clock.now())
+    time.clock.follow(fleet)
     with (
-        AwsFleet([fleet], clock=lambda: NOW, lock=RLock()) as aws,
+        time,
+        AwsFleet([fleet], clock=time.catch_up, lock=time.lock, changed=time.clock.touch) as aws,
         MiniStack(endpoints=aws.endpoints) as emulator,
     ):
         core = emulator.deploy(AcceptDrills="true", Size="small")
@@ -137,8 +169,12 @@ def rig() -> Iterator[Rig]:
             Size="small",
             ClustersTable=core["ClustersTable"],
             NodesTable=core["NodesTable"],
+            GrowGroups="true",
+            PoolsTable=core["PoolsTable"],
+            ReportsTable=core["ReportsTable"],
         )
-        yield Rig(emulator, Stack(emulator, aws), queues)
+        yield Rig(emulator, Stack(emulator, aws), fleet, queues)
+    assert time.error is None
 
 
 @pytest.fixture
@@ -147,8 +183,8 @@ def shops(rig: Rig) -> Iterator[Callable[..., Shop]]:
     names: list[str] = []
     with ExitStack() as exits:
 
-        def made(name: str, mode: Mode = Mode.ACT) -> Shop:
-            shop = Shop(name)
+        def made(name: str, mode: Mode = Mode.ACT, nodes: int = 6) -> Shop:
+            shop = Shop(name, nodes)
             exits.enter_context(shop.server)
             rig.stack.register(name, shop.way, mode)
             names.append(name)
@@ -173,6 +209,24 @@ def test_a_gang_that_is_submitted_is_started_by_the_schedule_and_runs_to_its_end
     rig.stack.remove("away")
     assert watched.written() == []
     assert all(job["spec"]["suspend"] for job in watched.jobs().values())
+
+
+def test_a_gang_without_a_place_asks_a_node_group_for_what_it_lacks_and_runs_once_that_is_there(
+    rig: Rig, shops: Callable[..., Shop]
+):
+    yard = shops("yard", nodes=2)
+    rig.fleet.tell(yard)
+    yard.apply(*a_training("train", run="3s"))
+    both = {"train-ps", "train-workers"}
+    assert within(2 * SOON, lambda: yard.complete() == both), rig.complaints()
+    group = rig.fleet.group("workers")
+    launched = {machine.node for machine in group.machines}
+    assert (len(launched), group.desired) == (4, 4)
+    assert yard.taken() == {"yard-0", "yard-1"} | launched
+    [report] = [r for r in rig.stack.reports("yard") if r.kind == KIND]
+    assert list(report.added.values()) == [4]
+    unread = ("node groups not read", "capacity pools not read", "adapter warning")
+    assert [line for message in unread for line in logged(rig.emulator, message)] == []
 
 
 def test_a_notice_wakes_the_planner_which_suspends_a_gang_that_asks_for_it(

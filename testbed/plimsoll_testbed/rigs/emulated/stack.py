@@ -13,6 +13,7 @@ from plimsoll.adapters.dynamodb.registry import DynamoRegistry
 from plimsoll.adapters.dynamodb.reports import DynamoReports
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import Refused
+from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.sentences import sentence
@@ -119,11 +120,15 @@ class Stack:
     def _registry(self) -> DynamoRegistry:
         return DynamoRegistry(self._aws, self._emulator.outputs["ClustersTable"])
 
+    def reports(self, cluster: str) -> Sequence[Report]:
+        """Return what the functions reported of a cluster, newest first."""
+        table = self._emulator.outputs["ReportsTable"]
+        return DynamoReports(self._aws, table).list(cluster, limit=10_000)
+
     def hand_in(self, clusters: Sequence[str], measurement: Measurement) -> None:
         """Give in the reports that the functions wrote, and the calls that the fleet answered."""
-        reports = DynamoReports(self._aws, self._emulator.outputs["ReportsTable"])
         for cluster in clusters:
-            for report in reversed(reports.list(cluster, limit=10_000)):
+            for report in reversed(self.reports(cluster)):
                 measurement.report(report.interruption, report.reasons)
         for operation, times in self._fleet.calls.items():
             for _ in range(times):
