@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+from plimsoll.domain.added_nodes import added_by_group
 from plimsoll.domain.errors import BadInput, PlimsollError
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.rehearsals import Comparison, comparison, rehearsals_of
@@ -232,7 +233,8 @@ def _show_table(out: Console, found: Sequence[Listed], *, accounts: bool) -> Non
 
 
 def _show_one(out: Console, report: Report, compared: Comparison | None) -> None:
-    out.print(f"{report.interruption}: {report.kind} on {report.node} in {report.cluster}")
+    node = f" on {report.node}" if report.node else ""
+    out.print(f"{report.interruption}: {report.kind}{node} in {report.cluster}")
     out.print(f"  notice        {clock_text(report.noticed)}")
     out.print(f"  deadline      {clock_text(report.deadline) or 'none'}")
     for heading, step in STEPS.items():
@@ -244,6 +246,8 @@ def _show_one(out: Console, report: Report, compared: Comparison | None) -> None
         _show_comparison(out, compared)
     for pod, refusal in report.overruled.items():
         out.print(f"  overruled     {pod}: {refusal}")
+    for group, nodes in added_by_group(report).items():
+        out.print(f"  nodes added   {group}: {nodes:+d}")
     for refusal in report.refused.values():
         out.print(f"  no nodes      {refusal}")
     for workload, short in report.below_floor.items():
@@ -300,6 +304,7 @@ def _as_json(report: Report, compared: Comparison | None) -> Mapping[str, Any]:
         "lowest_ready": dict(report.lowest_ready),
         "below_floor": dict(report.below_floor),
         "overruled": dict(report.overruled),
+        "added": dict(added_by_group(report)),
         "refused": dict(report.refused),
         "killed": report.killed,
         "reasons": report.reasons,

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from plimsoll.adapters.clock import SystemClock
+from plimsoll.domain.added_nodes import added_by_group
 from plimsoll.domain.clusters import Mode
 from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
 from plimsoll_batch.services.growing import KIND
@@ -224,7 +225,7 @@ def test_a_gang_without_a_place_asks_a_node_group_for_what_it_lacks_and_runs_onc
     assert (len(launched), group.desired) == (4, 4)
     assert yard.taken() == {"yard-0", "yard-1"} | launched
     [report] = [r for r in rig.stack.reports("yard") if r.kind == KIND]
-    assert list(report.added.values()) == [4]
+    assert added_by_group(report) == {"asg/workers": 4}
     unread = ("node groups not read", "capacity pools not read", "adapter warning")
     assert [line for message in unread for line in logged(rig.emulator, message)] == []
 

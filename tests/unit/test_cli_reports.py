@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
+from plimsoll.domain.added_nodes import added
 from plimsoll.domain.placement.report import report_of
 from plimsoll.domain.reports import Report
-from tests.support.builders import NOON
+from tests.support.builders import NOON, a_group
 from tests.support.cli_environment import SPOT, MemoryEnvironment, a_cluster, run
 
 AGAIN = "i-0aaaaaaaaaaaaaaaa"
@@ -92,6 +94,25 @@ def test_shows_every_reason_of_one_interruption():
     assert "- grown: headroom for 2 pods" in result.stdout
     assert "default/late" in result.stdout
     assert AGAIN not in result.stdout
+
+
+def test_says_how_many_nodes_were_added_to_which_group_or_taken_back():
+    workers, spare = a_group("workers"), a_group("spare")
+    asked = added(workers, 4, NOON, "t1") | added(workers, 2, NOON, "t2")
+    again = added(workers, 2, NOON + timedelta(seconds=5), "t2")
+    report = replace(
+        a_report("queues"),
+        node="",
+        kind="queues",
+        added=asked | again | added(spare, -1, NOON, "i-1"),
+    )
+    environment = an_environment(report)
+    said = run(environment, "reports", "show", "queues").stdout
+    assert said.startswith("queues@0: queues in harbor")
+    assert "nodes added   asg/workers: +6" in said
+    assert "nodes added   asg/spare: -1" in said
+    (one,) = json.loads(run(environment, "reports", "--json").stdout)["reports"]
+    assert one["added"] == {"asg/workers": 6, "asg/spare": -1}
 
 
 def test_an_instance_that_was_reborn_has_a_report_of_each_life():

@@ -8,7 +8,8 @@ stands in its place. A record tells since when a node is empty; it is cordoned a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,6 +20,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.interruptions import SCALE_DOWN, Interruption, NoticeRecord, in_this_life
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.reports import Report
 from plimsoll.domain.turns import MOVES, cordon, waiting_for_turn
 
 SETTLE: Final = timedelta(minutes=10)
@@ -34,6 +36,14 @@ def added(group: NodeGroup, nodes: int, now: datetime, what: str) -> Mapping[str
     `what` names it: the token of the request, or the instance. Of two of one name, the second changed nothing.
     """
     return {f"{group.key}@{now.isoformat()}@{what}": nodes}
+
+
+def added_by_group(report: Report) -> Mapping[str, int]:
+    """Return how many nodes were added by what a report tells of, by the keys of their groups."""
+    found = Counter[str]()
+    for key, nodes in _told([report]).items():
+        found[_group(key)] += nodes
+    return found
 
 
 def reports_wanted(seen: Observation) -> int:
@@ -87,21 +97,26 @@ def scale_down_steps(seen: Observation, now: datetime) -> Iterator[Record | Cord
 
 def may_be_added(seen: Observation) -> Iterator[str]:
     """Yield the empty nodes that could be taken back, for all that is known without their groups."""
-    every = _told(seen)
+    every = _told(seen.reports)
     if sum(every.values()) > 0 and _calm(seen):
         yield from (node.name for node in seen.nodes if _is_surplus(seen, node, every))
 
 
 def _asked(seen: Observation, group: NodeGroup) -> Mapping[str, int]:
-    return {key: nodes for key, nodes in _told(seen).items() if key.rsplit("@", 2)[0] == group.key}
+    told = _told(seen.reports)
+    return {key: nodes for key, nodes in told.items() if _group(key) == group.key}
 
 
-def _told(seen: Observation) -> Mapping[str, int]:
+def _group(key: str) -> str:
+    return key.rsplit("@", 2)[0]
+
+
+def _told(reports: Iterable[Report] | None) -> Mapping[str, int]:
     """Return what reports tell of nodes that were added and taken back.
 
     Each name counts once: a request that was repeated under its token was answered twice and met once.
     """
-    every = (each for report in seen.reports or () for each in report.added.items())
+    every = (each for report in reports or () for each in report.added.items())
     return dict({key.rpartition("@")[2]: (key, nodes) for key, nodes in every}.values())
 
 
