@@ -221,12 +221,12 @@ def prepare(plane: ControlPlane, run: Run) -> None:
     create(api, path, {"metadata": {"name": CONFIGURATION}, "data": data})
     made = [*jobs(run.workloads)]
     run.workloads = len(made)
-    room = {"cpu": str(NODE_CPUS), "memory": "64Gi", "pods": str(PODS_OF_A_NODE)}
+    allocatable = {"cpu": str(NODE_CPUS), "memory": "64Gi", "pods": str(PODS_OF_A_NODE)}
     plane.join(
         *(
             {
                 "metadata": {"name": f"n{n}", "labels": {"kubernetes.io/hostname": f"n{n}"}},
-                "status": {"allocatable": room},
+                "status": {"allocatable": allocatable},
             }
             # A tenth more than pods need: no node has to be filled to the last place.
             for n in range(math.ceil(1.1 * len(made) / PODS_OF_A_NODE) + 1)

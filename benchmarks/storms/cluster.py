@@ -153,7 +153,7 @@ def watch_of(rig_cluster: ControlPlaneRigCluster) -> AbstractContextManager[Watc
 
 
 def open_headroom(rig_cluster: ControlPlaneRigCluster, *, default_rates: bool) -> None:
-    """Let the room take pods from now on, and the controllers be as fast as they shall be.
+    """Let the headroom take pods from now on, and the controllers be as fast as they shall be.
 
     Raises:
         Refused: a node's taint could not be removed.

@@ -17,14 +17,14 @@ PODS: Final = 10
 """On each spot node: no eleventh fits."""
 CLUSTER: Final = "harbor"
 SPOT: Final = "spot"
-HEADROOM: Final = "room"
+HEADROOM: Final = "headroom"
 CLOSED: Final = {"key": "storm.example/closed", "effect": "NoSchedule"}
-"""Keeps the room empty until the storm begins, so that every pod starts on a spot node."""
+"""Keeps the headroom empty until the storm begins, so that every pod starts on a spot node."""
 NOTICE_SECONDS: Final = 120
 AFTER_SECONDS: Final = 60
 """How long is looked on after the instances went: what was not replaced is down from then on."""
 ON_HEADROOM: Final = 40
-"""Pods that one node of the room can hold."""
+"""Pods that one node of the headroom can hold."""
 SPARE: Final = 1.2
 """Room for so many times the pods: a scheduler deals unevenly."""
 
@@ -37,7 +37,7 @@ def cordon_drill(nodes: int) -> Drill:
 
 
 def drain_drill(nodes: int) -> Drill:
-    """Return a drill that goes on to the deadline, with on-demand room for all pods at hand."""
+    """Return a drill that goes on to the deadline, with on-demand headroom for all pods at hand."""
     headroom = {
         "name": HEADROOM,
         "kind": "static",

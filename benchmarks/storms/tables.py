@@ -77,7 +77,7 @@ def _results(runs: Runs) -> Table:
     for name, outcomes in runs.of.items():
         shown.add_row(name, *_cells(outcomes))
     shown.caption = (
-        f"room: {headroom_nodes(runs.nodes)} empty on-demand nodes for {ON_HEADROOM} pods each"
+        f"headroom: {headroom_nodes(runs.nodes)} empty on-demand nodes for {ON_HEADROOM} pods each"
     )
     return shown
 

@@ -44,8 +44,9 @@ def spread_by(key: str, skew: int = 1) -> list[dict[str, object]]:
     ]
 
 
-WEB, API, BARE = (
+WEB, CART, API, BARE = (
     a_pod("web", owner=("ReplicaSet", "web"), cpu="1"),
+    a_pod("cart", owner=("ReplicaSet", "cart"), cpu="1"),
     a_pod("api", owner=("ReplicaSet", "api"), cpu="2", tolerations=[{"operator": "Exists"}]),
     a_pod("bare", owner=None, cpu="0"),
 )
@@ -60,13 +61,16 @@ ZONED, APART, BOTH = (
 steps = st.lists(
     st.one_of(
         st.tuples(
-            st.just("row"), st.sampled_from([WEB, API, BARE, ZONED, APART, BOTH]), st.integers(1, 6)
+            st.just("row"),
+            st.sampled_from([WEB, CART, API, BARE, ZONED, APART, BOTH]),
+            st.integers(1, 6),
         ),
         st.tuples(st.just("leaves"), st.just(WEB), st.integers(0, 30)),
         st.tuples(st.just("comes elsewhere"), st.sampled_from([API, WEB]), st.integers(0, 7)),
         st.tuples(st.just("node"), st.just(WEB), st.integers(0, 7)),
+        st.tuples(st.just("copy"), st.just(WEB), st.just(0)),
     ),
-    max_size=12,
+    max_size=16,
 )
 
 
@@ -83,7 +87,7 @@ def comes_or_goes(snapshot: ClusterSnapshot, node: Node) -> None:
 
 
 @given(nodes=node_rows(), steps=steps, closed=st.sets(st.sampled_from(["n0", "n3"])))
-def test_what_a_row_chooses_is_the_best_of_all_candidates(
+def test_what_is_chosen_for_a_row_of_pods_is_the_best_of_all_candidates(
     nodes: list[Node], steps: list[tuple[str, Pod, int]], closed: set[str]
 ):
     snapshot, shut = ClusterSnapshot(nodes, []), frozenset(closed)
@@ -105,6 +109,8 @@ def test_what_a_row_chooses_is_the_best_of_all_candidates(
                     snapshot.remove(pod)
             case "node":
                 comes_or_goes(snapshot, node)
+            case "copy":
+                snapshot = snapshot.copy()
             case _:
                 if node.name in snapshot.nodes:
                     snapshot.place(replace(like, uid=f"e{number}"), node.name)
@@ -126,13 +132,13 @@ def test_a_row_sees_nodes_that_come_and_go_in_the_middle():
     assert found == ["a", None, "b", "b", None, None]
 
 
-def test_a_pod_that_stands_on_the_board_chooses_as_if_it_had_left():
+def test_a_pod_that_stands_in_the_snapshot_chooses_as_if_it_had_left():
     snapshot, pod = ClusterSnapshot([a_node("a", cpu="1")], []), a_pod(cpu="1", node="a")
     snapshot.place(pod, "a")
     assert [snapshot.choose(pod) for _ in range(3)] == [snapshot.nodes["a"]] * 3
 
 
-def test_a_copy_of_a_board_goes_on_with_a_row_by_itself():
+def test_a_copy_goes_on_by_itself():
     snapshot = ClusterSnapshot([a_node("a", cpu="2"), a_node("b", cpu="1")], [])
     row = [replace(WEB, uid=f"u{n}") for n in range(4)]
     for pod in row[:2]:
@@ -146,6 +152,23 @@ def test_a_copy_of_a_board_goes_on_with_a_row_by_itself():
             twin.place(pod, chosen.name)
     assert [len(snapshot.on(name)) for name in ("a", "b")] == [1, 1]
     assert [len(twin.on(name)) for name in ("a", "b")] == [2, 1]
+
+
+def test_a_zone_that_only_peers_may_share_is_open_to_others():
+    snapshot = ClusterSnapshot([a_node("a", zone="a", cpu="2"), a_node("b", zone="b", cpu="2")], [])
+    snapshot.place(replace(WEB, uid="u0"), "a")
+    assert snapshot.choose(replace(WEB, uid="u1")) is snapshot.nodes["b"]
+    snapshot.place(replace(API, uid="u2"), "b")
+    assert snapshot.choose(replace(CART, uid="u3")) is snapshot.nodes["a"]
+
+
+def test_what_leaves_a_full_snapshot_leaves_its_copy_full():
+    snapshot = ClusterSnapshot([a_node("a", cpu="1")], [replace(WEB, uid="u0", node="a")])
+    assert snapshot.choose(replace(CART, uid="u1")) is None
+    twin = snapshot.copy()
+    snapshot.remove(replace(WEB, uid="u0"))
+    assert twin.choose(replace(CART, uid="u1")) is None
+    assert snapshot.choose(replace(CART, uid="u1")) is snapshot.nodes["a"]
 
 
 def test_a_node_that_does_not_say_what_it_has_counts_none_of_it_as_free():

@@ -18,25 +18,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from plimsoll.domain.affinity import AntiAffinityIndex, affinity_filter
 from plimsoll.domain.node_rules import why_never
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.pods import Pod, Scheduling
+from plimsoll.domain.pods import Pod
 from plimsoll.domain.quantities import Resources, total
-from plimsoll.domain.ranking import (
-    Domain,
-    EquivalenceGroup,
-    NodeOrder,
-    NodeRanking,
-    Spare,
-    VolumeTerms,
-)
+from plimsoll.domain.ranking import Domain, EquivalenceGroup, NodeOrder, NodeRanking, Spare
 from plimsoll.domain.scoring import PeerCounts, best, left, shunned
 from plimsoll.domain.spreading import SpreadFilter, spread_filters
+from plimsoll.domain.suitable_nodes import SuitableNodes, in_reach
 from plimsoll.domain.topology_counts import FilterReason, TopologyCounts
-from plimsoll.domain.workloads import Claim
+from plimsoll.domain.workloads import Claim, NodeRequirements
 
 MOST_ORDERS: Final = 16
 """Orders of nodes that are kept: few templates of a cluster differ in what they demand of a node itself."""
@@ -65,10 +59,7 @@ class ClusterSnapshot:
         self._peers = PeerCounts()
         self._anti_affinity_index = AntiAffinityIndex()
         self._topology = TopologyCounts(self._nodes, self._on)
-        self._suitable: dict[_Required, tuple[Scheduling, tuple[str, ...]]] = {}
-        """By what a template requires of a node itself, and by what its volumes require."""
-        self._requirements: dict[int, tuple[Scheduling, Hashable]] = {}
-        """By identity of the template: kept beside it, so that the identity stays its own."""
+        self._suitable = SuitableNodes(self._nodes)
         self._places: dict[str, int] = {}
         """Numbers the nodes in the order in which they were added."""
         self._added = 0
@@ -115,7 +106,7 @@ class ClusterSnapshot:
             found = _why_short(pod.scheduling.requests, self._free[node.name])
             if found is not None:
                 return found
-            if not _in_reach(self._volumes_of(pod), node):
+            if not in_reach(self._volumes_of(pod), node):
                 return "node(s) had volume node affinity conflict"
             return next(
                 (why for h in self._filter_reasons(pod) if (why := h(node)) is not None), None
@@ -133,7 +124,7 @@ class ClusterSnapshot:
             need = pod.scheduling.requests
             nodes = [
                 self._nodes[name]
-                for name in self._suitable_for(pod)
+                for name in self._suitable.of(pod.scheduling, self._volumes_of(pod))
                 if _why_short(need, self._free[name]) is None
             ]
             for filter_reason in self._filter_reasons(pod) if nodes else ():
@@ -149,7 +140,8 @@ class ClusterSnapshot:
         """
         if next(self._other_reasons(pod), None) is not None:
             return None
-        return self._required_by(pod), pod.scheduling.requests
+        required = self._suitable.requirement(pod.scheduling, self._volumes_of(pod))
+        return required, pod.scheduling.requests
 
     def spread_filters(self, pod: Pod) -> Sequence[SpreadFilter]:
         """Return what a pod's own hard spread constraints demand of a node now, as if it had left."""
@@ -188,37 +180,34 @@ class ClusterSnapshot:
         return self.best(pod, nodes) if nodes else None
 
     def _rank(self, pod: Pod, closed: Collection[str]) -> NodeRanking:
-        need = pod.scheduling.requests
-        here, around = self._peers.of(pod)
-        return NodeRanking(
-            self._order(pod, closed),
-            nodes=self._nodes,
-            fits=lambda name: _why_short(need, self._free[name]) is None,
-            here=here,
-            around=around,
-        )
-
-    def _order(self, pod: Pod, closed: Collection[str]) -> NodeOrder:
-        """Return the order of the nodes that are open to a template, made on first use."""
-        keys = tuple(sorted({each.topology_key for each in pod.scheduling.spread if each.hard}))
-        required = self._required_by(pod)
+        scheduling, volumes = pod.scheduling, self._volumes_of(pod)
+        required = self._suitable.requirement(scheduling, volumes)
+        keys = tuple(sorted({each.topology_key for each in scheduling.spread if each.hard}))
         kind = (required, keys, frozenset(closed))
         order = self._orders.get(kind)
-        if order is not None:
-            return order
+        if order is None:
+            if len(self._orders) >= MOST_ORDERS:
+                del self._orders[next(iter(self._orders))]
+            order = self._orders[kind] = NodeOrder(self._suitable.of(scheduling, volumes))
 
         def look(name: str) -> tuple[Domain, Spare] | None:
             node = self._nodes.get(name)
-            if node is None or name in closed or not required.met_by(node, pod.scheduling):
+            if node is None or name in closed or not required.met_by(node, scheduling):
                 return None
             free = left(self._free[name], node.allocatable)
             domain = (node.zone, *(node.labels.get(key) for key in keys))
             return domain, (shunned(pod, node), -free, self._places[name], name)
 
-        if len(self._orders) >= MOST_ORDERS:
-            del self._orders[next(iter(self._orders))]
-        order = self._orders[kind] = NodeOrder(self._suitable_for(pod), look)
-        return order
+        here, around = self._peers.of(pod)
+        return NodeRanking(
+            order,
+            scheduling.requests,
+            look=look,
+            nodes=self._nodes,
+            fits=lambda name: _why_short(scheduling.requests, self._free[name]) is None,
+            here=here,
+            around=around,
+        )
 
     def place(self, pod: Pod, node_name: str) -> None:
         """Put a pod on a node without asking whether it fits; a pod already there is replaced.
@@ -260,9 +249,7 @@ class ClusterSnapshot:
         self._added += 1
         self._places[node.name] = self._added
         self._topology.add_node(node)
-        for required, (scheduling, names) in self._suitable.items():
-            if required.met_by(node, scheduling):
-                self._suitable[required] = (scheduling, (*names, node.name))
+        self._suitable.add(node)
         self._node_changed(node.name)
         for pod in pods:
             self.place(pod, node.name)
@@ -276,10 +263,7 @@ class ClusterSnapshot:
         del self._nodes[node_name], self._on[node_name], self._free[node_name]
         del self._places[node_name]
         self._topology.remove_node(node_name)
-        for required, (scheduling, names) in self._suitable.items():
-            if node_name in names:
-                rest = tuple(name for name in names if name != node_name)
-                self._suitable[required] = (scheduling, rest)
+        self._suitable.remove(node_name)
         self._node_changed(node_name)
 
     def set_claim(self, claim: Claim) -> None:
@@ -302,9 +286,10 @@ class ClusterSnapshot:
         self._peers = self._peers.copy()
         self._anti_affinity_index = self._anti_affinity_index.copy()
         self._topology = self._topology.over(self._nodes, self._on)
-        self._suitable, self._requirements = self._suitable.copy(), self._requirements.copy()
+        self._suitable = self._suitable.over(self._nodes)
         self._places = self._places.copy()
-        self._orders, self._row, self._ranking = {}, None, None
+        self._orders = {kind: order.copy() for kind, order in self._orders.items()}
+        self._row, self._ranking = None, None
 
     def _count(self, pod: Pod, node_name: str, by: int) -> None:
         node = self._nodes[node_name]
@@ -333,32 +318,13 @@ class ClusterSnapshot:
         if held is not None:
             self.place(*held)
 
-    def _required_by(self, pod: Pod) -> _Required:
-        """Return what a pod requires of a node itself, and shares with others that require the same."""
-        scheduling = pod.scheduling
-        known = self._requirements.get(id(scheduling))
-        if known is None:
-            selector = tuple(sorted(scheduling.node_selector.items()))
-            required = (selector, scheduling.node_terms, scheduling.tolerations)
-            known = self._requirements[id(scheduling)] = (scheduling, required)
-        return _Required(known[1], self._volumes_of(pod))
-
-    def _volumes_of(self, pod: Pod) -> VolumeTerms:
+    def _volumes_of(self, pod: Pod) -> NodeRequirements:
         return tuple(
             requirement
             for name in pod.scheduling.claims
             if (claim := self._claims.get((pod.namespace, name))) is not None
             for requirement in claim.node_requirements
         )
-
-    def _suitable_for(self, pod: Pod) -> tuple[str, ...]:
-        required, scheduling = self._required_by(pod), pod.scheduling
-        known = self._suitable.get(required)
-        if known is None:
-            nodes = self._nodes.values()
-            fitting = (node.name for node in nodes if required.met_by(node, scheduling))
-            known = self._suitable[required] = (scheduling, tuple(fitting))
-        return known[1]
 
     def _filter_reasons(self, pod: Pod) -> Iterator[FilterReason]:
         """Yield the checks that depend on what else is in the snapshot, most of them seldom used."""
@@ -399,22 +365,6 @@ def _why_short(need: Resources, headroom: Resources) -> str | None:
             if amount > have.get(name, 0) and amount:
                 return f"Insufficient {name}"
     return None
-
-
-class _Required(NamedTuple):
-    """What pods require of a node itself, whatever else stands on it."""
-
-    template: Hashable
-    volumes: VolumeTerms
-
-    def met_by(self, node: Node, scheduling: Scheduling) -> bool:
-        """Whether a node meets it; `scheduling` is that of any template which requires it."""
-        return _in_reach(self.volumes, node) and why_never(scheduling, node) is None
-
-
-def _in_reach(volumes: VolumeTerms, node: Node) -> bool:
-    """https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity."""
-    return all(node.labels.get(key) in values for key, values in volumes)
 
 
 def _alike(old: Node, new: Node) -> bool:

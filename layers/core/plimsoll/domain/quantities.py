@@ -113,7 +113,7 @@ class Resources:
         )
 
     def within(self, headroom: Resources) -> bool:
-        """Whether this much fits into `room`; what is not asked for is not compared."""
+        """Whether this much fits into `headroom`; what is not asked for is not compared."""
         if self.cpu > headroom.cpu or self.memory > headroom.memory or self.pods > headroom.pods:
             return False
         if not self.extended:

@@ -9,28 +9,36 @@ That is exact: a spread constraint takes or refuses such a domain as a whole; an
 node's own pods of the owner against those in its zone by how many nodes and zones there are, and within
 a zone no weight decides anything. So the best of all is the best of the firsts of the domains that are
 not refused, and mostly it is so by any weight.
+
+A domain in which pods found no node is not looked through again for pods that ask for the same: only nodes that
+changed since may take one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from copy import copy
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import Final, NamedTuple, Self
 
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.pods import Ref, Scheduling
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.scoring import weights
 from plimsoll.domain.topology_counts import FilterReason
+from plimsoll.domain.workloads import NodeRequirements
 
 type Domain = tuple[str | None, ...]
 """A zone, and the values of the labels that hard spread constraints count by."""
 type Spare = tuple[bool, float, int, str]
 """Shunned, shares that are free (negative), place in the order of nodes, name."""
+type Look = Callable[[str], tuple[Domain, Spare] | None]
+"""Returns where a node stands now; None where it is not open to the templates of an order."""
 
-
-type VolumeTerms = tuple[tuple[str, tuple[str, ...]], ...]
-"""Labels that the node affinity of bound volumes demands of a node, each with the values that will do."""
+MOST_CHANGES: Final = 10_000
+"""So many changes are remembered for domains that were full; then these are looked through again."""
 
 
 class Standing(NamedTuple):
@@ -48,7 +56,7 @@ class EquivalenceGroup(NamedTuple):
     """What pods have in common that choose alike."""
 
     scheduling: Scheduling
-    volumes: VolumeTerms
+    volumes: NodeRequirements
     owner: Ref | None
     closed: Collection[str]
 
@@ -65,28 +73,29 @@ class EquivalenceGroup(NamedTuple):
 class NodeOrder:
     """The nodes that are open to some templates, by domain, in the order of what is left on them."""
 
-    def __init__(
-        self, names: Iterable[str], look: Callable[[str], tuple[Domain, Spare] | None]
-    ) -> None:
-        """Begin with these nodes.
-
-        Args:
-            names: all that may be open.
-            look: returns where a node stands now; None where it is not open.
-        """
-        self._look = look
+    def __init__(self, names: Iterable[str]) -> None:
+        """Begin with the nodes that may be open."""
         self._stale = set(names)
         self._known: dict[str, tuple[Domain, Spare]] = {}
         self._sorted: dict[Domain, list[Spare]] = {}
+        self._full: dict[tuple[Domain, Resources], tuple[int, AbstractSet[str]]] = {}
+        """Domain, and what pods ask for that found no node there -> how many changes were looked at since, and
+        which nodes take such pods now."""
+        self._changes: list[str] = []
 
     def changed(self, name: str) -> None:
         """Look at a node again: it came or went, or a pod came to it or left it."""
         self._stale.add(name)
+        if self._full:
+            self._changes.append(name)
+            if len(self._changes) > MOST_CHANGES:
+                self._full.clear()
+                self._changes.clear()
 
-    def by_domain(self) -> Mapping[Domain, Sequence[Spare]]:
+    def by_domain(self, look: Look) -> Mapping[Domain, Sequence[Spare]]:
         """Return the nodes of each domain, those with the most left first."""
         for name in self._stale:
-            before, now = self._known.pop(name, None), self._look(name)
+            before, now = self._known.pop(name, None), look(name)
             if before is not None:
                 spares = self._sorted[before[0]]
                 del spares[bisect_left(spares, before[1])]
@@ -100,14 +109,50 @@ class NodeOrder:
         """Return where a node stood when `by_domain` was asked last."""
         return self._known.get(name)
 
+    def note_full(self, domain: Domain, requests: Resources) -> None:
+        """Remember that no node of a domain takes a pod that asks for this."""
+        self._full[domain, requests] = len(self._changes), frozenset()
+
+    def freed(
+        self, domain: Domain, requests: Resources, fits: Callable[[str], bool]
+    ) -> Sequence[Spare] | None:
+        """Return all nodes of a domain that take such pods now; None where it was not full for them.
+
+        `by_domain` has to be asked before.
+        """
+        key = domain, requests
+        if key not in self._full:
+            return None
+        seen, names = self._full[key]
+        open_now = {
+            name: known[1]
+            for name in {*names, *self._changes[seen:]}
+            if (known := self._known.get(name)) is not None and known[0] == domain and fits(name)
+        }
+        self._full[key] = len(self._changes), open_now.keys()
+        return [*open_now.values()]
+
+    def copy(self) -> Self:
+        """Return an order for a copy of the snapshot, which goes on by itself."""
+        twin = copy(self)
+        twin._part()  # noqa: SLF001 - it is of this class
+        return twin
+
+    def _part(self) -> None:
+        self._stale, self._known = self._stale.copy(), self._known.copy()
+        self._sorted = {domain: spares.copy() for domain, spares in self._sorted.items()}
+        self._full, self._changes = self._full.copy(), self._changes.copy()
+
 
 class NodeRanking:
     """The nodes of an order that pods of one template and owner fit on, while a snapshot changes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a snapshot knows, each part named
         self,
         order: NodeOrder,
+        requests: Resources,
         *,
+        look: Look,
         nodes: Mapping[str, Node],
         fits: Callable[[str], bool],
         here: Mapping[str, int],
@@ -117,12 +162,15 @@ class NodeRanking:
 
         Args:
             order: the nodes that are open to the template.
+            requests: what each pod asks for.
+            look: where a node of the order stands now.
             nodes: all nodes, by name.
             fits: whether the pods fit on a node by now.
             here: node -> pods of their owner.
             around: zone -> pods of their owner.
         """
-        self._order, self._nodes, self._fits = order, nodes, fits
+        self._order, self._requests, self._look = order, requests, look
+        self._nodes, self._fits = nodes, fits
         self._here, self._around = here, around
         self._stale = {name for name, count in here.items() if count}
         self._peers: dict[str, Standing] = {}
@@ -139,7 +187,7 @@ class NodeRanking:
         Args:
             refusals: what the pod's hard spread constraints demand of a node now.
         """
-        order = self._order.by_domain()
+        order = self._order.by_domain(self._look)
         self._refresh()
         firsts = {
             domain: first
@@ -179,13 +227,19 @@ class NodeRanking:
 
     def _first_in(self, domain: Domain, spares: Sequence[Spare]) -> Standing | None:
         """Return the best of a domain: of its nodes without pods of the owner, or of the others."""
-        others = (
-            Standing(shunned, 0, minus_left, place, name)
-            for shunned, minus_left, place, name in spares
-            if not self._here.get(name) and self._fits(name)
-        )
-        found = [s for s in (next(others, None), self._first_peer(domain)) if s is not None]
-        return min(found, default=None)
+        freed = self._order.freed(domain, self._requests, self._fits)
+        if freed is not None:
+            others = (each for each in sorted(freed) if not self._here.get(each[-1]))
+        else:
+            others = (e for e in spares if not self._here.get(e[-1]) and self._fits(e[-1]))
+        spare, peer = next(others, None), self._first_peer(domain)
+        if spare is None:
+            if peer is None and freed is None:
+                self._order.note_full(domain, self._requests)
+            return peer
+        shunned, minus_left, place, name = spare
+        first = Standing(shunned, 0, minus_left, place, name)
+        return first if peer is None else min(first, peer)
 
     def _first_peer(self, domain: Domain) -> Standing | None:
         """Return the best with pods of the owner, and forget what stands before it but is not so now."""

@@ -361,7 +361,7 @@ class DrainService:
         return [*memory.past, *memory.reports.values()]
 
     def _read_groups(self, groups: NodeGroups, nodes: Sequence[Node]) -> Sequence[NodeGroup] | None:
-        """Read the node groups. Without them pods still move to what room there is."""
+        """Read the node groups. Without them pods still move to the headroom that there is."""
         try:
             return groups.list(nodes)
         except (Temporary, Refused, BadInput) as error:

@@ -37,10 +37,10 @@ def held_by_on_demand(seen: Observation, workloads: Iterable[Workload]) -> froze
             if left <= 0:
                 break
             if why_never(workload.scheduling, node) is None:
-                room = free[node.name]
-                for _ in range(min(left, places_on(each, room))):
-                    room, left = room - each, left - 1
-                after[node.name] = room
+                headroom = free[node.name]
+                for _ in range(min(left, places_on(each, headroom))):
+                    headroom, left = headroom - each, left - 1
+                after[node.name] = headroom
         if left <= 0:
             held.add(workload.ref)
             free |= after
@@ -67,13 +67,13 @@ def count_places(each: Resources, free: Iterable[Resources], enough: int) -> int
     return min(places, enough)
 
 
-def places_on(each: Resources, room: Resources) -> int:
+def places_on(each: Resources, headroom: Resources) -> int:
     """Return how many pods of one shape fit into what a node has free."""
-    counts = [room.pods]
+    counts = [headroom.pods]
     if each.cpu:
-        counts.append(room.cpu // each.cpu)
+        counts.append(headroom.cpu // each.cpu)
     if each.memory:
-        counts.append(room.memory // each.memory)
-    have = dict(room.extended)
+        counts.append(headroom.memory // each.memory)
+    have = dict(headroom.extended)
     counts += [have.get(name, 0) // amount for name, amount in each.extended if amount]
     return max(0, min(counts))
