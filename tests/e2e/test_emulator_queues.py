@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import override
 
 import pytest
 import yaml
@@ -17,7 +16,7 @@ from plimsoll.domain.added_nodes import added_by_group
 from plimsoll.domain.clusters import Mode
 from plimsoll_batch.domain.names import CONFIGURATION, ON_INTERRUPTION
 from plimsoll_batch.services.growing import KIND
-from plimsoll_testbed.model.fleet import Fleet, Side
+from plimsoll_testbed.model.fleet import Fleet, Group
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.model.hollow.conditions import is_true
 from plimsoll_testbed.model.hollow.serve import HollowServer
@@ -53,7 +52,7 @@ WORKERS = NodeGroupSpec(
 
 
 @dataclass
-class Shop(Side):
+class Shop:
     """A cluster with queues, in wall-clock time behind HTTP; nodes of a fleet that tells it may join."""
 
     name: str
@@ -71,10 +70,18 @@ class Shop(Side):
         meta = {"name": CONFIGURATION, "namespace": "plimsoll"}
         self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
 
-    @override
+    def asked(self, group: Group, now: datetime) -> None:
+        """The test reads the group itself."""
+
+    def launched(self, machine: Machine, now: datetime) -> None:
+        """Its node joins later."""
+
     def joined(self, machine: Machine, now: datetime) -> None:
         with self.server.lock:
             self.server.cluster.join(node_object(machine), now=self.clock.now())
+
+    def vanished(self, machine: Machine, now: datetime) -> None:
+        """No instance ends while a gang runs."""
 
     @property
     def way(self) -> Access:

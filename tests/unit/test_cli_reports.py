@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain
 
 from plimsoll.domain.added_nodes import added
 from plimsoll.domain.placement.report import report_of
@@ -98,13 +99,17 @@ def test_shows_every_reason_of_one_interruption():
 
 def test_says_how_many_nodes_were_added_to_which_group_or_taken_back():
     workers, spare = a_group("workers"), a_group("spare")
-    asked = added(workers, 4, NOON, "t1") | added(workers, 2, NOON, "t2")
-    again = added(workers, 2, NOON + timedelta(seconds=5), "t2")
+    told = [
+        added(workers, 4, NOON, "t1"),
+        added(workers, 2, NOON, "t2"),
+        added(workers, 2, NOON + timedelta(seconds=5), "t2"),
+        added(spare, -1, NOON, "i-1"),
+    ]
     report = replace(
         a_report("queues"),
         node="",
         kind="queues",
-        added=asked | again | added(spare, -1, NOON, "i-1"),
+        added=dict(chain.from_iterable(each.items() for each in told)),
     )
     environment = an_environment(report)
     said = run(environment, "reports", "show", "queues").stdout
