@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, override
@@ -22,6 +23,7 @@ from plimsoll_testbed.rigs.endpoints import Service
 from plimsoll_testbed.rigs.threads import Threads
 from plimsoll_testbed.scenario.drill import read_drill
 from tests.cluster.clients import BETWEEN_REQUESTS, Client, send
+from tests.cluster.target_health import TargetHealth
 
 pytestmark = pytest.mark.cluster
 
@@ -30,6 +32,9 @@ type Json = dict[str, Any]
 FOLDER: Final = Path(__file__).parent / "rig"
 SERVICES: Final[Sequence[Service]] = [("shop", "web"), ("shop", "api"), ("shop", "cart")]
 OPERATED: Final = ("shop", "cart")
+TARGETS: Final = ("shop", "api")
+"""Its pods are targets of a load balancer, and have a readiness gate."""
+STOP: Final = timedelta(seconds=5)
 PODS: Final = 8
 """Every one of them stands on a spot node, and has to move."""
 RECONCILE_SECONDS: Final = 1.0
@@ -73,6 +78,7 @@ class Watch:
 
     client: Client | None = None
     operator: Operator | None = None
+    health: TargetHealth | None = None
     managed: set[str] = field(default_factory=set)
     """Resources with an object that has a `managedFields` entry of ours."""
     written: frozenset[str] = frozenset()
@@ -122,6 +128,14 @@ class WatchedPlanes(ControlPlanes):
         super().begin()
         self.watch.open(self.rig_clusters["harbor"].plane, self.exits)
 
+    @override
+    def _lacking(self) -> Sequence[str]:
+        """Open gates from here on: without that no pod behind one is ever Ready."""
+        if self.watch.health is None:
+            api = self.rig_clusters["harbor"].plane.transport()
+            self.watch.health = self.exits.enter_context(TargetHealth(api, TARGETS[0]))
+        return super()._lacking()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
@@ -140,7 +154,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
             drill, clusters=clusters, rig="cluster", responder="plimsoll", seed=0
         ) as run:
             report = run.run()
-    for thread in (watch.client, watch.operator):
+    for thread in (watch.client, watch.operator, watch.health):
         assert thread is not None
         if thread.error is not None:
             raise thread.error
@@ -155,6 +169,18 @@ def test_a_client_that_follows_the_endpoint_slices_loses_no_request(played: Play
     assert len(client.sent) > len(SERVICES) * (gone - noticed) / BETWEEN_REQUESTS / 4
     assert client.lost() == []
     assert len(client.stopped) >= PODS
+
+
+def test_a_target_stops_once_the_load_balancer_calls_its_replacement_healthy(played: Played):
+    client, health = played.watch.client, played.watch.health
+    assert client is not None
+    assert health is not None
+    targets = {request.address for request in client.sent if request.service == TARGETS}
+    stopped = sorted(when for address, when in client.stopped.items() if address in targets)
+    replaced = sorted(health.opened.values())[len(stopped) :]
+    assert len(stopped) == len(replaced) == 3
+    told = [when - STOP for when in stopped]
+    assert all(healthy < asked for healthy, asked in zip(replaced, told, strict=True))
 
 
 def test_every_expectation_holds_and_every_pod_stops_in_order(played: Played):
