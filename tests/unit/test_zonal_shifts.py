@@ -151,10 +151,11 @@ def test_where_nobody_knows_which_shifts_stand_nothing_changes():
     assert plan_drain(seen, noon(60)).steps == ()
 
 
-def test_capacity_is_asked_in_another_zone():
+@pytest.mark.parametrize("shifts", [SHIFT, PRACTICE], ids=["shift", "practice run"])
+def test_capacity_is_asked_in_another_zone(shifts):
     nodes = [interrupted("spot", zone=ZONE_B), there("full", cpu="1")]
     groups = [a_group("first", zones=(ZONE_A,)), a_group("second", zones=(ZONE_B,))]
-    seen = seen_with(nodes, webs("spot", cpu="3"), groups=groups)
+    seen = seen_with(nodes, webs("spot", cpu="3"), groups=groups, shifts=shifts)
     assert [g.group.name for g in actions(plan_drain(seen, noon(1)), Grow)] == ["second"]
 
 
@@ -279,7 +280,7 @@ def test_nothing_leaves_before_the_taint_stands_on_every_node_of_the_zone():
     assert left(seen_with(nodes, webs("a"))) == []
 
 
-def test_nothing_leaves_in_a_practice_run_but_capacity_is_frozen():
+def test_nothing_leaves_in_a_practice_run_and_the_taint_stays():
     nodes = [there("a"), a_node("b", zone=ZONE_B)]
     assert left(seen_with(nodes, webs("a"), shifts=PRACTICE)) == []
     assert actions(plan_drain(seen_with(nodes, [], shifts=PRACTICE), noon(1)), TaintNode) == []
