@@ -142,7 +142,9 @@ def test_a_delayed_message_is_delayed(stack):
     sent = time.time()
     order_probe(stack, "later", DelaySeconds=2)
     [seen] = reported_by_probe(stack, 1)
-    assert 1.9 < seen["at"] - sent < 4
+    assert seen["at"] - sent > 1.9
+    # From the emulator's own stamps: how long a busy machine takes to start the probe is no delay.
+    assert 1.9 < seen["received"] - seen["sent"] < 4
 
 
 def test_functions_find_the_fleet_under_the_endpoints_of_its_services(stack):

@@ -38,7 +38,14 @@ def handler(event, context):
             except ClientError as error:
                 tell(denied=error.response["Error"]["Code"])
         else:
-            tell(body=body, attempts=attempts)
+            stamps = {
+                name: int(record["attributes"][attribute]) / 1000
+                for name, attribute in (
+                    ("sent", "SentTimestamp"),
+                    ("received", "ApproximateFirstReceiveTimestamp"),
+                )
+            }
+            tell(body=body, attempts=attempts, **stamps)
         if order == "oversleep":
             time.sleep(60)
         if order == "come back soon" and attempts == 1:
