@@ -11,6 +11,8 @@ pods to evict. What it assumes:
 * A Deployment whose pods can be released gets the replacement first. All others lose a pod first,
   within their budget; a single pod of those cannot be kept, which is no fault of the plan.
 * New nodes come from on-demand groups that may grow; spot groups may be interrupted as well.
+* An administrator who drains node after node evicts whatever the standing guard does not hold, with or without
+  Plimsoll: whether that leaves anybody worse off is for `plimsoll_testbed.storms.compare` to say.
 * The plan begins within `DETECTED` seconds and takes `DONE` seconds to end. The oracle promises
   nothing for what is tighter.
 
@@ -135,9 +137,10 @@ class _Search:
         """Yield the workloads that were at zero and need not have been."""
         rows = {row["name"]: row for row in report["workloads"]}
         kinds = {*SCALED, CUSTOM}
-        risky = [w for w in self._storm.workloads if w.kind in kinds and self._at_risk(w)]
+        known = [w for w in self._storm.workloads if not self._evicted_by_others(w)]
+        risky = [w for w in known if w.kind in kinds and self._at_risk(w)]
         hit = [n for n, row in rows.items() if row["seconds_at_zero"] > 0 and row["ready_floor"]]
-        safe = {w.name for w in self._storm.workloads} - {w.name for w in risky}
+        safe = {w.name for w in known} - {w.name for w in risky}
         for name in hit:
             if name in safe:
                 yield "oracle-zero", f"{name} was at zero, though some of its pods stay"
@@ -146,6 +149,10 @@ class _Search:
         lost = [w.name for w in hopeful if w.name in hit]
         if len(lost) > len(hopeful) - kept:
             yield "oracle-zero", f"{lost} were at zero; {kept} of {len(hopeful)} could be kept"
+
+    def _evicted_by_others(self, workload: Workload) -> bool:
+        held = workload.guarded and workload.budget is None and self._surges(workload)
+        return "kubectl-drain" in self._storm.rivals and not held
 
     def _at_risk(self, workload: Workload) -> bool:
         pods = [p for p in self._seen.pods if _workload(self._storm, p) is workload]
