@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves
@@ -13,7 +14,7 @@ from plimsoll.domain.floors import resolve, unavailable
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.replace.contention import Contention
-from plimsoll.domain.replace.headroom import Headroom
+from plimsoll.domain.replace.headroom import MOST_UNSERVED, Headroom
 from plimsoll.domain.workloads import Workload
 
 
@@ -40,7 +41,22 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
             short.append(pod)
         else:
             snapshot.place(pod, node.name)
-    return Headroom(snapshot=snapshot, contention=contention, closed=interrupted.names, short=short)
+    return Headroom(
+        snapshot=snapshot,
+        contention=contention,
+        closed=interrupted.names,
+        short=short,
+        unserved=[*islice(_unserved(seen, interrupted, short), MOST_UNSERVED)],
+    )
+
+
+def _unserved(
+    seen: Observation, interrupted: InterruptedNodes, short: Sequence[Pod]
+) -> Iterator[Pod]:
+    for pod in short:
+        mates = seen.of_workload[seen.workload_of(pod)]
+        if pod.pending and not any(p.serving or p.node in interrupted.names for p in mates):
+            yield pod
 
 
 def _dead(seen: Observation, interrupted: InterruptedNodes) -> list[Pod]:

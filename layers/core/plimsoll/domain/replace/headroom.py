@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.contention import Contention
+
+MOST_UNSERVED: Final = 20
 
 
 @dataclass(slots=True)
@@ -29,6 +32,9 @@ class Headroom:
     somebody else's."""
     short: Sequence[Pod] = ()
     """Pods that wait for a node, or will once their controller makes them, and have no place now."""
+    unserved: Sequence[Pod] = ()
+    """Those of them that wait although no node of their workload is interrupted, and of whose workload nothing
+    serves: the first `MOST_UNSERVED`, since tenants may make any number."""
     reserved: bool = False
     """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
     Pending: kube-scheduler would give the place to whoever asks first."""
@@ -78,6 +84,25 @@ class Headroom:
             p.restarts and p.uid not in self.unplaceable and p.priority >= pod.priority
             for p in self.short
         )
+
+    def displaced_by(self, pod: Pod) -> Pod | None:
+        """Return a newer unserved pod that would have the place of this one, which does not serve yet.
+
+        The place of an older pod nobody took: it waited before this one came.
+        """
+        node = self.snapshot.nodes.get(self.snapshot.where(pod) or "")
+        if node is None or not self.unserved:
+            return None
+        self.snapshot.remove(pod)
+        fits = (
+            other
+            for other in self.unserved
+            if other.created > pod.created and other.priority >= pod.priority
+            if self.snapshot.why_not(other, node) is None
+        )
+        found = next(fits, None)
+        self.snapshot.place(pod, node.name)
+        return found
 
     def fits_without(self, pod: Pod, other: Pod) -> bool:
         """Whether a pod would have a place if another one left."""

@@ -19,6 +19,7 @@ from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.moved import heir_of
 from plimsoll.domain.names import MOVED
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.replace.displaced import displacing, leaving_a_place
 from plimsoll.domain.replace.disruption import PATIENCE, START, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.skew import skew_left
@@ -62,7 +63,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     for action in evictions:
         headroom.contention.join(replacement_of(action.pod))
     standing = len(kept) - len(evictions)
-    released, waiting = _releases(disruption, headroom, standing=standing)
+    released, waiting = _releases(disruption, headroom, standing=standing, undone=bool(undone))
     waiting = waiting or blocked
     if (standing or released) and not waiting:
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
@@ -142,9 +143,9 @@ def _undone(
 ) -> Mapping[str, Evict | UndoRelease]:
     """Hand pods back that must not stay released, by their uids.
 
-    Their nodes stay; or their owner changed what made them eligible; or no deadline is near, and
-    their replacements cannot be made, found no node in `PATIENCE`, or a budget lets none leave for
-    that long.
+    Their nodes stay; or their owner changed what made them eligible; or their replacement took the place of a
+    workload that now serves nowhere; or no deadline is near, and their replacements cannot be made, found no node
+    in `PATIENCE`, or a budget lets none leave for that long.
     """
     found = {}
     for pod in disruption.released:
@@ -152,6 +153,9 @@ def _undone(
             found[pod.uid] = undo(disruption, pod, "its node is not interrupted any more")
         elif why := disruption.undone.get(pod.uid):
             found[pod.uid] = undo(disruption, pod, why)
+    for pod, why in displacing(disruption, headroom):
+        if isinstance(action := undo(disruption, pod, why), UndoRelease):
+            found.setdefault(pod.uid, action)
     if disruption.deadline_near:
         return found
     workload = disruption.workload
@@ -183,13 +187,15 @@ def undo(disruption: WorkloadDisruption, pod: Pod, reason: str) -> Evict | UndoR
 
 
 def _releases(
-    disruption: WorkloadDisruption, headroom: Headroom, *, standing: int
+    disruption: WorkloadDisruption, headroom: Headroom, *, standing: int, undone: bool
 ) -> tuple[Sequence[Release], str | None]:
     """Release pods, those of superseded ReplicaSets last, as many as a wave takes."""
     able = releasable(disruption)
     lacking = [b for b in disruption.budgets if b.missing and not disruption.deadline_near]
     if able and lacking:
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
+    if able and (leaving := leaving_a_place(disruption, headroom, undone=undone)):
+        return (), leaving
     able.sort(key=lambda one: one.replica_set != disruption.current)
     wave = able[: _wave_size(disruption, able, standing)]
     waiting = None if len(wave) == len(able) else "waits for the wave before, for its autoscaler"
