@@ -1,7 +1,8 @@
 """One storm through clusters of two accounts, on the deployed stack: each is served in its own account alone.
 
 `harbor` is in the account of the stack. `quay` and `astray` are in another one, in which infra/spoke.yaml is
-deployed; of `astray` a wrong external id is registered.
+deployed; of `astray` a wrong external id is registered. In the account of the stack infra/reports.yaml is deployed
+too, and somebody of the other account reads by its role.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, override
@@ -31,6 +33,10 @@ SPOKES = {
     "astray": Spoke(account=OTHER, external_id="not-what-the-role-asks-for"),
 }
 CLUSTERS = ("harbor", *SPOKES)
+PEOPLE = f"arn:aws:iam::{OTHER}:role/platform"
+"""Who may read the reports of the stack from the other account."""
+READERS = f"arn:aws:iam::{ACCOUNT}:role/{STACK}-reports-{REGION}"
+"""The role that infra/reports.yaml makes."""
 
 
 class Watched(AccountsEmulation):
@@ -38,34 +44,88 @@ class Watched(AccountsEmulation):
 
     clusters: dict[str, Any]
     reports: list[dict[str, Any]]
+    read_elsewhere: subprocess.CompletedProcess[str]
+    """What somebody of the other account reads, by a profile that is right and one with a wrong external id."""
 
     @override
     def report(self, *, settled: bool) -> Report:
         listed = self._plimsoll("clusters", "list", "--wide", "--json")["clusters"]
         self.clusters = {each["name"]: each["wide"] for each in listed}
         self.reports = self._plimsoll("reports", "--json")["reports"]
+        self._deploy_role_of_reports()
+        with tempfile.TemporaryDirectory() as home:
+            self._write_profiles(Path(home))
+            profiles = ("--profile", "right", "--profile", "wrong")
+            self.read_elsewhere = self._run("reports", *profiles, "--json", HOME=home)
         return super().report(settled=settled)
 
+    def _deploy_role_of_reports(self) -> None:
+        """Deploy infra/reports.yaml for a role of the other account."""
+        iam = self.emulator.client("iam", account=OTHER)
+        may = {"Effect": "Allow", "Action": "sts:AssumeRole"}
+        trust = json.dumps({"Version": "2012-10-17", "Statement": [may | {"Principal": "*"}]})
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [may | {"Resource": READERS}]})
+        iam.create_role(RoleName="platform", AssumeRolePolicyDocument=trust)
+        iam.put_role_policy(RoleName="platform", PolicyName="read", PolicyDocument=policy)
+        cloudformation = self.emulator.client("cloudformation")
+        cloudformation.create_stack(
+            StackName="reports",
+            TemplateBody=(self.emulator.checkout.root / "infra/reports.yaml").read_text(),
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+            Parameters=[
+                {"ParameterKey": name, "ParameterValue": value}
+                for name, value in (
+                    ("People", PEOPLE),
+                    ("ExternalId", EXTERNAL_ID),
+                    ("Stack", STACK),
+                )
+            ],
+        )
+        waiter = cloudformation.get_waiter("stack_create_complete")
+        waiter.wait(StackName="reports", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+
+    def _write_profiles(self, home: Path) -> None:
+        """Write AWS settings as docs/accounts.md says."""
+        (home / ".aws").mkdir()
+        lines = [
+            "[profile owner]",
+            f"aws_access_key_id = {OTHER}",
+            "aws_secret_access_key = none",
+            "[profile platform]",
+            f"role_arn = {PEOPLE}",
+            "source_profile = owner",
+        ]
+        for name, external_id in (("right", EXTERNAL_ID), ("wrong", "not-what-the-role-asks-for")):
+            lines += [
+                f"[profile {name}]",
+                f"role_arn = {READERS}",
+                f"external_id = {external_id}",
+                "source_profile = platform",
+                f"region = {REGION}",
+            ]
+        (home / ".aws" / "config").write_text("\n".join(lines))
+
     def _plimsoll(self, *words: str) -> Any:
-        settings = {
+        keys = {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_SECRET_ACCESS_KEY": "none"}
+        done = self._run(*words, HOME=str(self.emulator.log.parent), **keys)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def _run(self, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        settings |= {
             "PATH": os.environ["PATH"],
-            "HOME": str(self.emulator.log.parent),
-            "AWS_ACCESS_KEY_ID": ACCOUNT,
-            "AWS_SECRET_ACCESS_KEY": "none",
             "AWS_DEFAULT_REGION": REGION,
             "AWS_ENDPOINT_URL": self.emulator.url,
             "PLIMSOLL_STACK": STACK,
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
-        done = subprocess.run(
+        return subprocess.run(
             [Path(sys.executable).with_name("plimsoll"), *words],
             env=settings,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,3 +213,17 @@ def test_the_hub_lists_what_each_cluster_answers(played):
 def test_the_hub_has_the_reports_of_all_accounts(played):
     found = {(report["cluster"], report["kind"]) for report in played.run.reports}
     assert {(name, "spot-interruption") for name in CLUSTERS} <= found
+
+
+def test_a_role_of_another_account_reads_the_reports_by_the_template_for_that(played):
+    done = played.run.read_elsewhere
+    found = json.loads(done.stdout)["reports"]
+    assert {report["cluster"] for report in found} == set(CLUSTERS), done.stderr
+    assert {report["account"] for report in found} == {ACCOUNT}
+
+
+def test_a_wrong_external_id_reads_nothing_and_is_no_success(played):
+    done = played.run.read_elsewhere
+    assert done.returncode == 2
+    assert "profile wrong" in done.stderr
+    assert "profile right" not in done.stderr
