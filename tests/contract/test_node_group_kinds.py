@@ -143,6 +143,16 @@ def test_a_group_is_asked_for_no_more_than_its_maximum(scene: Scene) -> None:
     assert scene.read().desired == 4
 
 
+def test_what_others_ask_between_our_read_and_our_write_is_never_lowered_and_a_size_counts_once(
+    scene: Scene, kind: str
+) -> None:
+    group = scene.read()
+    scene.fleet.raise_desired("web", 3, scene.clock.now())
+    assert scene.groups.grow(group, 1, None, "token") == 1
+    launched_beside = kind == "asg"
+    assert scene.read().desired == (4 if launched_beside else 3)
+
+
 def test_an_instance_that_is_taken_back_is_the_one_that_ends_and_no_other_comes(
     scene: Scene,
 ) -> None:

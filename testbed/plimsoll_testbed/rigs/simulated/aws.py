@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from plimsoll.adapters.nodegroups.kind import target_of
 from plimsoll.adapters.nodegroups.refusals import refusal_of
 from plimsoll.domain.clusters import Instance
 from plimsoll.domain.errors import Refused, Throttled
@@ -116,11 +117,14 @@ class SimulatedNodeGroups:
             try:
                 if group.kind == "asg":
                     self._fleet.launch(group.name, add, zone, now)
+                    self._answered[key] = add
                 else:
-                    wanted = self._fleet.group(group.name).desired + add
-                    self._fleet.raise_desired(group.name, wanted, now)
-                self._answered[key] = add
+                    target = target_of(group, add, self._fleet.group(group.name).spec.max, now)
+                    self._fleet.raise_desired(group.name, target, now)
+                    self._answered[key] = target - group.desired
                 self._clock.touch(self._fleet)
+            except NotGrown:
+                raise
             except Refused as error:
                 said = _refusal(error, now)
                 if isinstance(said, LaunchesThrottled):
