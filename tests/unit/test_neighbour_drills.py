@@ -1,4 +1,7 @@
-"""Plimsoll beside others that drain: never worse than they alone, and nothing lost under the guard."""
+"""Plimsoll beside others that drain: never worse than they alone, and nothing lost under the guard.
+
+The figures stand in docs/capacity.md, as what each of them costs.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from datetime import timedelta
 
 import pytest
 
+from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response
+from plimsoll_testbed.rigs.simulated import responders
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.storms import read_storm
 from tests.support.storms import WEB, a_batch, a_group, a_storm
@@ -14,44 +19,73 @@ from tests.support.storms import WEB, a_batch, a_group, a_storm
 KINDS = {"karpenter": "karpenter", "managed-node-group": "eks-nodegroup"}
 """What each drains; the others drain Auto Scaling groups."""
 SPOT, ADVICE = "spot-interruption", "rebalance-recommendation"
+MOVED = Policy(on=((FOREIGN_CORDON, Response.MOVE),))
 
 
-def lost(rival: str, notice: str, *, responder: str = "plimsoll", guard: bool = False) -> float:
-    """Return the Ready replica seconds that a Deployment loses whose two pods fill two nodes."""
+def played(
+    rival: str, notice: str | None, *, responder: str = "plimsoll", guard: bool = False
+) -> Simulation:
+    """Play seven minutes of a Deployment whose two pods fill two nodes."""
     spot = a_group("spot-1", "spot").model_copy(update={"kind": KINDS.get(rival, "asg")})
     storm = a_storm(
         groups=(a_group("base", "on-demand"), spot),
         workloads=(replace(WEB, cpu=1900, guarded=guard, startup_seconds=10),),
-        events=(a_batch("spot-1", 1, notice=notice),),
+        events=() if notice is None else (a_batch("spot-1", 1, notice=notice),),
         rivals=(rival,),
     )
-    simulation = Simulation(read_storm(storm), responder=responder, seed=1)
-    try:
+    with Simulation(read_storm(storm), responder=responder, seed=1) as simulation:
         simulation.prepare()
         simulation.begin()
         clock = simulation.clock
         clock.run_until(clock.now() + timedelta(minutes=7))
-        (web,) = simulation.report(settled=True)["workloads"]
-        assert web["pods_killed"] == 0
-        seconds: float = web["ready_replica_seconds_lost"]
-        return seconds
-    finally:
-        simulation.close()
+        return simulation
+
+
+def lost(rival: str, notice: str | None, **how) -> float:
+    """Return the Ready replica seconds that the Deployment loses."""
+    (web,) = played(rival, notice, **how).report(settled=True)["workloads"]
+    assert web["pods_killed"] == 0
+    seconds: float = web["ready_replica_seconds_lost"]
+    return seconds
+
+
+def drained(simulation: Simulation) -> int:
+    """Return how many nodes an administrator has emptied."""
+    (rival,) = simulation.rivals
+    return sum(drain.emptied is not None for drain in rival.drains.values())
 
 
 @pytest.mark.parametrize(
-    ("rival", "notice"),
+    ("rival", "notice", "alone", "beside"),
     [
-        ("nth", SPOT),
-        ("nth", ADVICE),
-        ("nth-imds", SPOT),
-        ("karpenter", SPOT),
-        ("managed-node-group", SPOT),
-        ("managed-node-group", ADVICE),
+        ("nth", SPOT, 159, 40),
+        ("nth", ADVICE, 409, 46),
+        ("nth-imds", SPOT, 159, 40),
+        ("karpenter", SPOT, 41, 40),
+        ("managed-node-group", SPOT, 44, 40),
+        ("managed-node-group", ADVICE, 10, 10),
     ],
 )
-def test_with_the_guard_nothing_is_lost_beside_who_evicts_at_once(rival, notice):
-    alone = lost(rival, notice, responder="none")
-    beside = lost(rival, notice)
-    assert alone >= beside > 0, "without the guard the other evicts first"
+def test_with_the_guard_nothing_is_lost_beside_who_evicts_at_once(rival, notice, alone, beside):
+    assert lost(rival, notice, responder="none") == pytest.approx(alone, abs=1)
+    assert lost(rival, notice) == pytest.approx(beside, abs=1)
     assert lost(rival, notice, guard=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "guard", "seconds", "nodes"),
+    [
+        pytest.param(Policy(), False, 88, 2, id="without the guard he evicts"),
+        pytest.param(Policy(), True, 0, 0, id="the guard lets him wait"),
+        pytest.param(MOVED, True, 0, 2, id="until a cordon is answered, by another node too"),
+    ],
+)
+def test_the_drain_of_an_administrator_waits_for_the_guard(
+    monkeypatch, policy, guard, seconds, nodes
+):
+    alone = lost("kubectl-drain", None, responder="none")
+    known = responders._registered
+    monkeypatch.setattr(responders, "_registered", lambda each: replace(known(each), policy=policy))
+    assert lost("kubectl-drain", None, guard=guard) == pytest.approx(seconds, abs=1)
+    assert alone == pytest.approx(88, abs=1)
+    assert drained(played("kubectl-drain", None, guard=guard)) == nodes

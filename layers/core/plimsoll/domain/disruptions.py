@@ -327,6 +327,7 @@ def _drained_by_others(
                         interruption=DRAIN,
                         deadline=None,
                         guarded=True,
+                        notified=False,
                     )
                 )
     return frozenset(drained)
@@ -365,6 +366,7 @@ def _leaving_zones(
                             interruption=LEAVING,
                             deadline=None,
                             released_only=True,
+                            notified=False,
                         )
                     )
     return leaving

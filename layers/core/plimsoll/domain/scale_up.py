@@ -17,7 +17,7 @@ from plimsoll.domain.names import NODE_POOL
 from plimsoll.domain.notices import LifecycleTerminate
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.refusals import Refusal, advice
+from plimsoll.domain.refusals import GroupMaximum, Refusal, advice
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.zonal_shifts import frozen_zones
@@ -35,7 +35,7 @@ class ScaleUp:
     unplaceable: Collection[str] = frozenset()
     """The uids of these pods."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Key of a group and kind of refusal -> what AWS said lately, and the cure, in words."""
+    """Key of a group and kind of refusal -> why it gave no nodes lately, and the cure, in words."""
     crowded_out: Collection[str] = frozenset()
     """The uids of those of them that find no place on the nodes that come, and for whom nobody else makes any."""
 
@@ -57,7 +57,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
     ended = {n.name for n in interrupted.nodes if ended_by_owner(seen, n)}
     planned = {disruption.ref for disruption in disruptions}
     if ended >= interrupted.names:  # what else waits for a node does so without our doing
-        if not any(one.released_only for d in disruptions for one in d.evictable):
+        if all(one.notified for d in disruptions for one in d.evictable):
             return ScaleUp()
         short = [p for p in headroom.short if p.pending and seen.workload_of(p) in planned]
     else:
@@ -122,11 +122,19 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         refused={
             f"{group.key}: {refusal.kind}": advice(group.name, refusal)
             for group in groups
-            for refusal in reversed((*refusals.get(group.key, ()), *group.refusals))
+            for refusal in reversed(
+                (*refusals.get(group.key, ()), *group.refusals, *_at_maximum(plan, group, now))
+            )
             if now < refusal.at + DOUBTED
         },
         crowded_out=crowded_out,
     )
+
+
+def _at_maximum(plan: GrowthPlan, group: NodeGroup, now: datetime) -> Iterator[GroupMaximum]:
+    """Yield the refusal that a group would answer with: it is not asked, since its maximum is known."""
+    if group.key in plan.full:
+        yield GroupMaximum(at=now, why=f"it is at its maximum of {group.max_size} nodes")
 
 
 def token(cluster: str, group: NodeGroup, zone: str | None, add: int, now: datetime) -> str:

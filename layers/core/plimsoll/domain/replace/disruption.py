@@ -40,6 +40,8 @@ class EvictablePod:
     """Whether only budgets of ours cover it."""
     released_only: bool = False
     """Whether it stays where it is if it must not be released."""
+    notified: bool = True
+    """Whether a notice of AWS concerns its node."""
     clamps: bool = True
     """Whether its grace period is cut to the time left: only by a deadline at which the instance goes."""
 
