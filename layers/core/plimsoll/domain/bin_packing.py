@@ -81,6 +81,8 @@ class BinPacking:
         self.placed: dict[str, str] = {}
         """Pod uid -> node name, in the order of placing."""
         self.refused: dict[str, str] = {}
+        self.full: set[str] = set()
+        """Keys of the groups that could take a pod and are at their maxima."""
         self.cause: dict[Asked, str] = {}
         """Why the first node was asked for: what the scheduler would say of its pod."""
 
@@ -156,6 +158,8 @@ class BinPacking:
                 fresh = max(0, len(zones) - self._ready_to_open(group, zone))
                 if fresh > self._headroom[group.key]:
                     full = f"at its maximum of {group.max_size} nodes"
+                    if group.may_grow and group.launches:
+                        self.full.add(group.key)
                     reasons[group.name] = full if group.may_grow else f"without the tag {GROW}"
                     continue
                 yield ScaleUpOption(

@@ -58,6 +58,8 @@ class GrowthPlan:
     """The keys of their groups."""
     unplaceable: Mapping[str, str] = field(default_factory=dict)
     """Pod uid -> why no node and no group can take it."""
+    full: Collection[str] = frozenset()
+    """Keys of the groups that are at their maxima, where a pod gets no node."""
 
 
 def replacement_of(pod: Pod) -> Pod:
@@ -165,6 +167,7 @@ def _plan(
         awaited=packing.awaited,
         group_of={name: packing.group_of[name] for name in packing.awaited},
         unplaceable=packing.refused,
+        full=packing.full if packing.refused else frozenset(),
     )
 
 

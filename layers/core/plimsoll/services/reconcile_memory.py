@@ -10,14 +10,20 @@ from typing import Final
 from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.cluster_events import LONGEST
 from plimsoll.domain.clusters import Instance
-from plimsoll.domain.errors import PlimsollError, Temporary
+from plimsoll.domain.errors import PlimsollError, Temporary, Throttled
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.pool_memory import PoolEvent, events_of
-from plimsoll.domain.refusals import LONGEST_WHY, NotGrown, OtherRefusal, Refusal
+from plimsoll.domain.refusals import (
+    LONGEST_WHY,
+    LaunchesThrottled,
+    NotGrown,
+    OtherRefusal,
+    Refusal,
+)
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.reports import Report
@@ -135,15 +141,16 @@ class ReconcileMemory:
 
         One that is being changed in another way may stay so for half an hour: then another is asked.
         """
-        busy = isinstance(error, Temporary)
-        if busy and now < self.busy.setdefault(group.key, now) + BUSY:
-            return
-        told = (
-            error.refusals
-            if isinstance(error, NotGrown)
-            else (OtherRefusal(at=now, why=str(error)[:LONGEST_WHY]),)
-        )
-        self.refusals[group.key] = (*told, *self.refusals.get(group.key, ()))[:KEPT]
+        busy, why = isinstance(error, Temporary), str(error)[:LONGEST_WHY]
+        waits = busy and now < self.busy.setdefault(group.key, now) + BUSY
+        told: tuple[Refusal, ...] = () if waits else (OtherRefusal(at=now, why=why),)
+        known = self.refusals.get(group.key, ())
+        if isinstance(error, Throttled):
+            told = (LaunchesThrottled(at=now, why=why), *told)
+            known = tuple(each for each in known if not isinstance(each, LaunchesThrottled))
+        elif isinstance(error, NotGrown):
+            told = error.refusals
+        self.refusals[group.key] = (*told, *known)[:KEPT]
 
     def note_launches(self, nodes: Sequence[Node]) -> None:
         """Note what became of the launches of all groups."""

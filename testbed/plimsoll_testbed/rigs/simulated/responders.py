@@ -123,6 +123,8 @@ class Plimsoll(Responder):
         clock, network, rig_clusters = context.clock, context.wire, context.rig_clusters
         workers = GreenletWorkers(clock)
         self._reports = MemoryReports()
+        self.announcer = MemoryAnnouncer()
+        """What people would have been told."""
         registered = MemoryRegistry([_registered(each) for each in rig_clusters.values()])
         node_groups = {
             name: SimulatedNodeGroups(rig_cluster.fleet, network, clock)
@@ -142,7 +144,7 @@ class Plimsoll(Responder):
                 limits=lambda _: AmpleLimits(),
                 reports=behind(network, self._reports, REPORTS),
                 pools=behind(network, MemoryPools(), POOLS),
-                announcer=MemoryAnnouncer(),
+                announcer=self.announcer,
                 wake_ups=SimulatedWakeUps(network, context.wake_ups),
                 resyncs=SimulatedResyncs(network, context.resyncs),
                 clock=clock,
