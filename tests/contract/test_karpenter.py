@@ -131,6 +131,24 @@ def test_what_is_read_is_what_the_simulated_rig_tells(
         assert read.template.labels[label] == told.template.labels[label]
 
 
+def test_a_new_node_is_as_large_as_the_largest_of_its_node_pool_or_else_of_the_cluster(
+    pools: NodePools, cluster: Karpenter, clock: FakeClock
+) -> None:
+    nodes = shown(cluster, a_fleet(clock, taints=({"key": "team", "effect": "NoSchedule"},)), clock)
+    cluster.objects[CLAIMS][1]["status"]["allocatable"]["cpu"] = "32"
+    (known,) = cluster.objects[POOLS]
+    fresh = {**known, "metadata": {**known["metadata"], "name": "fresh", "uid": "fresh"}}
+    cluster.objects[POOLS].append(fresh)
+    other = replace(nodes[0], name="other", uid="other", labels={}, instance="i-other")
+    large = replace(other, allocatable=replace(other.allocatable, cpu=64_000))
+    found = {group.name: group.template for group in pools.list([*nodes, large])}
+    for name, cpu in (("flexible", 32_000), ("fresh", 64_000)):
+        template = found[name]
+        assert template is not None
+        assert template.allocatable.cpu == cpu
+        assert [taint.key for taint in template.taints] == ["team"]
+
+
 def test_a_node_pool_of_both_ways_is_two_groups(
     pools: NodePools, cluster: Karpenter, clock: FakeClock
 ) -> None:

@@ -16,6 +16,7 @@ from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import NotFound, PlimsollError, Refused
 from plimsoll.domain.preflight import VcpuQuota
 from plimsoll_cli.checks.cluster import STALE
+from plimsoll_cli.checks.drainers import AUTOSCALER, HANDLER, KARPENTER, marks_of
 from plimsoll_cli.checks.facts import Direct, GroupSettings, Target
 from plimsoll_cli.checks.policies import Request, decide
 from plimsoll_cli.checks.requests import FUNCTIONS, Place
@@ -41,6 +42,7 @@ BY_POLICY = (
 )
 SCHEMA = {"metadata": {"uid": "7"}, "status": {"conditions": []}}
 USED = {"x-kubernetes-pf-flowschema-uid": "7"}
+QUEUE = {"name": "INTERRUPTION_QUEUE", "value": "harbor-interruptions"}
 NORMAL = GroupSettings(suspended=frozenset())
 
 
@@ -567,6 +569,74 @@ def a_handler(environment: MemoryEnvironment) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("image", "env", "program", "state"),
+    [
+        ("public.ecr.aws/aws-ec2/aws-node-termination-handler:v1.25", [], HANDLER, "fail"),
+        ("mirror/karpenter/controller@sha256:1", [QUEUE], KARPENTER, "fail"),
+        ("mirror/karpenter/controller:1.14", [], KARPENTER, None),
+        ("registry.k8s.io/autoscaling/cluster-autoscaler:v1.34", [], AUTOSCALER, "info"),
+        ("example/not-a-cluster-autoscaler-at-all", [], AUTOSCALER, None),
+    ],
+)
+def test_a_deployment_that_drains_is_known_by_its_image_whatever_its_labels(
+    image, env, program, state
+):
+    environment = healthy()
+    container = {"name": "main", "image": image, "env": env}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [container]}}
+    answer = environment.transports["harbor"].call(
+        "POST",
+        "/apis/apps/v1/namespaces/kube-system/deployments",
+        body={
+            "metadata": {"name": "x", "namespace": "kube-system"},
+            "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template},
+        },
+    )
+    assert answer.status == 201
+    said = findings_by_check(environment)[1].get(f"other drainers: {program}")
+    assert (said and said["state"]) == state
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "who"),
+    [
+        ({"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}, {}, KARPENTER),
+        (
+            {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]},
+            {},
+            AUTOSCALER,
+        ),
+        ({"unschedulable": True}, {f"{HANDLER}/action": "cordon-and-drain"}, HANDLER),
+        ({"unschedulable": True}, {}, "a cordon by kubectl-cordon"),
+        ({}, {}, None),
+    ],
+)
+def test_who_drains_a_node_just_now_is_known_by_its_taints_labels_and_field_managers(
+    spec, labels, who
+):
+    owned: dict[str, Any] = {"f:spec": {"f:unschedulable": {}}}
+    managers = [
+        {"manager": "kubelet", "fieldsV1": {"f:metadata": {}}},
+        {"manager": "kubectl-cordon", "fieldsV1": owned},
+    ]
+    metadata = {"name": "spot-1", "labels": labels, "managedFields": managers}
+    assert marks_of([{"metadata": metadata, "spec": spec}]) == ({} if who is None else {who: 1})
+
+
+def test_a_cordon_of_somebody_else_is_told_with_what_answers_it():
+    environment = healthy()
+    guarding(environment).inner.call(
+        "PATCH",
+        "/api/v1/nodes/base-1",
+        body={"spec": {"unschedulable": True}},
+        content_type="application/merge-patch+json",
+    )
+    said = findings_by_check(environment)[1]["drained now: a cordon by somebody who does not say"]
+    assert said["state"] == "info"
+    assert "foreign-cordon=move" in said["cure"]
+
+
 def a_guard(environment: MemoryEnvironment) -> None:
     metadata = {"name": "plimsoll-deployment-web", "labels": {"plimsoll.dev/guard": "true"}}
     environment.transports["harbor"].call(
@@ -583,6 +653,7 @@ def test_beside_the_guard_another_that_drains_is_only_told_of():
     found = findings_by_check(environment)[1]["other drainers: aws-node-termination-handler"]
     assert found["state"] == "info"
     assert "Budgets of the guard: 1" in found["says"]
+    assert "the mode act fits" in found["says"]
 
 
 def test_a_cluster_acts_beside_another_that_drains_only_with_the_guard_or_where_that_is_said():

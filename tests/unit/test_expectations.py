@@ -139,6 +139,11 @@ def test_what_a_group_launches_on_a_recommendation_is_not_asked_for_again(
     assert expect(group, [node], NOON) == Expectation(upcoming=upcoming)
 
 
+def test_what_a_group_launches_to_balance_its_zones_counts_beyond_its_size():
+    node = a_ready_node("i-1", joined=timedelta(hours=1))
+    assert expect(a_growing_group(1, i_1=3660, i_2=20), [node], NOON) == Expectation(upcoming=1)
+
+
 def grown(*groups: NodeGroup) -> dict[str, int]:
     """Return what is asked for one pod that fits nowhere."""
     expected = {g.key: expect(g, [], NOON) for g in groups}

@@ -13,6 +13,7 @@ import pytest
 from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response
 from plimsoll_testbed.rigs.simulated import responders
 from plimsoll_testbed.rigs.simulated.rig import Simulation
+from plimsoll_testbed.rigs.simulated.rivals.drainer import Drainer
 from plimsoll_testbed.storms import read_storm
 from tests.support.storms import WEB, a_batch, a_group, a_storm
 
@@ -52,6 +53,7 @@ def lost(rival: str, notice: str | None, **how) -> float:
 def drained(simulation: Simulation) -> int:
     """Return how many nodes an administrator has emptied."""
     (rival,) = simulation.rivals
+    assert isinstance(rival, Drainer)
     return sum(drain.emptied is not None for drain in rival.drains.values())
 
 

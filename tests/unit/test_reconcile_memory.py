@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from plimsoll.domain.errors import Refused
+from plimsoll.domain.errors import Refused, Throttled
 from plimsoll.domain.expectations import BEGUN, expect
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.services.reconcile_memory import ReconcileMemory
@@ -45,6 +45,16 @@ def test_groups_of_two_kinds_with_one_name_are_remembered_apart():
     memory.note_groups(groups, NOON + SECOND)
     assert [group.desired for group in memory.groups or ()] == [3, 4]
     assert memory.refusals.keys() == {groups[1].key}
+
+
+def test_a_throttled_request_is_told_at_once_and_its_group_passed_over_after_five_seconds():
+    memory, group = ReconcileMemory(), a_group()
+    told = []
+    for second in (0, 1, 5, 6):
+        memory.not_grown(group, Throttled("slow down"), NOON + second * SECOND)
+        told.append([refusal.kind for refusal in memory.refusals[group.key]])
+    alone, passed = ["launches-throttled"], ["launches-throttled", "other"]
+    assert told == [alone, alone, passed, [*passed, "other"]]
 
 
 def test_what_was_promised_and_is_never_told_is_forgotten():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from plimsoll.adapters.nodegroups.eks import LABEL
 from plimsoll.domain.clusters import Mode
+from plimsoll.domain.names import INTERRUPTION
 from plimsoll.domain.nodes import Node
 from plimsoll_cli.checks.facts import Drainer, Facts, read_or_raise
 from plimsoll_cli.checks.findings import Finding, fail, info, ok
@@ -15,6 +18,21 @@ from plimsoll_cli.checks.findings import Finding, fail, info, ok
 NAME: Final = "app.kubernetes.io/name"
 HANDLER: Final = "aws-node-termination-handler"
 KARPENTER: Final = "karpenter"
+AUTOSCALER: Final = "cluster-autoscaler"
+_IMAGE: Final = re.compile(
+    rf"(?:^|/)(?:{HANDLER}|{AUTOSCALER}|{KARPENTER}(?=/controller))(?=[:@/]|$)"
+)
+"""Of the programs' images, wherever they are copied to."""
+_MARKS: Final = re.compile(
+    rf"(?P<{KARPENTER}>karpenter\.sh/disrupt(?:ed|ion)$)"
+    r"|(?P<autoscaler>(?:ToBeDeletedBy|DeletionCandidateOf)ClusterAutoscaler$)"
+    rf"|(?P<handler>{HANDLER}/)"
+)
+"""Keys of the taints and labels by which a program marks a node that it drains."""
+_PROGRAMS: Final = {KARPENTER: KARPENTER, "autoscaler": AUTOSCALER, "handler": HANDLER}
+_OF_CORDONS: Final = (
+    "where a drain waits for guarded pods: plimsoll clusters set NAME --on foreign-cordon=move"
+)
 GUARD_THEM: Final = "guard workloads that must not lose pods (plimsoll guard install)"
 """The cure beside whoever cannot be told not to drain."""
 _QUEUE: Final = "INTERRUPTION_QUEUE"
@@ -26,17 +44,24 @@ _OF_SPOT_GROUPS: Final = (
 """https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html#managed-node-group-capacity-types"""
 
 
-def drainers_of(pods: Sequence[Mapping[str, Any]]) -> Sequence[Drainer]:
-    """Return the programs among pods that evict others when a node is interrupted.
+def drainers_of(
+    pods: Sequence[Mapping[str, Any]], deployments: Sequence[Mapping[str, Any]] = ()
+) -> Sequence[Drainer]:
+    """Return the programs that drain nodes: pods by their label, Deployments by their images.
 
-    A pod that no API server would show is passed over.
+    What no API server would show is passed over.
     """
     found: dict[tuple[str, str], bool] = {}
-    for pod in pods:
+    for item in (*pods, *deployments):
         with suppress(AttributeError, KeyError, TypeError):
-            name = str(pod["metadata"]["labels"][NAME])
-            key = name, str(pod["metadata"]["namespace"])
-            found[key] = found.get(key, False) or name == HANDLER or _has_queue(pod)
+            spec = item["spec"]["template"]["spec"] if "template" in item["spec"] else item["spec"]
+            name = (item["metadata"].get("labels") or {}).get(NAME)
+            if name not in {HANDLER, KARPENTER, AUTOSCALER}:
+                images = (_IMAGE.search(container["image"]) for container in spec["containers"])
+                name = next((hit[0].strip("/") for hit in images if hit), None)
+            if name is not None:
+                key = str(name), str(item["metadata"]["namespace"])
+                found[key] = found.get(key, False) or name == HANDLER or _has_queue(spec)
     return [
         Drainer(name=name, namespace=namespace, drains=drains)
         for (name, namespace), drains in sorted(found.items())
@@ -48,7 +73,9 @@ def other_drainers(facts: Facts) -> Iterator[Finding]:
     found, nodes = read_or_raise(facts.drainers), read_or_raise(facts.nodes)
     guards = read_or_raise(facts.guards)
     say = fail if facts.cluster.mode is Mode.ACT and not guards else info
-    held = f". Budgets of the guard: {guards}, which it waits for" if guards else ""
+    held = (
+        f". Budgets of the guard: {guards}, which it waits for: the mode act fits" if guards else ""
+    )
     rivals = [drainer for drainer in found if drainer.drains]
     for rival in rivals:
         yield say(
@@ -66,8 +93,22 @@ def other_drainers(facts: Facts) -> Iterator[Finding]:
             f"spot nodes of managed node groups: {managed}. {_OF_SPOT_GROUPS}{held}",
             f"{GUARD_THEM}, or use Auto Scaling groups of your own",
         )
+    for drainer in found:
+        if drainer.name == AUTOSCALER:
+            yield info(
+                f"other drainers: {AUTOSCALER}",
+                f"it runs in namespace {drainer.namespace}, and drains nodes that are little used, interrupted or not; "
+                "it spares nodes with guarded pods. The mode act fits",
+            )
+    for who, count in sorted(read_or_raise(facts.marks).items()):
+        yield info(
+            f"drained now: {who}", f"nodes: {count}{held}", _OF_CORDONS if "cordon" in who else None
+        )
     if not rivals and not managed:
-        yield ok("other drainers", "nothing else that drains interrupted nodes was found")
+        yield ok(
+            "other drainers",
+            "nothing else that drains interrupted nodes was found: the mode act fits",
+        )
 
 
 def managed_spot(nodes: Sequence[Node]) -> int:
@@ -75,7 +116,33 @@ def managed_spot(nodes: Sequence[Node]) -> int:
     return sum(node.capacity == "spot" and LABEL in node.labels for node in nodes)
 
 
-def _has_queue(pod: Mapping[str, Any]) -> bool:
+def marks_of(nodes: Sequence[Mapping[str, Any]]) -> Mapping[str, int]:
+    """Return who drains nodes just now, as these say, and how many: programs, and field managers of cordons."""
+    found = Counter[str]()
+    for node in nodes:
+        with suppress(AttributeError, KeyError, TypeError):
+            spec, metadata = node.get("spec") or {}, node["metadata"]
+            keys = [taint["key"] for taint in spec.get("taints") or ()]
+            hits = [
+                hit
+                for key in (*keys, *(metadata.get("labels") or ()))
+                if (hit := _MARKS.match(key))
+            ]
+            found.update({_PROGRAMS[str(hit.lastgroup)] for hit in hits})
+            if spec.get("unschedulable") and not hits and INTERRUPTION not in keys:
+                found[f"a cordon by {_cordoned_by(metadata)}"] += 1
+    return found
+
+
+def _cordoned_by(metadata: Mapping[str, Any]) -> str:
+    """Return the field manager that owns the cordon of a node."""
+    for entry in metadata.get("managedFields") or ():
+        if "f:unschedulable" in (entry.get("fieldsV1") or {}).get("f:spec", {}):
+            return str(entry["manager"])
+    return "somebody who does not say"
+
+
+def _has_queue(spec: Mapping[str, Any]) -> bool:
     """Whether Karpenter hears of interruptions."""
-    settings = (e for c in pod["spec"]["containers"] for e in c.get("env") or ())
+    settings = (e for c in spec["containers"] for e in c.get("env") or ())
     return any(e.get("name") == _QUEUE and e.get("value") for e in settings)

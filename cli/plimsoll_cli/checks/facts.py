@@ -168,6 +168,8 @@ class Facts:
     trials: Asked[Sequence[Trial]]
     queue: Asked[Queue]
     drainers: Asked[Sequence[Drainer]]
+    marks: Asked[Mapping[str, int]]
+    """Who drains nodes just now, as their taints, labels and cordons say -> how many."""
     guards: Asked[int]
     """How many budgets of the standing guard there are."""
     unknown_roles: Asked[Sequence[str]]

@@ -16,7 +16,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.adapters.kubernetes.calls import GET_FLOW_SCHEMA, LIST_BUDGETS, LIST_PODS, Call
+from plimsoll.adapters.kubernetes.calls import (
+    GET_FLOW_SCHEMA,
+    LIST_BUDGETS,
+    LIST_DEPLOYMENTS,
+    LIST_NODES,
+    LIST_PODS,
+    Call,
+)
 from plimsoll.adapters.kubernetes.client import PLAYED
 from plimsoll.adapters.kubernetes.errors import refusal
 from plimsoll.adapters.kubernetes.requests import Requests
@@ -26,7 +33,14 @@ from plimsoll.domain.clusters import Cluster, ClusterKind
 from plimsoll.domain.errors import BadInput, Refused, Temporary
 from plimsoll.domain.names import GUARD
 from plimsoll.services.ports import Workers
-from plimsoll_cli.checks.drainers import HANDLER, KARPENTER, NAME, drainers_of
+from plimsoll_cli.checks.drainers import (
+    AUTOSCALER,
+    HANDLER,
+    KARPENTER,
+    NAME,
+    drainers_of,
+    marks_of,
+)
 from plimsoll_cli.checks.facts import Drainer, Queue, Right, Trial
 from plimsoll_cli.checks.trials import trials
 
@@ -137,14 +151,19 @@ class KubernetesProbe:
         """Return the programs in the cluster that are known to drain nodes.
 
         Raises:
-            Refused: pods may not be listed.
+            Refused: pods or Deployments may not be listed.
         """
-        selector = f"{NAME} in ({HANDLER},{KARPENTER})"
-        query = {"labelSelector": selector, "limit": str(_ENOUGH)}
-        answer = self._transport.call(LIST_PODS.method, LIST_PODS.path(), query=query)
-        if answer.status >= _REFUSED or not isinstance(answer.body, Mapping):
-            raise refusal(self._requests.cluster, LIST_PODS, "", answer)
-        return drainers_of(answer.body.get("items") or ())
+        selector = f"{NAME} in ({HANDLER},{KARPENTER},{AUTOSCALER})"
+        pods = self._listed(LIST_PODS, {"labelSelector": selector, "limit": str(_ENOUGH)})
+        return drainers_of(pods, self._listed(LIST_DEPLOYMENTS, {}))
+
+    def marks(self) -> Mapping[str, int]:
+        """Return who drains nodes just now, as these say, and how many.
+
+        Raises:
+            Refused: nodes may not be listed.
+        """
+        return marks_of(self._listed(LIST_NODES, {}))
 
     def guards(self) -> int:
         """Return how many budgets of the standing guard there are.
@@ -153,10 +172,13 @@ class KubernetesProbe:
             Refused: budgets may not be listed.
         """
         query = {"labelSelector": f"{GUARD}=true", "limit": str(_ENOUGH)}
-        answer = self._transport.call(LIST_BUDGETS.method, LIST_BUDGETS.path(), query=query)
+        return len(self._listed(LIST_BUDGETS, query))
+
+    def _listed(self, call: Call, query: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
+        answer = self._transport.call(call.method, call.path(), query=query)
         if answer.status >= _REFUSED or not isinstance(answer.body, Mapping):
-            raise refusal(self._requests.cluster, LIST_BUDGETS, "", answer)
-        return len(answer.body.get("items") or ())
+            raise refusal(self._requests.cluster, call, "", answer)
+        return answer.body.get("items") or ()
 
     def _ask(self, call: Call) -> Right:
         resource, _, subresource = call.resource.partition("/")

@@ -91,6 +91,7 @@ def read_facts(
         trials=_asked(probe.trials),
         queue=_asked(probe.queue),
         drainers=_asked(probe.drainers),
+        marks=_asked(probe.marks),
         guards=_asked(probe.guards),
         unknown_roles=_asked(lambda: probes.unknown_roles(cluster)) if eks else (),
         nodes=nodes,
