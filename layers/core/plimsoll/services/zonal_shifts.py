@@ -60,16 +60,18 @@ class ZonalShiftService:
         known = self.pools.shifts(place, asked)
         stood = {shift for shift, last in newest_of(known).items() if last.active}
         for event in made_up(known, standing, asked):
-            goes_on = event.active and event.shift in stood
-            if not goes_on:
+            news = not (event.active and event.shift in stood)
+            if news:
                 self._tell(event, zones())
             self.pools.put_shift(place, event)
-            if goes_on:
-                continue
-            for cluster in clusters:
-                concerned = event.cluster in {None, cluster.name}
-                if concerned and cluster.mode is Mode.ACT and not self.kill_switch:
-                    self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
+            if news:
+                self._wake(clusters, event)
+
+    def _wake(self, clusters: Sequence[Cluster], event: ShiftEvent) -> None:
+        for cluster in clusters:
+            concerned = event.cluster in {None, cluster.name}
+            if concerned and cluster.mode is Mode.ACT and not self.kill_switch:
+                self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
 
     def _listed(self, clusters: Sequence[Cluster]) -> tuple[Cluster, Sequence[ZonalShift]]:
         """Return what ARC lists, and by which cluster's role: the first that answers counts."""
