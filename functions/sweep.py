@@ -1,4 +1,4 @@
-"""SQS `resyncs` -> the resync of one cluster, or its pre-flight.
+"""SQS `resyncs` -> the resync of one cluster, its pre-flight, or the zonal shifts of its account and region.
 
 A resync that fails is not tried again: the next one is a minute away. One that dies, or meets a bug,
 leaves its message to the dead-letter queue, which says of which cluster it was.
@@ -29,7 +29,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
     for record in event["Records"]:
         try:
             request = ResyncRequest.read(record["body"])
-            (bootstrap.preflight() if request.preflight else bootstrap.resync()).run(request)
+            if request.place is not None:
+                bootstrap.zonal_shifts().run(request)
+            else:
+                (bootstrap.preflight() if request.preflight else bootstrap.resync()).run(request)
         except Exception:  # noqa: BLE001 - whatever it is, it is this cluster's alone
             logger.exception("resync failed", extra={"sqs_message": record["messageId"]})
             failed.append(record)

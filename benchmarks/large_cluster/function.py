@@ -61,6 +61,7 @@ def wired(order: dict[str, Any]) -> tuple[Services, workload_sets.Telemetry]:
         index=index,
         instances=simulated,
         instances_of=lambda _: simulated,
+        shifts_of=lambda _: simulated,
         clusters=OpenClusters(aws, clock, workers),
         groups=lambda _: simulated,
         limits=lambda _: stores.AmpleLimits(),

@@ -148,6 +148,7 @@ def a_cast(plane: ControlPlane) -> Iterator[Cast]:
             index=MemoryNodeIndex(),
             instances=aws,
             instances_of=lambda _: aws,
+            shifts_of=lambda _: aws,
             clusters=One(),
             groups=lambda _: aws,
             limits=lambda _: AmpleLimits(),

@@ -33,6 +33,16 @@ def test_a_message_of_the_hour_asks_for_the_preflight_of_its_cluster(service, co
     assert (service.asked, compared.asked) == ([], [request])
 
 
+def test_a_message_about_an_account_and_region_asks_for_its_zonal_shifts(
+    service, context, monkeypatch
+):
+    shifts = FakeService()
+    monkeypatch.setattr(bootstrap, "zonal_shifts", lambda: shifts)
+    request = replace(REQUESTS[0], place="us-east-1")
+    sweep.handler(batch(request.message()), context)
+    assert (service.asked, shifts.asked) == ([], [request])
+
+
 @pytest.mark.parametrize("broken", [REQUESTS[0].message(), "no JSON"])
 def test_a_bug_is_its_clusters_alone_and_no_error_that_slows_the_queue(
     service, context, log, broken

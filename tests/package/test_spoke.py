@@ -76,7 +76,7 @@ def test_the_role_asks_for_the_external_id_and_for_a_role_of_the_hubs_stack():
 
 def test_the_role_of_a_spoke_may_what_notices_drain_and_resync_may_in_their_own_account():
     def of(found: list[dict[str, Any]]) -> dict[str, Any]:
-        services = ("ec2:", "autoscaling:", "eks:", "servicequotas:")
+        services = ("arc-zonal-shift:", "ec2:", "autoscaling:", "eks:", "servicequotas:")
         return {
             action: s.get("Condition")
             for s in found

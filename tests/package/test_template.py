@@ -222,7 +222,7 @@ BY_PEOPLE = {  # with the rights of who types it
 BY_SCHEDULES = {"events:PutEvents"}  # the canary; `plimsoll doctor` sends one too
 NOT_OURS = {"RedriveRole"}  # people take it, and no function
 CALL = re.compile(
-    r"aws(?:\(\))?\.([a-z0-9]+)\.(?:get_paginator\(\s*\"(\w+)\"|([a-z]+_\w+|[a-z]+(?=\()))"
+    r"aws(?:\(\))?\.([a-z0-9_]+)\.(?:get_paginator\(\s*\"(\w+)\"|([a-z]+_\w+|[a-z]+(?=\()))"
 )
 BY_BATCH = {"SendMessageBatch": "SendMessage"}  # a batch needs the right to the single call
 
@@ -235,7 +235,7 @@ def calls():
             continue
         for service, paginated, called in CALL.findall(path.read_text()):
             action = "".join(word.title() for word in (paginated or called).split("_"))
-            found.add(f"{service}:{BY_BATCH.get(action, action)}")
+            found.add(f"{service.replace('_', '-')}:{BY_BATCH.get(action, action)}")
     return {call for call in found if not call.startswith("session:")}
 
 

@@ -19,7 +19,7 @@ from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import InstanceNotice, SpotInterruption
+from plimsoll.domain.notices import InstanceNotice, SpotInterruption, ZonalShift
 from plimsoll.domain.turns import GATHER
 from plimsoll.services.ports import Limits, NodeGroups
 from plimsoll.services.wiring import Ports, Services, wire
@@ -80,6 +80,8 @@ class Aws:
     described: list[str] = field(default_factory=list)
     questions: list[Sequence[str]] = field(default_factory=list)
     """Of which instances it was asked whether they end."""
+    shifts: list[ZonalShift] = field(default_factory=list)
+    """What ARC lists as active."""
     fails: Exception | None = None
 
     def list(self, nodes: Sequence[Node]) -> Sequence[NodeGroup]:
@@ -117,6 +119,10 @@ class Aws:
         self._fail()
         return {zone_id_of(name): name for name in ("us-east-1a", "us-east-1b", "us-east-1c")}
 
+    def active(self) -> Sequence[ZonalShift]:
+        self._fail()
+        return [*self.shifts]
+
     def _fail(self) -> None:
         if self.fails is not None:
             raise self.fails
@@ -133,7 +139,10 @@ class Minute:
         """Return how many interruptions are open."""
         self.services.resync_schedule.run()
         requests, self.queue.sent = self.queue.sent, []
-        return sum(self.services.resync.run(request) for request in requests)
+        for request in requests:
+            if request.place is not None:
+                self.services.zonal_shifts.run(request)
+        return sum(self.services.resync.run(request) for request in requests if not request.place)
 
 
 def method(act: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,6 +184,7 @@ class WiredServices(VirtualTime):
             index=self.index,
             instances=self.aws,
             instances_of=lambda _: self.aws,
+            shifts_of=lambda _: self.aws,
             clusters=self,
             groups=self.node_groups,
             limits=lambda _: self.limits,

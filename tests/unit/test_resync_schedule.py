@@ -26,11 +26,16 @@ def wired() -> WiredServices:
     return wired
 
 
-def asked(wired: WiredServices) -> list[ResyncRequest]:
+def sent(wired: WiredServices) -> list[ResyncRequest]:
     """Let the schedule run, and return what it put into the queue."""
     wired.services.resync_schedule.run()
     found, wired.resyncs.sent = wired.resyncs.sent, []
     return found
+
+
+def asked(wired: WiredServices) -> list[ResyncRequest]:
+    """Let the schedule run, and return the resyncs of clusters that it asks for."""
+    return [request for request in sent(wired) if request.place is None]
 
 
 def test_each_registered_cluster_has_a_message_of_its_own(wired: WiredServices):
@@ -40,6 +45,27 @@ def test_each_registered_cluster_has_a_message_of_its_own(wired: WiredServices):
     assert [r.cluster for r in requests] == [c.name for c in wired.registry.list()]
     assert [r.label for r in requests if r.label != r.cluster] == [OTHERS]
     assert [ResyncRequest.read(r.message()) for r in requests] == requests
+
+
+def test_each_account_and_region_with_clusters_has_one_message_about_zonal_shifts(
+    wired: WiredServices,
+):
+    role = "arn:aws:iam::210987654321:role/plimsoll-spoke-us-east-1"
+    spoke = replace(wired.cluster, name="a-spoke", role=role, external_id="between-us-two")
+    for cluster in (
+        spoke,
+        replace(spoke, name="a-spoke-2"),
+        replace(wired.cluster, name="quay"),
+        replace(wired.cluster, name="lisbon", region="eu-west-1"),
+    ):
+        wired.registry.add(cluster)
+    about = [request for request in sent(wired) if request.place is not None]
+    assert [(r.place, r.cluster) for r in about] == [
+        ("210987654321/us-east-1", "a-spoke"),
+        ("us-east-1", "harbor"),
+        ("eu-west-1", "lisbon"),
+    ]
+    assert [ResyncRequest.read(r.message()) for r in about] == about
 
 
 def test_where_no_cluster_is_registered_the_schedule_itself_has_ended_well(wired: WiredServices):

@@ -525,3 +525,12 @@ def test_the_rules_see_an_added_node_left_empty_and_one_not_given_back(monkeypat
     assert "left-added" in play_storm(added).rules
     monkeypatch.setattr("plimsoll.domain.disruptions.in_this_life", lambda found, **_: found)
     assert "left-open" in play_storm(returned).rules
+
+
+def test_the_rules_see_a_zonal_shift_of_which_no_event_told_and_nobody_asked(monkeypatch):
+    shift = {"at": "10s", "zonalShift": "us-east-1a", "for": "1h"}
+    lost = a_fault("notices-lost", "30s", fraction=1)
+    untold = a_storm(events=(lost, ZonalShiftEntry.model_validate(shift)))
+    assert play_storm(untold).violations == ()
+    monkeypatch.setattr("plimsoll.services.zonal_shifts.made_up", lambda *_: ())
+    assert play_storm(untold).rules == {"left-shifted"}

@@ -101,3 +101,13 @@ def test_when_traffic_comes_back_nothing_of_it_is_left(played):
     after = played(17)
     assert tainted(after) == released(after) == []
     assert not any(node["spec"].get("unschedulable") for node in of_zone(after).values())
+
+
+@pytest.mark.parametrize("lost", ["20s", "15m20s"], ids=["beginning", "end"])
+def test_a_lost_event_of_a_shift_is_made_up_for_within_three_minutes(played, tmp_path, lost):
+    copy = shutil.copytree(FOLDER, tmp_path / "examples") / "zonal-shift.yaml"
+    fault = f"{{at: {lost}, fault: notices-lost, for: 1s, fraction: 1}}"
+    copy.write_text(copy.read_text().replace("  timeline:\n", f"  timeline:\n    - {fault}\n"))
+    during = played(4, copy)
+    assert len(tainted(during)) == len(of_zone(during)) > 0
+    assert tainted(played(18.5, copy)) == []

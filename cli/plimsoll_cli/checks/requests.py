@@ -42,6 +42,8 @@ _OF_FLEET: Final = {
 }
 """The tags of an instance that may be terminated."""
 _LIMITS: Final = ("ec2:DescribeSubnets", "ec2:DescribeImages")
+_ZONES: Final = "ec2:DescribeAvailabilityZones"
+_SHIFTS: Final = ("arc-zonal-shift:ListZonalShifts", "arc-zonal-shift:ListAutoshifts")
 _RECEIVE: Final = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 _REPORT: Final = ("dynamodb:GetItem", "dynamodb:PutItem")
 _GROUP: Final = "autoScalingGroup:0f1e:autoScalingGroupName/harbor-on-demand"
@@ -120,14 +122,14 @@ def _allowed(place: Place) -> Iterator[tuple[str, Request]]:
     yield from _requests("DrainsRole", _RECEIVE, place.queue("WakeUpsQueue"))
     yield from _requests("SweepRole", _RECEIVE, place.queue("ResyncsQueue"))
     yield from _requests("ScheduleRole", ("sqs:SendMessage",), place.queue("ResyncsQueue"))
-    for role in ("NoticesRole", "ScheduleRole", "PlacementRole"):
+    for role in ("NoticesRole", "SweepRole", "ScheduleRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:Scan",), place.table("ClustersTable"))
     for role in ("DrainsRole", "SweepRole", "PlacementRole"):
         yield from _requests(role, ("sqs:SendMessage",), place.queue("WakeUpsQueue"))
     for role in ("SweepRole", "PlacementRole"):
         yield from _requests(role, ("dynamodb:BatchWriteItem",), place.table("NodesTable"))
-    yield from _requests("NoticesRole", ("ec2:DescribeAvailabilityZones",), "*")
-    yield from _requests("SweepRole", _LIMITS, "*")
+    yield from _requests("NoticesRole", (_ZONES,), "*")
+    yield from _requests("SweepRole", (_ZONES, *_LIMITS, *_SHIFTS), "*")
     vcpus = place.arn("servicequotas", f"ec2/{QUOTA_CODE}")
     yield from _requests("SweepRole", ("servicequotas:GetServiceQuota",), vcpus)
     newest = f"{place.table('ReportsTable')}/index/newest"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from functools import cache
 
+from plimsoll.adapters.arc import ArcZonalShifts
 from plimsoll.adapters.aws import Aws
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.clock import SystemClock
@@ -36,6 +37,7 @@ from plimsoll.services.resync import ResyncService
 from plimsoll.services.resync_schedule import ResyncSchedule
 from plimsoll.services.senders import Senders
 from plimsoll.services.wiring import Ports, Services, wire
+from plimsoll.services.zonal_shifts import ZonalShiftService
 
 
 @cache
@@ -109,6 +111,7 @@ def _services() -> Services:
         index=DynamoNodeIndex(aws(), config().tables["NodesTable"]),
         instances=Ec2Instances(aws(), clock),
         instances_of=_instances,
+        shifts_of=lambda cluster: ArcZonalShifts(aws().of_cluster(cluster)),
         clusters=_clusters(),
         groups=_groups,
         limits=lambda cluster: AwsLimits(aws().of_cluster(cluster)),
@@ -162,3 +165,8 @@ def resync() -> ResyncService:
 def resync_schedule() -> ResyncSchedule:
     """Return what asks for a resync of each cluster."""
     return _services().resync_schedule
+
+
+def zonal_shifts() -> ZonalShiftService:
+    """Return what asks for the zonal shifts that stand."""
+    return _services().zonal_shifts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from plimsoll.adapters.kubernetes.objects import parse_node
 from plimsoll.domain.disruptions import leaves
@@ -16,11 +16,17 @@ from plimsoll.domain.names import INTERRUPTION, RELEASED
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Step
 from plimsoll.domain.reports import Report
+from plimsoll.domain.zonal_shifts import has_shift_taint
+from plimsoll_testbed.model.machines import zone_id_of
 from plimsoll_testbed.rigs.simulated.aws import group_of, instance_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.cordons import Cordons
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
+
+SHIFTED: Final = timedelta(minutes=5)
+"""How soon nodes bear the taint of a zonal shift or are rid of it, whether its events came or not: ARC is asked each
+minute and may be a minute behind, and a wake-up that it leads to may find a reconcile at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,7 @@ def endings_wrong(
     yield from _left_changed(rig_cluster, seen)
     yield from _left_open(simulation, rig_cluster, seen, delivery, cordons)
     yield from _left_added(rig_cluster, seen, delivery)
+    yield from _left_shifted(simulation, rig_cluster, seen)
     yield from _reported(simulation, rig_cluster, delivery, cordons)
 
 
@@ -149,6 +156,24 @@ def _left_added(
         empty = [m.node for m in group.alive if m.node in here and m.number > group.spec.size]
         if group.spec.renew and more > 0 and empty:
             yield "left-added", f"{name} has {more} more than at the start; empty are {empty}"
+
+
+def _left_shifted(
+    simulation: Simulation, rig_cluster: HollowRigCluster, seen: Observation
+) -> Iterator[tuple[str, str]]:
+    """Nodes bear the taint of a zonal shift where one stands, and nowhere else."""
+    now, timeline = simulation.clock.now(), simulation.timeline
+    if timeline.shifted is None or now - timeline.shifted < SHIFTED:
+        return
+    known = {node.name: node for node in seen.nodes}
+    zones = {shift.zone_id for shift in timeline.shifts}
+    for machine in rig_cluster.fleet.alive():
+        node = known.get(machine.node)
+        if node is None or now - machine.ready < SHIFTED:
+            continue
+        if has_shift_taint(node) is not (zone_id_of(machine.zone) in zones):
+            words = "bears no taint" if zone_id_of(machine.zone) in zones else "bears the taint"
+            yield "left-shifted", f"{node.name} {words}; shifted are {sorted(map(str, zones))}"
 
 
 def _reported(

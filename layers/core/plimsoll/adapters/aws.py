@@ -114,6 +114,11 @@ class Aws:
             return self._clients[service]
 
     @property
+    def arc_zonal_shift(self) -> Any:
+        """Zonal shifts of the Application Recovery Controller; there are no types for it among ours."""
+        return self._client("arc-zonal-shift")
+
+    @property
     def autoscaling(self) -> AutoScalingClient:
         """Auto Scaling."""
         return self._client("autoscaling")  # type: ignore[no-any-return] # by its name

@@ -1,10 +1,13 @@
-"""What the schedule asks for, by a message for each cluster: a resync every minute, a pre-flight every hour."""
+"""What the schedule asks for, by a message for each cluster: a resync every minute, a pre-flight every hour.
+
+Every minute has also one for each account and region with clusters: which zonal shifts stand there.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Self
 
@@ -19,7 +22,7 @@ PREFLIGHT_EVERY: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResyncRequest:
-    """One message: resync this cluster now, or compare what would be short in a storm."""
+    """One message: resync this cluster now, compare what would be short in a storm, or ask for zonal shifts."""
 
     cluster: str
     label: str
@@ -27,6 +30,8 @@ class ResyncRequest:
     until: str
     """When the next one is sent, in ISO 8601: who receives this one later leaves the work to that."""
     preflight: bool = False
+    place: str | None = None
+    """The account and region whose zonal shifts are asked for, the first cluster of which is named."""
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -35,7 +40,7 @@ class ResyncRequest:
 
     def message(self) -> str:
         """Return the message."""
-        return json.dumps(asdict(self))
+        return json.dumps({name: value for name, value in asdict(self).items() if value})
 
     def is_late(self, now: datetime) -> bool:
         """Whether the next request for the cluster has been sent."""
@@ -45,9 +50,19 @@ class ResyncRequest:
 def resync_requests(
     clusters: Sequence[Cluster], now: datetime, *, preflight: bool = False
 ) -> Sequence[ResyncRequest]:
-    """Return the requests of one minute, or those of one hour for pre-flights."""
+    """Return the requests of one minute, or those of one hour for pre-flights.
+
+    Zonal shifts are asked for as often as clusters are resynced: they matter within minutes, and ARC takes
+    no money for being asked. All clusters of an account and region share the answer.
+    """
     until = (now + (PREFLIGHT_EVERY if preflight else RESYNC_EVERY)).isoformat()
-    return [
+    requests = [
         ResyncRequest(cluster=cluster.name, label=label, until=until, preflight=preflight)
         for cluster, label in labelled(clusters)
     ]
+    if preflight:
+        return requests
+    first: dict[str, ResyncRequest] = {}
+    for cluster, request in zip(clusters, requests, strict=True):
+        first.setdefault(cluster.place, replace(request, place=cluster.place))
+    return [*requests, *first.values()]

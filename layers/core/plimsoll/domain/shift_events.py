@@ -1,18 +1,20 @@
 """Which zonal shifts stand, by the events of them that were heard.
 
-Events come twice, late, in any order, or not at all: the newest of a shift says whether it stands, and
-each ends by itself when AWS would have ended it.
+Events come twice, late, in any order, or not at all: the newest of a shift says whether it stands. What ARC
+lists when it is asked is written down as events too, and where it does not answer, each ends by itself when
+AWS would have ended it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Self
 
-from plimsoll.domain.notices.zonal_shift import Cause
+from plimsoll.domain.notices.zonal_shift import Cause, ZonalShift
+from plimsoll.domain.reports import Report
 
 LONGEST: Final[Mapping[Cause, timedelta]] = {
     "practice": timedelta(hours=1),
@@ -24,6 +26,12 @@ LONGEST: Final[Mapping[Cause, timedelta]] = {
 hour, and takes at most 72 hours for what an owner starts. An autoshift has no bound: if its end was not heard,
 it is taken for as long as that.
 https://docs.aws.amazon.com/arc-zonal-shift/latest/api/API_ZonalShiftSummary.html"""
+BEHIND: Final = timedelta(minutes=1)
+"""How far an answer of ARC may be behind what it is about: what was told since then, it does not contradict.
+An assumption: no page of AWS says how soon its lists follow."""
+LISTED: Final[frozenset[Cause]] = frozenset({"autoshift", "manual", "practice"})
+"""What is over when ARC lists it no more. Its pages do not promise that experiments are listed.
+https://docs.aws.amazon.com/arc-zonal-shift/latest/api/API_ListZonalShifts.html"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,23 @@ class ShiftEvent:
     """The cluster that it is about; None: all of the account and region."""
     active: bool
     at: datetime
+
+    @classmethod
+    def of(cls, shift: ZonalShift, cluster: str, zone: str) -> Self:
+        """Return what a notice says for one of the clusters that it is about.
+
+        Args:
+            shift: the notice.
+            cluster: the cluster, by name.
+            zone: the zone, by the name that it has in the account of the cluster.
+        """
+        return cls(
+            zone=zone,
+            cause=shift.cause,
+            cluster=None if shift.cause == "autoshift" else cluster,
+            active=shift.active,
+            at=shift.time,
+        )
 
     @property
     def shift(self) -> tuple[str, str, str]:
@@ -68,7 +93,7 @@ def shifted_zones(
             of_shift[event.shift].append(event)
     found: dict[str, ShiftedZone] = {}
     for told in of_shift.values():
-        told.sort(key=lambda event: (event.at, not event.active))
+        told.sort(key=_order)
         newest = told[-1]
         if not newest.active or newest.at + LONGEST[newest.cause] <= now:
             continue
@@ -80,3 +105,56 @@ def shifted_zones(
             practice=one.practice and other.practice,
         )
     return found
+
+
+def made_up(
+    known: Iterable[ShiftEvent], listed: Iterable[ShiftEvent], asked: datetime
+) -> Sequence[ShiftEvent]:
+    """Return what the events that were heard lack, by what ARC lists as active.
+
+    A shift that no event told of stands since it began. One that is listed although its end was told, or whose
+    newest event is so old that it would soon end by itself, stands at the time of the answer.
+
+    Args:
+        known: the events that were heard, and what was made up before.
+        listed: what ARC lists, at the time that it began.
+        asked: when ARC was asked.
+    """
+    at = asked - BEHIND
+    newest = newest_of(known)
+    standing = {event.shift: event for event in sorted(listed, key=_order, reverse=True)}
+    found = []
+    for shift, event in standing.items():
+        last, old = newest.get(shift), at - LONGEST[event.cause] / 2
+        if last is not None and last.active and last.at > old:
+            continue
+        told = event if event.at > max(old, last.at if last else old) else replace(event, at=at)
+        if last is None or told.at > last.at:
+            found.append(told)
+    return found + [
+        replace(last, active=False, at=at)
+        for shift, last in newest.items()
+        if shift not in standing and last.active and last.at < at and last.cause in LISTED
+    ]
+
+
+def newest_of(events: Iterable[ShiftEvent]) -> Mapping[tuple[str, str, str], ShiftEvent]:
+    """Return the event that counts of each shift."""
+    return {event.shift: event for event in sorted(events, key=_order)}
+
+
+def shift_report(shift: ZonalShift, reason: str) -> Report:
+    """Return what is kept of a notice for people; a zone belongs to no cluster."""
+    return Report(
+        interruption=f"{shift.zone_id or 'zone'}@{shift.id}",
+        cluster="*",
+        node="",
+        kind=shift.kind,
+        noticed=shift.time,
+        closed=None if shift.active else shift.time,
+        reasons=(reason,),
+    )
+
+
+def _order(event: ShiftEvent) -> tuple[datetime, bool]:
+    return event.at, not event.active

@@ -23,8 +23,7 @@ from plimsoll.domain.metrics import Metric
 from plimsoll.domain.notices import Canary, InstanceNotice, Notice, ZonalShift, parse
 from plimsoll.domain.notices.about import About
 from plimsoll.domain.pool_memory import KIND_OF_NOTICE, PoolEvent
-from plimsoll.domain.reports import Report
-from plimsoll.domain.shift_events import ShiftEvent
+from plimsoll.domain.shift_events import ShiftEvent, shift_report
 from plimsoll.services.cluster_events import create_events
 from plimsoll.services.confirmation import Confirmation
 from plimsoll.services.cordons import Cordoned, Located, by_instance, cordon, find_nodes, heeded
@@ -280,31 +279,14 @@ class NoticeService:
         if zone is None:
             self.telemetry.warn("zone not known", cluster=cluster.name, zone=shift.zone_id)
             return
-        event = ShiftEvent(
-            zone=zone,
-            cause=shift.cause,
-            cluster=None if shift.cause == "autoshift" else cluster.name,
-            active=shift.active,
-            at=shift.time,
-        )
-        self.pools.put_shift(cluster.place, event)
+        self.pools.put_shift(cluster.place, ShiftEvent.of(shift, cluster.name, zone))
         if cluster.mode is Mode.ACT and not self.kill_switch:
             self.wake_ups.send(cluster.name, SLOW_WAKE_UPS)
 
     def _keep(self, shift: ZonalShift, reason: str) -> None:
         if self.senders.account not in {None, shift.account}:
             reason += f", in the account {shift.account}"
-        self.reports.merge(
-            Report(
-                interruption=f"{shift.zone_id or 'zone'}@{shift.id}",
-                cluster="*",
-                node="",
-                kind=shift.kind,
-                noticed=shift.time,
-                closed=None if shift.active else shift.time,
-                reasons=(reason,),
-            )
-        )
+        self.reports.merge(shift_report(shift, reason))
 
     def _foresee(self, cluster: Cluster, api: ClusterApi, found: Sequence[Located]) -> None:
         try:

@@ -14,7 +14,7 @@ from plimsoll.domain.clusters import Cluster, IndexEntry, Instance
 from plimsoll.domain.groups import NodeGroup
 from plimsoll.domain.metrics import Metric
 from plimsoll.domain.nodes import Node
-from plimsoll.domain.notices import InstanceNotice
+from plimsoll.domain.notices import InstanceNotice, ZonalShift
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.pool_memory import PoolEvent
@@ -139,6 +139,13 @@ class Instances(Protocol):
 
     def zones(self) -> Mapping[str, str]:
         """Return the zones of the region in this account: their ids, and their names."""
+
+
+class ZonalShifts(Protocol):
+    """The Application Recovery Controller of one account and region."""
+
+    def active(self) -> Sequence[ZonalShift]:
+        """Return notices of the shifts that stand, as events would have told, but for the account."""
 
 
 class Registry(Protocol):

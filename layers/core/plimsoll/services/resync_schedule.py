@@ -1,4 +1,7 @@
-"""Every minute asks for a resync of each registered cluster, every hour for a pre-flight, by a message for each."""
+"""Every minute asks for a resync of each registered cluster, every hour for a pre-flight, by a message for each.
+
+Every minute asks for the zonal shifts of each account and region with clusters, too.
+"""
 
 from __future__ import annotations
 

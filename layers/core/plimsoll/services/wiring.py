@@ -32,11 +32,13 @@ from plimsoll.services.ports import (
     Telemetry,
     WakeUps,
     Workers,
+    ZonalShifts,
 )
 from plimsoll.services.preflight import PreflightService
 from plimsoll.services.resync import ResyncService
 from plimsoll.services.resync_schedule import ResyncSchedule
 from plimsoll.services.senders import Senders
+from plimsoll.services.zonal_shifts import ZonalShiftService
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -51,6 +53,8 @@ class Ports:
     instances: Instances
     """Those of the stack's own account: whose cluster an instance is that the index does not know."""
     instances_of: Callable[[Cluster], Instances]
+    """Returns those of a cluster's account and region."""
+    shifts_of: Callable[[Cluster], ZonalShifts]
     """Returns those of a cluster's account and region."""
     clusters: Clusters
     groups: Callable[[Cluster], NodeGroups]
@@ -79,6 +83,7 @@ class Services:
     preflight: PreflightService
     resync: ResyncService
     resync_schedule: ResyncSchedule
+    zonal_shifts: ZonalShiftService
 
 
 def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders()) -> Services:  # noqa: B008 - frozen
@@ -112,4 +117,5 @@ def wire(ports: Ports, *, kill_switch: bool = False, senders: Senders = Senders(
         preflight=over(PreflightService),
         resync=resync,
         resync_schedule=over(ResyncSchedule),
+        zonal_shifts=over(ZonalShiftService),
     )

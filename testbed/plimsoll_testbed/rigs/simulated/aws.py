@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -19,6 +19,7 @@ from plimsoll.domain.notices import (
     InstanceNotice,
     SpotInterruption,
     StateChange,
+    ZonalShift,
     parse,
 )
 from plimsoll.domain.notices.state_change import GONE, LEAVING
@@ -169,6 +170,21 @@ class SimulatedInstances:
 
     def _known(self, ids: Sequence[str]) -> Sequence[Machine]:
         return [f.machine[i] for i in ids for f in self._fleets if i in f.machine]
+
+
+class SimulatedZonalShifts:
+    """The port `ZonalShifts` over the timeline of a drill."""
+
+    def __init__(
+        self, standing: Callable[[], Sequence[ZonalShift]], wire: SimulatedNetwork
+    ) -> None:
+        self._standing = standing
+        self._wire = wire
+
+    def active(self) -> Sequence[ZonalShift]:
+        """Return notices of the shifts that stand, as events would have told."""
+        self._wire.to_aws("arc-zonal-shift:ListZonalShifts", int)
+        return self._wire.to_aws("arc-zonal-shift:ListAutoshifts", self._standing)
 
 
 def group_of(group: Group) -> NodeGroup:

@@ -12,6 +12,7 @@ from typing import Final, override
 from plimsoll.adapters.cached_registry import CachedRegistry
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
+from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.reports import Report
 from plimsoll.domain.resyncs import ResyncRequest
 from plimsoll.domain.turns import MOVES
@@ -29,7 +30,11 @@ from plimsoll_testbed.model.stores import (
     MemoryReports,
 )
 from plimsoll_testbed.rigs import commondrain
-from plimsoll_testbed.rigs.simulated.aws import SimulatedInstances, SimulatedNodeGroups
+from plimsoll_testbed.rigs.simulated.aws import (
+    SimulatedInstances,
+    SimulatedNodeGroups,
+    SimulatedZonalShifts,
+)
 from plimsoll_testbed.rigs.simulated.network import SimulatedNetwork
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.stores import (
@@ -53,6 +58,8 @@ class ResponderContext:
     rig_clusters: Mapping[str, HollowRigCluster]
     wire: SimulatedNetwork
     """Its own way to clusters and AWS, which is counted."""
+    shifts: Callable[[], Sequence[ZonalShift]]
+    """Which zonal shifts stand, by ARC."""
     telemetry: Telemetry
     wake_ups: Callable[[str, int], None]
     """Sends a wake-up for a cluster, in so many seconds."""
@@ -139,6 +146,7 @@ class Plimsoll(Responder):
                 index=behind(network, MemoryNodeIndex(), NODE_INDEX),
                 instances=instances,
                 instances_of=lambda _: instances,
+                shifts_of=lambda _: SimulatedZonalShifts(context.shifts, network),
                 clusters=_Clusters(context, workers),
                 groups=lambda cluster: node_groups[cluster.name],
                 limits=lambda _: AmpleLimits(),
@@ -169,7 +177,9 @@ class Plimsoll(Responder):
 
     @override
     def resync(self, message: str) -> object:
-        return self._services.resync.run(ResyncRequest.read(message))
+        request = ResyncRequest.read(message)
+        service = self._services.resync if request.place is None else self._services.zonal_shifts
+        return service.run(request)
 
     @override
     def place(self) -> object:

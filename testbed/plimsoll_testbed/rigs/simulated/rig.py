@@ -107,6 +107,7 @@ class Simulation(Run):
                     self.fault_injector,
                     self.hooks.on_answer,
                 ),
+                shifts=lambda: [*self.timeline.shifts],
                 telemetry=self.telemetry,
                 wake_ups=self._wake_up,
                 resyncs=self._resync,

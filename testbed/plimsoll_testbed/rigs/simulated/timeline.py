@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, assert_never
 
+from plimsoll.domain.notices import ZonalShift, parse
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.fleet import STALLED
 from plimsoll_testbed.model.launch_refusals import LAUNCH_FAULTS
@@ -62,6 +63,10 @@ class Timeline:
     """Whether every notice comes twice, fault or no fault."""
     errors: list[Exception] = field(default_factory=list)
     """What the cluster refused to its owner: the scenario is wrong."""
+    shifts: list[ZonalShift] = field(default_factory=list)
+    """Those that stand, told or not."""
+    shifted: datetime | None = None
+    """When the last of them began or was over."""
     _disturbing: list[FaultEntry] = field(default_factory=list)
     """Faults that notices meet just now."""
     _sent: int = 0
@@ -97,18 +102,26 @@ class Timeline:
                 self._owner(f"applies {entry.file.name}", partial(rig_cluster.apply, objects))
             case ZonalShiftEntry():
                 self._unplayed -= 1
-                self._shift(entry, active=True)
-                back = partial(self._shift, entry, active=False)
-                self.clock.at(self.clock.now() + entry.lasts, back)
+                shift = self._shift(entry, active=True)
+                self.shifts.append(shift)
+                self.clock.at(self.clock.now() + entry.lasts, partial(self._back, entry, shift))
             case _:
                 assert_never(entry)
 
-    def _shift(self, entry: ZonalShiftEntry, *, active: bool) -> None:
+    def _shift(self, entry: ZonalShiftEntry, *, active: bool) -> ZonalShift:
+        """Send the event of a shift that begins or is over, and return it as it is read."""
         self.say(f"traffic {'leaves' if active else 'returns to'} {entry.zone}")
         practised_by = tuple(self.rig_clusters) if entry.practice else ()
-        now = self.clock.now()
+        self.shifted = now = self.clock.now()
         event = shift_event(entry.zone, now, active=active, practised_by=practised_by)
         self._send(json.dumps(event))
+        [shift] = parse(event, received=now, drills=True)
+        assert isinstance(shift, ZonalShift)  # noqa: S101 - as it was made
+        return shift
+
+    def _back(self, entry: ZonalShiftEntry, shift: ZonalShift) -> None:
+        self.shifts.remove(shift)
+        self._shift(entry, active=False)
 
     def _owner(self, what: str, act: Callable[[], None]) -> None:
         try:
