@@ -1,6 +1,7 @@
 """The drill of a storm: so many spot nodes with ten pods each, all noticed in the same second.
 
-As many Deployments of ten pods have a Service each; a pod's start and stop are those of a small server.
+As many Deployments of ten pods have a Service each, and ten of them a namespace: controllers look through all pods of one. A pod's
+start and stop are those of a small server.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ AFTER_SECONDS: Final = 60
 """How long is looked on after the instances went: what was not replaced is down from then on."""
 ON_HEADROOM: Final = 40
 """Pods that one node of the headroom can hold."""
+TOGETHER: Final = 10
+"""Workloads in a namespace."""
 SPARE: Final = 1.2
 """Room for so many times the pods: a scheduler deals unevenly."""
 
@@ -88,10 +91,21 @@ def _read(nodes: int, groups: list[dict[str, Any]], *, horizon: str, pods: dict[
         },
     }
     with tempfile.TemporaryDirectory() as folder:
-        workloads = [part for number in range(nodes) for part in _workload(number)]
+        names = {_namespace(number) for number in range(nodes)}
+        workloads = [
+            *(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": n}}
+                for n in sorted(names)
+            ),
+            *(part for number in range(nodes) for part in _workload(number)),
+        ]
         (Path(folder) / "workloads.yaml").write_text(yaml.safe_dump_all(workloads))
         (Path(folder) / "drill.yaml").write_text(yaml.safe_dump(scenario))
         return read_drill(Path(folder) / "drill.yaml")
+
+
+def _namespace(number: int) -> str:
+    return f"team-{number // TOGETHER}"
 
 
 def _workload(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -101,13 +115,13 @@ def _workload(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": f"app-{number}"},
+        "metadata": {"name": f"app-{number}", "namespace": _namespace(number)},
         "spec": {"selector": labels, "ports": [{"port": 80}]},
     }
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": f"app-{number}"},
+        "metadata": {"name": f"app-{number}", "namespace": _namespace(number)},
         "spec": {
             "replicas": PODS,
             "selector": {"matchLabels": labels},

@@ -18,7 +18,11 @@ from tests.support.observations import actions, noon
 from tests.unit.test_pace import PODS, storm
 
 SLOW = Throughput(2.0)
-"""So few evictions a second that six hundred pods cannot be told in the 88 s until their last call."""
+"""So few evictions a second that six hundred pods cannot be told in the 25 s until their last call."""
+STOP = 5
+"""The grace period of these pods: their last call comes at 12:01:53, 25 s after the first may be told early."""
+FIRST = 88
+"""Seconds from the notice until half a minute before the deadline."""
 
 
 def scattered(seen: Observation) -> Observation:
@@ -32,40 +36,50 @@ def scattered(seen: Observation) -> Observation:
     return replace(seen, pods=pods)
 
 
-def told(seen, *, after=0, throughput=SLOW) -> list[Evict]:
+def brief(nodes: int) -> Observation:
+    """Return a storm of pods that stop soon."""
+    return storm(nodes, grace_seconds=STOP)
+
+
+def told(seen, *, after=FIRST, throughput=SLOW) -> list[Evict]:
     return actions(plan_drain(seen, noon(after), throughput=throughput), Evict)
 
 
 def test_a_pod_is_told_early_if_the_api_server_would_not_take_all_evictions_in_time():
-    early = told(storm(60))
+    early = told(brief(60))
 
-    assert len(early) == 60 * PODS - AT_ONCE - 88 * 2
-    assert "comes at 12:01:28" in early[0].reason
+    assert len(early) == 60 * PODS - AT_ONCE - 25 * 2
+    assert "comes at 12:01:53" in early[0].reason
     assert not any(evict.overrule or evict.grace_seconds for evict in early)
 
 
 def test_none_is_told_early_where_the_api_server_takes_all_in_time():
-    assert told(storm(60), throughput=Throughput()) == []
-    assert told(storm(AT_ONCE // PODS), after=87) == []
+    assert told(brief(60), throughput=Throughput()) == []
+    assert told(brief(AT_ONCE // PODS), after=112) == []
+
+
+def test_none_is_told_for_the_sake_of_others_earlier_than_half_a_minute_before_the_deadline():
+    assert told(brief(60), after=FIRST - 1) == []
+    assert told(storm(60), after=FIRST - 1) == []
 
 
 def test_whoever_is_told_early_leaves_its_workload_its_ready_floor_as_long_as_others_can():
-    fewer = told(storm(60), throughput=Throughput(4.5))
+    fewer = told(brief(60), throughput=Throughput(16.0))
 
     left = Counter(evict.pod.owner.name for evict in fewer if evict.pod.owner)
-    assert len(fewer) == 60 * PODS - AT_ONCE - 88 * 9 // 2
+    assert len(fewer) == 60 * PODS - AT_ONCE - 25 * 16
     assert max(left.values()) == 2  # of ten, a quarter may be unavailable
 
 
 def test_the_last_pod_that_serves_is_not_told_before_its_last_call():
-    early = told(storm(LAST_CALLS // PODS + 20), throughput=Throughput(0.01))
+    early = told(brief(LAST_CALLS // PODS + 20), throughput=Throughput(0.01))
 
     assert len(early) == LAST_CALLS
     assert max(Counter(e.pod.owner.name for e in early if e.pod.owner).values()) < PODS
 
 
 def test_those_of_lower_priority_and_on_nodes_whose_turn_comes_last_are_told_first():
-    seen = storm(60)
+    seen = brief(60)
     lowly = [replace(p, priority=-1) if p.name.startswith("app-3-") else p for p in seen.pods]
     first, second, *_, last = told(replace(seen, pods=lowly))
 
@@ -76,19 +90,19 @@ def test_those_of_lower_priority_and_on_nodes_whose_turn_comes_last_are_told_fir
 
 
 def test_those_told_early_empty_as_many_nodes_as_ready_floors_allow():
-    seen = scattered(storm(100))
+    seen = scattered(brief(100))
 
-    early = told(seen, throughput=Throughput(9.0))
+    early = told(seen, throughput=Throughput(32.0))
 
     on = Counter(evict.pod.node for evict in early)
     of = Counter(evict.pod.owner.name for evict in early if evict.pod.owner)
-    assert len(early) == 100 * PODS - AT_ONCE - 88 * 9
+    assert len(early) == 100 * PODS - AT_ONCE - 25 * 32
     assert sum(count == PODS for count in on.values()) == len(early) // PODS
     assert max(of.values()) == 2  # its ready floor leaves each workload two
 
 
 def test_a_budget_is_not_overruled_before_the_last_call():
-    seen = storm(60)
+    seen = brief(60)
     none = a_budget("app-3", maxUnavailable=0)
 
     owners = {e.pod.owner.name for e in told(replace(seen, budgets=[none])) if e.pod.owner}
@@ -97,7 +111,7 @@ def test_a_budget_is_not_overruled_before_the_last_call():
 
 
 def test_what_may_end_by_itself_is_not_told_before_its_last_call():
-    seen = storm(60)
+    seen = brief(60)
     jobs = [replace(p, restarts=False) if p.name.startswith("app-3-") else p for p in seen.pods]
 
     assert not any(e.pod.name.startswith("app-3-") for e in told(replace(seen, pods=jobs)))
@@ -134,7 +148,7 @@ def test_each_last_call_is_kept_where_they_come_at_different_times():
 
 
 def test_each_node_is_told_of_some_pods_without_headroom_and_how_many_there_are():
-    seen = storm(60)
+    seen = brief(60)
     small = [replace(node, unschedulable=True) for node in seen.nodes]
     plan = plan_drain(replace(seen, nodes=small), noon(1))
 

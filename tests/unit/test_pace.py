@@ -20,6 +20,8 @@ from tests.support.observations import actions, interrupted, looked, noon, relea
 
 PODS = 10
 """On each node, and of each workload."""
+QUARTER = 3
+"""Of the pods of a workload."""
 
 
 def storm(nodes: int, change: dict[str, Pod] | None = None, **how: object) -> Observation:
@@ -58,19 +60,38 @@ def test_a_few_nodes_are_begun_at_once():
     assert len(actions(plan, Release)) == START
 
 
-def test_in_a_storm_as_many_are_begun_as_may_be_under_way_and_whole_nodes_first():
+def begun_of(seen: Observation) -> Counter[str]:
+    """Return how many pods of each workload are released first."""
+    releases = actions(plan_drain(seen, noon(1)), Release)
+    return Counter(release.pod.name.rpartition("-")[0] for release in releases)
+
+
+def test_in_a_storm_as_many_are_begun_as_may_be_under_way():
     plan = plan_drain(storm(60), noon(1))
 
-    begun = Counter(release.pod.node for release in actions(plan, Release))
-    assert begun.total() == START
-    assert sum(count == PODS for count in begun.values()) >= (START - 60) // PODS
-    assert any("node by node" in words for words in plan.waiting["spot-059"])
+    assert len(actions(plan, Release)) == START
+    assert any("in turn" in words for words in plan.waiting["spot-059"])
 
 
-def test_each_workload_that_stands_nowhere_else_has_one_replacement_begun_first():
-    begun = {release.pod.owner for release in actions(plan_drain(storm(60), noon(1)), Release)}
+def test_a_quarter_of_each_workload_is_begun_before_the_second_quarter_of_any():
+    assert set(begun_of(storm(150)).values()) == {QUARTER}
+    assert set(begun_of(storm(60)).values()) <= {QUARTER, 2 * QUARTER}
 
-    assert len(begun) == 60
+
+def test_whoever_stands_elsewhere_with_a_quarter_waits_for_those_that_do_not():
+    seen = storm(START // QUARTER + 1)
+    mine = [p for p in seen.pods if p.name.startswith("app-7-")][:QUARTER]
+    moved = {p.name: replace(p, node="od") for p in mine}
+
+    assert "app-7" not in begun_of(storm(START // QUARTER + 1, moved))
+    assert "app-7" in begun_of(seen)
+
+
+def test_those_begun_stand_on_the_nodes_that_are_finished_first():
+    nodes = Counter(r.pod.node for r in actions(plan_drain(storm(60), noon(1)), Release))
+
+    first, last = (sum(nodes[f"spot-{n:03}"] for n in part) for part in (range(30), range(30, 60)))
+    assert first > 2 * last
 
 
 def test_a_workload_of_higher_priority_comes_before_others():
@@ -86,7 +107,7 @@ def test_what_is_under_way_takes_of_the_bound_until_controllers_have_made_it():
     first = plan_drain(seen, noon(1))
     on_the_way = {r.pod.name: gone(r.pod) for r in actions(first, Release)}
     second = plan_drain(
-        storm(60, on_the_way), noon(3), pace=first.pace.begun(START, throttled=False)
+        storm(60, on_the_way), noon(3), pace=first.pace.begun(START, noon(1), throttled=False)
     )
 
     assert second.pace.queued == START
@@ -215,12 +236,18 @@ def test_the_bound_follows_what_controllers_make(found, seconds, bound):
 
 
 def test_the_bound_is_halved_when_the_api_server_asks_for_patience_and_has_an_end():
-    pace = Pace().begun(0, throttled=True)
+    pace = Pace().begun(0, noon(0), throttled=True)
     assert pace.bound == START // 2
     for _ in range(9):
-        pace = pace.begun(0, throttled=True)
+        pace = pace.begun(0, noon(0), throttled=True)
 
     assert pace.bound == LOWEST
+
+
+def test_the_time_before_a_queue_began_says_nothing_of_how_fast_controllers_are():
+    waited = Pace(at=noon(0)).begun(START, noon(10), throttled=False)
+
+    assert waited.observed(START - 60, noon(12)).rate == 30
 
 
 def test_nothing_is_learned_from_observations_between_which_nothing_was_begun():

@@ -19,7 +19,6 @@ from plimsoll.domain.actions import (
     Evict,
     Exclude,
     ForceDelete,
-    Release,
     TaintNode,
     Uncordon,
     UndoRelease,
@@ -44,12 +43,12 @@ from plimsoll.domain.load_balancers import exclusions
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan, Step
-from plimsoll.domain.pods import Pod
 from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.disruption import PATIENCE, START
 from plimsoll.domain.replace.one_by_one import returning
 from plimsoll.domain.replace.pace import Pace, begins, queued
+from plimsoll.domain.replace.rounds import Beginning, in_rounds
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
@@ -114,7 +113,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         headroom.move(one.pod)
         headroom.contention.promise(one.pod)
     told = {one.pod.uid for one in calls}
-    begun: list[_Begun] = []
+    begun: list[Beginning] = []
     for disruption in () if back else sorted(disruptions, key=_urgency):
         begun += _plan_moves(_without_told(told, disruption, now), draft, headroom)
     _plan_begun(begun, draft, pace, now)
@@ -131,6 +130,8 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
             draft.add(turn, {node.name})
     _plan_endings(draft, headroom, now)
     here = by_node(disruptions)
+    to_come = sorted(start for start in _latest_starts(disruptions) if start > last)
+    hurried = len(calls) > AT_ONCE
     busy = (
         bool(draft.steps)
         or any(turn == GATHERING for _, turn in turn_of)
@@ -155,10 +156,9 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         ),
         busy=busy or bool(steps),
         pace=pace,
-        hurried=len(calls) > AT_ONCE,
-        next_call=last
-        if len(calls) >= LAST_CALLS
-        else min((start for start in _latest_starts(disruptions) if start > last), default=None),
+        hurried=hurried,
+        next_call=last if len(calls) >= LAST_CALLS else next(iter(to_come), None),
+        expires=None if hurried else next(iter(to_come[AT_ONCE - len(calls) :]), None),
     )
 
 
@@ -196,24 +196,6 @@ def _named(texts: Sequence[str], what: str) -> Sequence[str]:
     """Return the first of them, and how many there are where these are not all: each node has them."""
     more = [f"{len(texts)} {what}"] if len(texts) > MOST_NAMED else []
     return [*texts[:MOST_NAMED], *more]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Begun:
-    """An action that begins a replacement, if its turn has come."""
-
-    disruption: WorkloadDisruption
-    action: Release | Evict
-    nodes: frozenset[str]
-
-    @property
-    def pod(self) -> Pod:
-        return self.action.pod
-
-    @property
-    def latest_start(self) -> datetime | None:
-        turn = self.disruption.turn.get(self.pod.uid)
-        return None if turn is None else self.disruption.evictable[turn].latest_start
 
 
 def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int, str]:
@@ -286,7 +268,7 @@ def _without_told(
 
 def _plan_moves(
     disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom
-) -> Iterator[_Begun]:
+) -> Iterator[Beginning]:
     """Go on with pods that still have time, and yield what would begin another replacement.
 
     What is left of a disruption may be nothing.
@@ -301,29 +283,17 @@ def _plan_moves(
     steps = way.steps(disruption, headroom)
     for action in steps.actions:
         if begins(action):
-            yield _Begun(disruption=disruption, action=action, nodes=nodes)
+            yield Beginning(disruption=disruption, action=action, nodes=nodes)
         else:
             draft.add(action, nodes)
     if steps.waiting is not None:
         draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
 
 
-def _plan_begun(begun: Sequence[_Begun], draft: _Draft, pace: Pace, now: datetime) -> None:
-    """Begin as many replacements as the pace allows, and say early who will not have one in time.
-
-    First one for each workload of which nothing stands elsewhere: it is not at zero when the last calls come.
-    Then by priority, and node by node.
-    """
-    turn = draft.interrupted.turn
-    order = sorted(begun, key=lambda one: (-one.pod.priority, turn.get(one.pod.node or "", 0)))
-    alone = {
-        one.disruption.ref: one
-        for one in reversed(order)
-        if not (one.disruption.staying or one.disruption.released)
-    }
-    order.sort(key=lambda one: alone.get(one.disruption.ref) is not one)
-    words = "replacements are made node by node, as many at once as controllers keep up with"
-    for place, one in enumerate(order):
+def _plan_begun(begun: Sequence[Beginning], draft: _Draft, pace: Pace, now: datetime) -> None:
+    """Begin as many replacements as the pace allows, and say early who will not have one in time."""
+    words = "replacements are begun in turn, as many at once as controllers keep up with"
+    for place, one in enumerate(in_rounds(begun, draft.interrupted.turn)):
         if place < pace.allowance:
             draft.add(one.action, one.nodes)
             continue

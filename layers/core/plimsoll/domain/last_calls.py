@@ -26,14 +26,24 @@ def last_calls(
 ) -> list[EvictablePod]:
     """Return the pods that are told to stop now, ready replacement or not.
 
-    First those whose latest safe start has come, node by node. Then as many others as could not be told in
-    time if all of them waited for theirs.
+    First those whose latest safe start has come: those that others have replaced, and then node by node, where the fewest
+    pods are left before others. Then as many others as could not be told in time if all of them waited
+    for theirs, of those whose instances go within half a minute.
     """
     evictable = [one for disruption in disruptions for one in disruption.evictable]
     late = [one for one in evictable if one.late(last)]
-    overdue = throughput.overdue((o.latest_start for o in evictable if o.latest_start), last)
+    overdue = throughput.overdue(
+        (o.latest_start for o in evictable if o.latest_start and o.ending(last)), last
+    )
     early = _early(disruptions, last, turn) if overdue > len(late) else []
-    late.sort(key=lambda one: turn[one.pod.node or ""])
+    replaced = {p.uid for d in disruptions for p in d.leaving_order[: d.superfluous]}
+    left = Counter(one.pod.node or "" for one in evictable)
+
+    def order(one: EvictablePod) -> tuple[bool, int, int]:
+        node = one.pod.node or ""
+        return one.pod.uid not in replaced, left[node], turn[node]
+
+    late.sort(key=order)
     return [*late, *early[: max(0, min(overdue, LAST_CALLS) - len(late))]]
 
 
@@ -87,7 +97,7 @@ def _early(
 
 
 def _of(disruption: WorkloadDisruption, last: datetime) -> _Early:
-    mine = [o for o in disruption.evictable if o.latest_start and not o.late(last)]
+    mine = [o for o in disruption.evictable if o.ending(last) and not o.late(last)]
     late = sum(disruption.serves(o.pod) and o.late(last) for o in disruption.evictable)
     allowed = len(mine) if disruption.allowed is None else disruption.allowed - late
     return _Early(

@@ -46,6 +46,8 @@ class Plan:
 
     hurried: bool = False
     """More pods are to be told to stop than an API server takes within a moment."""
+    expires: datetime | None = None
+    """When so many will be to be told: what was not begun by then is decided anew. None where it is hurried."""
 
     @property
     def actions(self) -> tuple[Action, ...]:

@@ -248,8 +248,9 @@ class DrainService:
         plan = self._plan(cluster, api, groups, memory, began)
         planned, until = self.clock.now(), time.ends(plan)
         spent = (planned - began).total_seconds()
+        over = min(until, plan.expires or until)
         outcomes = executor.carry_out(
-            plan, held=lambda: lease.held, enough=lambda: self.clock.now() >= until
+            plan, held=lambda: lease.held, enough=lambda: self.clock.now() >= over
         )
         acted = (self.clock.now() - planned).total_seconds()
         memory.throughput = memory.throughput.measured(len(outcomes), acted, spent)
@@ -260,6 +261,8 @@ class DrainService:
                 actions=len(outcomes),
                 planned_in=round(spent, 1),
                 carried_out_in=round(acted, 1),
+                under_way=memory.pace.queued,
+                bound=memory.pace.bound,
             )
         self._learn(memory, outcomes)
         placed = [
@@ -400,6 +403,7 @@ class DrainService:
         now = self.clock.now()
         memory.pace = memory.pace.begun(
             sum(o.done and begins(o.action) for o in outcomes),
+            now,
             throttled=any(isinstance(o.error, Throttled) for o in outcomes),
         )
         for outcome in outcomes:

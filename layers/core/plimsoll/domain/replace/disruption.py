@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -55,6 +55,10 @@ class EvictablePod:
     def late(self, now: datetime) -> bool:
         """Whether waiting any longer would cut its grace period short."""
         return self.latest_start is not None and self.latest_start <= now
+
+    def ending(self, now: datetime) -> bool:
+        """Whether it may be told for the sake of others: its instance goes in half a minute."""
+        return self.deadline is not None and self.deadline - START <= now
 
     def clamped_grace(self, now: datetime) -> int | None:
         """Return a shorter grace period where its own does not fit, never below a second.
@@ -215,6 +219,24 @@ class WorkloadDisruption:
     def superfluous(self) -> int:
         """How many released pods are no longer needed: others are available in their place."""
         return max(0, len(self.released) - max(0, self.replicas - self.available))
+
+    @cached_property
+    def leaving_order(self) -> Sequence[Pod]:
+        """Released pods on interrupted nodes, in the order in which they leave; those that do not serve are first."""
+        return sorted(
+            (p for p in self.released if p.uid in self.on_interrupted_nodes),
+            key=lambda p: (p.serving, self.turn.get(p.uid, len(self.pods)), p.name),
+        )
+
+    @cached_property
+    def unbegun(self) -> int:
+        """How many pods on interrupted nodes were neither released nor asked to stop."""
+        return sum(not one.pod.released for one in self.evictable)
+
+    @property
+    def quarter(self) -> int:
+        """How many pods of it are replaced together, where not all are: a quarter, at least one."""
+        return max(1, -(-self.replicas // 4))
 
     @cached_property
     def settled(self) -> bool:

@@ -2,7 +2,7 @@
 
 Controllers make pods at a rate of their own, in an order of their own. If the pods of five hundred nodes are
 all released at once, replacements come for a few pods of every node, and no node is empty in time.
-So replacements are begun node by node, and no more than are made within some seconds.
+So replacements are begun in turn (`plimsoll.domain.replace.rounds`), and no more than are made within some seconds.
 
 How many that is nobody knows beforehand, so the bound follows what is seen, as congestion control
 does: it rises by a step while what was begun is soon made, is halved when the API server asks for patience
@@ -45,7 +45,7 @@ class Pace:
     queued: int = 0
     """Replacements that were begun and have no node yet, at the last observation or begun since."""
     at: datetime | None = None
-    """When that observation was made."""
+    """Since when so many are known: that observation, or the first begun after one that found none."""
     rate: float | None = None
     """How many replacements a second were made lately; None while nobody knows."""
 
@@ -68,10 +68,14 @@ class Pace:
             bound += STEP
         return Pace(bound=bound, queued=queued, at=now, rate=rate)
 
-    def begun(self, count: int, *, throttled: bool) -> Pace:
-        """Return the pace after so many were begun, and the API server perhaps asked for patience."""
+    def begun(self, count: int, now: datetime, *, throttled: bool) -> Pace:
+        """Return the pace after so many were begun, and the API server perhaps asked for patience.
+
+        The time before the first of a queue says nothing of how fast controllers are.
+        """
         bound = max(self.bound // 2, LOWEST) if throttled else self.bound
-        return replace(self, queued=self.queued + count, bound=bound)
+        at = self.at if self.queued else now
+        return replace(self, queued=self.queued + count, bound=bound, at=at)
 
     def seconds_until(self, place: int) -> float | None:
         """Return in how long one with so many before it, not begun either, is made; None if unknown."""

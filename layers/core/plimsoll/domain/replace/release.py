@@ -11,7 +11,7 @@ Measured on kube-apiserver 1.36; docs/drain.md has the rules and what they cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease
@@ -58,11 +58,10 @@ def releases(pods: Iterable[EvictablePod], reason: str) -> list[Release]:
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     undone = _undone(disruption, headroom)
-    kept = [p for p in disruption.released if p.uid not in undone]
-    evictions, blocked = _evictions(disruption, headroom, kept)
+    evictions, blocked = _evictions(disruption, headroom, undone)
     for action in evictions:
         headroom.contention.join(replacement_of(action.pod))
-    standing = len(kept) - len(evictions)
+    standing = len(disruption.released) - len(undone) - len(evictions)
     released, waiting = _releases(disruption, headroom, standing=standing, undone=bool(undone))
     waiting = waiting or blocked
     if (standing or released) and not waiting:
@@ -99,17 +98,14 @@ def _others(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
 
 
 def _evictions(
-    disruption: WorkloadDisruption, headroom: Headroom, kept: Sequence[Pod]
+    disruption: WorkloadDisruption, headroom: Headroom, undone: Collection[str]
 ) -> tuple[Sequence[Evict], str | None]:
     """Evict the released pods whose replacements are available, and say what holds others back.
 
     Where no replacement can be made beside the released pods, one of these makes way for it. The
     next one does only once the replacement is Ready.
     """
-    order = sorted(
-        (p for p in kept if p.uid in disruption.on_interrupted_nodes),
-        key=lambda p: (p.serving, disruption.turn.get(p.uid, len(disruption.pods)), p.name),
-    )
+    order = [pod for pod in disruption.leaving_order if pod.uid not in undone]
     leaving = order[: disruption.superfluous]
     reason = f"{disruption.available} of {disruption.replicas} others are available"
     moving = disruption.leaving or any(p.node and not p.ready for p in disruption.staying)
@@ -255,12 +251,11 @@ def _wave_size(disruption: WorkloadDisruption, able: Sequence[EvictablePod], sta
     workload = disruption.workload
     if workload is None or workload.scaler is None:
         return len(able)
-    quarter = max(1, -(-disruption.replicas // 4))
-    waves = -(-len(able) // quarter)
+    waves = -(-len(able) // disruption.quarter)
     starts = [one.latest_start for one in able if one.latest_start is not None]
     if starts and min(starts) - disruption.now < waves * START:
         return len(able)
-    return max(0, quarter - standing)
+    return max(0, disruption.quarter - standing)
 
 
 RELEASE = Way(name="release", surges=True, why=_why, steps=_steps)
