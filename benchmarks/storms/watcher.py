@@ -45,6 +45,8 @@ class Watcher:
         self.changes = 0
         self.serving: dict[str, set[str]] = defaultdict(set)
         """Workload -> the uids of its pods that are Ready, run, and were not asked to stop."""
+        self.services: dict[str, tuple[str, str]] = {}
+        """Workload -> namespace and name of its Service."""
         self.wanted: dict[str, int] = {}
         """Workload -> how many served when the storm began."""
         self.missing: list[tuple[float, int]] = []
@@ -95,8 +97,10 @@ class Watcher:
             for condition in pod["status"].get("conditions", ())
         )
         serves = ready and not over and "deletionTimestamp" not in pod["metadata"]
+        app = pod["metadata"].get("labels", {}).get("app", "")
         with self._lock:
-            self._serve(pod["metadata"].get("labels", {}).get("app", ""), uid, now, serves=serves)
+            self.services.setdefault(app, (pod["metadata"]["namespace"], app))
+            self._serve(app, uid, now, serves=serves)
             there = self.on_node.setdefault(node, set())
             if not over:
                 there.add(uid)
@@ -143,7 +147,7 @@ def send(endpoints: ReadyEndpoints, watcher: Watcher) -> None:
     services = sorted(watcher.wanted)
     for turn in itertools.count():
         for number, name in enumerate(services):
-            ready = endpoints.ready(("default", name))
+            ready = endpoints.ready(watcher.services[name])
             watcher.request(ready[(turn + number) % len(ready)] if ready else None)
         time.sleep(BETWEEN_REQUESTS)
 
@@ -156,7 +160,7 @@ def main(kubeconfig: str, nodes: str, pods: str) -> None:
         while (
             len(seen.nodes) < int(nodes)
             or seen.bound < int(pods)
-            or sum(len(endpoints.ready(("default", name))) for name in seen.workloads) < int(pods)
+            or sum(len(endpoints.ready(seen.services[name])) for name in seen.workloads) < int(pods)
         ):
             time.sleep(POLL_SECONDS)
         seen.begin()

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import override
+
 import pytest
 
+from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.replace.throughput import AT_ONCE
 from plimsoll.services.executor import ROUND
 from tests.support.workload_sets import WiredServices, deployment, handled
@@ -34,3 +39,33 @@ def test_who_has_few_pods_to_tell_leaves_them_to_the_next_reconcile():
 @pytest.mark.parametrize("pods", [AT_ONCE + 1, 3 * AT_ONCE])
 def test_who_has_many_to_tell_tells_them_all(pods: int):
     assert evicted(pods) == pods
+
+
+class SlowWorkers(SerialWorkers):
+    """An API server that takes a second for each call."""
+
+    def __init__(self, rig: WiredServices) -> None:
+        self._rig = rig
+
+    @override
+    def run[T](self, tasks: Sequence[Callable[[], T]]) -> Sequence[T | Exception]:
+        def slowly(task: Callable[[], T]) -> T:
+            self._rig.sleep(1)
+            return task()
+
+        return super().run([lambda task=task: slowly(task) for task in tasks])  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+
+
+def test_releases_that_are_not_begun_when_many_last_calls_come_are_left():
+    rig = WiredServices()
+    instance = rig.join("spot", capacity="spot", cpu="500", pods=500)
+    rig.apply(deployment("web", replicas=3 * AT_ONCE))
+    rig.join("od", cpu="500", pods=500)
+    handled(rig, rig.spot_event(instance))
+    rig.sleep(70)
+
+    replace(rig.drains, workers=SlowWorkers(rig)).reconcile("harbor", "me", seconds=50, hurried=50)
+
+    pods = rig.api.observe().pods
+    assert 0 < sum(pod.released for pod in pods) < 40  # of 50 calls
+    assert sum(pod.deleting is not None for pod in pods if pod.node == "spot") > 0

@@ -13,7 +13,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.replace.disruption import START as TO_START
-from plimsoll.domain.replace.pace import LOWEST, START, STEP, SURE, Pace
+from plimsoll.domain.replace.pace import FAST, LOWEST, START, STEP, SURE, Pace
 from plimsoll.domain.replace.throughput import LAST_CALLS
 from tests.support.builders import a_deployment, a_node, a_pod
 from tests.support.observations import actions, interrupted, looked, noon, released
@@ -116,7 +116,7 @@ def test_what_is_under_way_takes_of_the_bound_until_controllers_have_made_it():
 
 def test_who_will_be_evicted_at_the_last_call_is_named_as_soon_as_the_rate_is_known():
     now = noon(30)
-    lately = Pace(queued=10, at=noon(29))  # all ten were made in that second
+    lately = Pace(bound=START // 2, queued=10, at=noon(29))  # all ten were made in that second
     plan = plan_drain(storm(60), now, pace=lately)
     assert plan.pace.rate == 10
 
@@ -209,6 +209,45 @@ def test_the_plan_says_early_who_will_be_evicted_at_the_last_call():
     assert all(len(words) == len(set(words)) for words in plan.waiting.values())
 
 
+def test_while_many_are_told_to_stop_hardly_another_replacement_is_begun():
+    seen = storm(60)
+    later = [
+        replace(node, interruption=interrupted(node.name, ends=600).interruption)
+        for node in seen.nodes[:30]
+    ]
+    plan = plan_drain(replace(seen, nodes=[*later, *seen.nodes[30:]]), noon(89))
+
+    assert len(actions(plan, Evict)) == 30 * PODS
+    assert len(actions(plan, Release)) == SURE
+    assert plan.expires is None
+
+
+def test_a_plan_is_over_when_many_last_calls_come():
+    assert plan_drain(storm(60), noon(1)).expires == noon(88)
+    assert plan_drain(storm(60), noon(89)).expires is None  # it tells them
+    assert plan_drain(storm(10), noon(1)).expires is None  # as many as are told at once
+
+
+def test_whoever_is_replaced_leaves_before_another_replacement_is_begun():
+    seen = storm(60)
+    mine = [p for p in seen.pods if p.name.startswith("app-0-")]
+    new = a_pod("app-0-new", node="od", labels=mine[0].labels, owner=("ReplicaSet", "app-0-abc"))
+    seen = storm(60, {p.name: gone(p) for p in mine})
+    plan = plan_drain(replace(seen, pods=[*seen.pods, new]), noon(1))
+
+    first, second, *_ = plan.actions
+    assert isinstance(first, Evict)
+    assert isinstance(second, Release)
+
+
+def test_on_the_nodes_with_the_fewest_pods_last_calls_come_first():
+    seen = storm(60)
+    left = {p.name: replace(p, node="od") for p in seen.on_node["spot-059"][:-1]}
+    first, *_ = actions(plan_drain(storm(60, left), noon(89)), Evict)
+
+    assert first.pod.node == "spot-059"
+
+
 def test_last_calls_come_node_by_node_in_batches():
     plan = plan_drain(storm(LAST_CALLS // PODS + 20), noon(90))
     last = actions(plan, Evict)
@@ -221,7 +260,7 @@ def test_last_calls_come_node_by_node_in_batches():
 @pytest.mark.parametrize(
     ("found", "seconds", "bound"),
     [
-        pytest.param(0, 2, START + STEP, id="all made: it rises"),
+        pytest.param(0, 2, 2 * START, id="all made: it doubles"),
         pytest.param(START // 2, 2, START + STEP, id="half of it made: it rises"),
         pytest.param(START - 70, 2, START, id="slower, but none waits long: it stays"),
         pytest.param(START - 26, 2, START // 2, id="thirteen a second: it is halved"),
@@ -233,6 +272,10 @@ def test_the_bound_follows_what_controllers_make(found, seconds, bound):
     pace = Pace(queued=START, at=noon(0)).observed(found, noon(seconds))
 
     assert (pace.bound, pace.queued) == (bound, found)
+
+
+def test_beyond_its_fast_rise_the_bound_rises_by_a_step_also_if_all_was_made():
+    assert Pace(bound=FAST, queued=1, at=noon(0)).observed(0, noon(2)).bound == FAST + STEP
 
 
 def test_the_bound_is_halved_when_the_api_server_asks_for_patience_and_has_an_end():

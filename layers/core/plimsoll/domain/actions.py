@@ -32,11 +32,13 @@ class Wave(IntEnum):
     """First, so that nothing new lands on a node that is about to lose its instance."""
     CAPACITY = 1
     """New nodes take the longest."""
-    REPLACE = 2
-    """Replacements, before any pod leaves."""
-    LEAVE = 3
+    RETIRE = 2
+    """Evictions of pods whose replacements are available: they cost nothing, and finish nodes."""
+    REPLACE = 3
+    """Replacements, before any other pod leaves."""
+    LEAVE = 4
     """Evictions and deletions of pods."""
-    CLOSE = 4
+    CLOSE = 5
     """Bookkeeping on nodes that are empty."""
 
 
@@ -223,13 +225,13 @@ class Evict(AboutPod):
     """
 
     verb: ClassVar[str] = "evict"
-    wave: ClassVar[Wave] = Wave.LEAVE
 
     grace_seconds: int | None = None
     """None keeps the pod's own grace period."""
     overrule: bool = False
     guarded: bool = False
     """Whether only budgets of ours cover it: then no owner's budget is overruled."""
+    wave: Wave = Wave.LEAVE
 
     def perform(self, writers: Writers) -> str | None:
         """Evict it; delete it if that is refused and may be overruled, and return whose refusal it was."""

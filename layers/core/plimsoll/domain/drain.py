@@ -47,7 +47,7 @@ from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
 from plimsoll.domain.replace.disruption import PATIENCE, START
 from plimsoll.domain.replace.one_by_one import returning
-from plimsoll.domain.replace.pace import Pace, begins, queued
+from plimsoll.domain.replace.pace import SURE, Pace, begins, queued
 from plimsoll.domain.replace.rounds import Beginning, in_rounds
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
@@ -116,7 +116,8 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     begun: list[Beginning] = []
     for disruption in () if back else sorted(disruptions, key=_urgency):
         begun += _plan_moves(_without_told(told, disruption, now), draft, headroom)
-    _plan_begun(begun, draft, pace, now)
+    hurried = len(calls) > AT_ONCE
+    _plan_begun(begun, draft, pace, now, most=SURE if hurried else pace.allowance)
     _plan_unguarded(disruptions, draft)
     for one in calls[:LAST_CALLS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
@@ -131,7 +132,6 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     _plan_endings(draft, headroom, now)
     here = by_node(disruptions)
     to_come = sorted(start for start in _latest_starts(disruptions) if start > last)
-    hurried = len(calls) > AT_ONCE
     busy = (
         bool(draft.steps)
         or any(turn == GATHERING for _, turn in turn_of)
@@ -290,11 +290,13 @@ def _plan_moves(
         draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
 
 
-def _plan_begun(begun: Sequence[Beginning], draft: _Draft, pace: Pace, now: datetime) -> None:
-    """Begin as many replacements as the pace allows, and say early who will not have one in time."""
+def _plan_begun(
+    begun: Sequence[Beginning], draft: _Draft, pace: Pace, now: datetime, *, most: int
+) -> None:
+    """Begin as many replacements as may be, and say early who will not have one in time."""
     words = "replacements are begun in turn, as many at once as controllers keep up with"
     for place, one in enumerate(in_rounds(begun, draft.interrupted.turn)):
-        if place < pace.allowance:
+        if place < most:
             draft.add(one.action, one.nodes)
             continue
         node = one.pod.node

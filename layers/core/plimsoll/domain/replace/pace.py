@@ -5,7 +5,7 @@ all released at once, replacements come for a few pods of every node, and no nod
 So replacements are begun in turn (`plimsoll.domain.replace.rounds`), and no more than are made within some seconds.
 
 How many that is nobody knows beforehand, so the bound follows what is seen, as congestion control
-does: it rises by a step while what was begun is soon made, is halved when the API server asks for patience
+does: it rises by a step while what was begun is soon made, and at first by more, is halved when the API server asks for patience
 or the queue becomes long, and never falls so far that controllers are idle between two
 observations. What only waits for a new node, or starts on its node, is not under way in this sense: it is no work
 for a controller. A small interruption never reaches the bound.
@@ -28,6 +28,8 @@ START: Final = 300
 controllers at twice their default rates."""
 STEP: Final = 100
 """By how much the bound rises, once for each observation."""
+FAST: Final = 600
+"""Up to here it doubles if controllers had nothing left to do: they may have waited for us half of the time."""
 LOWEST: Final = 100
 """Controllers at their default rates make so many in less than eight seconds."""
 SURE: Final = 8
@@ -65,7 +67,7 @@ class Pace:
         if queued > rate * QUEUE_SECONDS:
             bound = max(bound // 2, min(bound, int(rate * QUEUE_SECONDS)), LOWEST)
         elif queued <= bound // 2:
-            bound += STEP
+            bound = max(bound + STEP, 0 if queued else min(2 * bound, FAST))
         return Pace(bound=bound, queued=queued, at=now, rate=rate)
 
     def begun(self, count: int, now: datetime, *, throttled: bool) -> Pace:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease
+from plimsoll.domain.actions import Evict, MarkMoved, Release, UndoRelease, Wave
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.moved import heir_of
 from plimsoll.domain.names import MOVED
@@ -106,17 +106,18 @@ def _evictions(
     next one does only once the replacement is Ready.
     """
     order = [pod for pod in disruption.leaving_order if pod.uid not in undone]
-    leaving = order[: disruption.superfluous]
+    leaving, wave = order[: disruption.superfluous], Wave.RETIRE
     reason = f"{disruption.available} of {disruption.replicas} others are available"
     moving = disruption.leaving or any(p.node and not p.ready for p in disruption.staying)
     if not leaving and not moving and disruption.deadline_near:
         for pod in order:
             if (hindrance := _hindrance(disruption, headroom, pod)) is not None:
-                leaving, reason = [pod], f"its replacement cannot run beside it: {hindrance}"
+                leaving, wave = [pod], Wave.LEAVE
+                reason = f"its replacement cannot run beside it: {hindrance}"
                 break
     allowed = len(leaving) if disruption.allowed is None else disruption.allowed
     blocked = disruption.blocked if allowed < len(leaving) else None
-    return [Evict(pod=pod, reason=reason) for pod in leaving[:allowed]], blocked
+    return [Evict(pod=pod, reason=reason, wave=wave) for pod in leaving[:allowed]], blocked
 
 
 def _hindrance(disruption: WorkloadDisruption, headroom: Headroom, pod: Pod) -> str | None:
