@@ -15,6 +15,7 @@ import statistics
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import product
 from typing import Final
 
@@ -47,8 +48,8 @@ class Size:
     target: float
     """Seconds of a plan."""
     replicas: int = 50
-    per_second: float = 100.0
-    """Evictions that the API server takes. Where these are too few, pods are told before their last call."""
+    after: int = 0
+    """Seconds from the notices to the plan: from 88 on the pods have their last call."""
 
     @property
     def name(self) -> str:
@@ -58,7 +59,7 @@ class Size:
 
 SIZES: Final = (
     Size(going=500, staying=0, empty=120, workloads=100, target=1.0),
-    Size(going=500, staying=0, empty=120, workloads=500, replicas=10, per_second=25.0, target=1.0),
+    Size(going=500, staying=0, empty=120, workloads=500, replicas=10, after=90, target=1.0),
     Size(going=200, staying=4_700, empty=100, workloads=3_000, target=10.0),
 )
 
@@ -106,9 +107,9 @@ def _spread(workload: Workload, replica_set: ReplicaSet, state: str) -> tuple[Wo
     return replace(workload, scheduling=scheduling, annotations={}), replica_set
 
 
-def planned(seen: Observation, per_second: float) -> Plan:
-    """Return the plan at the time of the notices."""
-    return plan_drain(seen, NOON, pace=Pace(), throughput=Throughput(per_second))
+def planned(seen: Observation, after: int) -> Plan:
+    """Return the plan so many seconds after the notices."""
+    return plan_drain(seen, NOON + timedelta(seconds=after), pace=Pace(), throughput=Throughput())
 
 
 def main() -> None:
@@ -129,7 +130,7 @@ def main() -> None:
             began, before = time.perf_counter(), time.process_time()
             if chosen.profile:
                 profile.enable()
-            plan = planned(seen, size.per_second)
+            plan = planned(seen, size.after)
             profile.disable()
             took.append(time.perf_counter() - began)
             used.append(time.process_time() - before)
