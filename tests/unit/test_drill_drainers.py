@@ -17,6 +17,11 @@ from plimsoll_testbed.storms.workload import Workload
 from tests.support.storms import WEB, a_batch, a_group, a_storm
 
 HELD = ("maxUnavailable", 0)
+POOL = (
+    a_group("base", "on-demand"),
+    a_group("spot-1", "spot", 2).model_copy(update={"kind": "karpenter"}),
+)
+"""A node of a group, and two of a NodePool."""
 
 
 class Cluster:
@@ -204,6 +209,27 @@ def test_the_cluster_autoscaler_removes_an_underused_node_unless_a_budget_keeps_
         assert len(cluster.nodes) == 3
         cluster.wait(700)
         assert len(cluster.nodes) == (3 if budget else 2), "the last of a group stays"
+
+
+@pytest.mark.parametrize("budget", [None, HELD])
+def test_karpenter_consolidates_an_underused_node_unless_a_budget_keeps_it(budget):
+    small = replace(WEB, budget=budget, replicas=4, cpu=200)
+    with playing(
+        rival="karpenter-consolidation", events=(), groups=POOL, workloads=(small,)
+    ) as cluster:
+        cluster.wait(10)
+        assert len(cluster.nodes) == 3
+        cluster.wait(120)
+        assert len(cluster.nodes) == (3 if budget else 1)
+
+
+def test_karpenter_consolidates_no_node_whose_pods_fit_nowhere_else():
+    full = replace(WEB, replicas=3, cpu=1500)
+    with playing(
+        rival="karpenter-consolidation", events=(), groups=POOL, workloads=(full,)
+    ) as cluster:
+        cluster.wait(300)
+        assert len(cluster.nodes) == 3
 
 
 @pytest.mark.parametrize("notice", ["rebalance-recommendation", "spot-interruption"])

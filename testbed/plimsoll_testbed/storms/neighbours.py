@@ -13,6 +13,7 @@ from plimsoll_testbed.storms.model import Storm
 DRAINS: Final[Mapping[RivalName, GroupKind | None]] = {
     "cluster-autoscaler": None,
     "karpenter": "karpenter",
+    "karpenter-consolidation": "karpenter",
     "kubectl-drain": None,
     "managed-node-group": "eks-nodegroup",
     "nth": None,

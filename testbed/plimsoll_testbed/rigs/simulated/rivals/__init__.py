@@ -16,6 +16,7 @@ from plimsoll_testbed.rigs.simulated.rivals.cluster_autoscaler import ClusterAut
 from plimsoll_testbed.rigs.simulated.rivals.gitops import GitOps
 from plimsoll_testbed.rigs.simulated.rivals.hpa import Hpa
 from plimsoll_testbed.rigs.simulated.rivals.karpenter import Karpenter
+from plimsoll_testbed.rigs.simulated.rivals.karpenter_consolidation import ConsolidatingKarpenter
 from plimsoll_testbed.rigs.simulated.rivals.kubectl_drain import KubectlDrain
 from plimsoll_testbed.rigs.simulated.rivals.managed_node_group import ManagedNodeGroup
 from plimsoll_testbed.rigs.simulated.rivals.node_termination_handler import ImdsMode, QueueMode
@@ -41,6 +42,7 @@ RIVALS: Final[Mapping[RivalName, Making[HollowRigCluster]]] = {
     "gitops": (timedelta(minutes=1), GitOps),
     "hpa": (timedelta(seconds=15), Hpa),
     "karpenter": (timedelta(seconds=1), Karpenter),
+    "karpenter-consolidation": (timedelta(seconds=1), ConsolidatingKarpenter),
     "operator": (timedelta(seconds=5), Operator),
 }
 """All of them."""

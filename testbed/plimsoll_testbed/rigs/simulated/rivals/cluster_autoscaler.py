@@ -16,21 +16,18 @@ from datetime import datetime, timedelta
 from typing import Final, override
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
-from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.errors import Temporary
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.names import KUBE_SYSTEM
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.selectors import matches
 from plimsoll_testbed.model.hollow.edits import look
 from plimsoll_testbed.model.machines import Machine
 from plimsoll_testbed.rigs.simulated.autoscaler import in_process
 from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.rigs.simulated.rivals.drainer import Drain, Drainer
 from plimsoll_testbed.rigs.simulated.rivals.rival import Json
+from plimsoll_testbed.rigs.simulated.rivals.scale_in import budgets_of, fit_elsewhere, movable
 
 TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 KEEPS: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -75,7 +72,7 @@ class ClusterAutoscaler(Drainer[HollowRigCluster]):
             machine = self.rig_cluster.fleet.on_node(name)
             if machine is None or now < since + UNNEEDED or self._last(machine):
                 continue
-            if _movable(seen, unneeded[name]):
+            if movable(seen, unneeded[name]):
                 if busy:
                     continue
                 busy = True
@@ -121,33 +118,18 @@ class ClusterAutoscaler(Drainer[HollowRigCluster]):
         machine = self.rig_cluster.fleet.on_node(node.name)
         if machine is None or machine.group.kind not in GROWS or not node.ready:
             return False
-        pods = _movable(seen, node)
+        pods = movable(seen, node)
         whole = node.allocatable
         used = sum(p.scheduling.requests.cpu for p in pods) / (whole.cpu or 1)
         used = max(used, sum(p.scheduling.requests.memory for p in pods) / (whole.memory or 1))
         if used >= USED or any(_keeps(seen, pod) for pod in pods):
             return False
-        others = [each for each in seen.nodes if each.name != node.name]
-        trial = ClusterSnapshot(others, [p for p in seen.pods if p.node != node.name], seen.claims)
-        for pod in map(replacement_of, pods):
-            place = trial.choose(pod)
-            if place is None:
-                return False
-            trial.place(pod, place.name)
-        return True
-
-
-def _movable(seen: Observation, node: Node) -> list[Pod]:
-    return [pod for pod in seen.on_node.get(node.name, ()) if leaves(pod) and pod.deleting is None]
+        return fit_elsewhere(seen, node)
 
 
 def _keeps(seen: Observation, pod: Pod) -> bool:
     """Whether a pod keeps its node from being removed."""
-    budgets = [
-        budget
-        for budget in seen.budgets
-        if budget.ref.namespace == pod.namespace and matches(budget.selector, pod.labels)
-    ]
+    budgets = budgets_of(seen, pod)
     return (
         pod.owner is None
         or pod.annotations.get(KEEPS) == "false"
