@@ -37,7 +37,7 @@ def second(seconds: float) -> datetime:
 
 def pod(uid: str, node: str, phase: str = "Running", **meta: Any) -> dict[str, Any]:
     return {
-        "metadata": {"uid": uid, "labels": {"app": "web"}, **meta},
+        "metadata": {"uid": uid, "namespace": "default", "labels": {"app": "web"}, **meta},
         "spec": {"nodeName": node},
         "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]},
     }
