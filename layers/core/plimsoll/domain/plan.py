@@ -47,7 +47,7 @@ class Plan:
     hurried: bool = False
     """More pods are to be told to stop than an API server takes within a moment."""
     expires: datetime | None = None
-    """When so many will be to be told: what was not begun by then is decided anew. None where it is hurried."""
+    """When so many have their last call: what was not begun by then is decided anew. None where the plan is hurried."""
 
     @property
     def actions(self) -> tuple[Action, ...]:

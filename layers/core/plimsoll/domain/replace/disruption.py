@@ -57,7 +57,7 @@ class EvictablePod:
         return self.latest_start is not None and self.latest_start <= now
 
     def ending(self, now: datetime) -> bool:
-        """Whether it may be told for the sake of others: its instance goes in half a minute."""
+        """Whether it may be told before its last call, so that others are told in time: its end is half a minute away."""
         return self.deadline is not None and self.deadline - START <= now
 
     def clamped_grace(self, now: datetime) -> int | None:

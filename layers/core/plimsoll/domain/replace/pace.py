@@ -29,7 +29,7 @@ controllers at twice their default rates."""
 STEP: Final = 100
 """By how much the bound rises, once for each observation."""
 FAST: Final = 600
-"""Up to here it doubles if controllers had nothing left to do: they may have waited for us half of the time."""
+"""Up to here the bound doubles where controllers had nothing left to do: they may have been idle for half of the time."""
 LOWEST: Final = 100
 """Controllers at their default rates make so many in less than eight seconds."""
 SURE: Final = 8

@@ -1,7 +1,7 @@
 """In which order replacements are begun, where more are wanted than controllers make at once.
 
 A quarter of each workload comes before the second quarter of any, so that nobody is left at zero for whom there was
-time. It is a quarter and not one pod, because a controller makes several pods of one owner at half the cost of one pod for each of
+time. It is a quarter and not one pod, because several pods of one owner cost a controller less than one pod for each of
 several owners: the status of an owner and the endpoints of its Service are written once for all of them.
 """
 
