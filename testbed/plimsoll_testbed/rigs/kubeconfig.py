@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class KubeconfigTransport(ClientTransport):
     """Requests to the cluster of one context."""
 
-    def __init__(self, configuration: Any) -> None:
+    def __init__(self, configuration: Any, connections: int) -> None:
         token = _Token(configuration) if "authorization" in configuration.api_key else None
-        super().__init__(configuration.host, token=token)
+        super().__init__(configuration.host, token=token, connections=connections)
         self._configuration = configuration
 
     @override
@@ -31,7 +31,7 @@ class KubeconfigTransport(ClientTransport):
     def _pool(self) -> PoolManager:
         from kubernetes.client.rest import RESTClientObject  # noqa: PLC0415 - slow to import
 
-        rest = RESTClientObject(self._configuration, maxsize=CONNECTIONS)  # type: ignore[no-untyped-call] # has no types
+        rest = RESTClientObject(self._configuration, maxsize=self._connections)  # type: ignore[no-untyped-call] # has no types
         pool: PoolManager = rest.pool_manager
         return pool
 
@@ -51,12 +51,15 @@ class _Token:
         """Do nothing: what there is to renew, the client renews by its expiry."""
 
 
-def load(file: Path | None = None, context: str | None = None) -> tuple[KubeconfigTransport, str]:
+def load(
+    file: Path | None = None, context: str | None = None, *, connections: int = CONNECTIONS
+) -> tuple[KubeconfigTransport, str]:
     """Read a kubeconfig and return the way to its cluster, and the name of the context.
 
     Args:
         file: None for where kubectl looks: $KUBECONFIG, else ~/.kube/config.
         context: None for the current one.
+        connections: how many are kept open.
 
     Raises:
         BadInput: there is no such file or context, or it cannot be read.
@@ -84,7 +87,7 @@ def load(file: Path | None = None, context: str | None = None) -> tuple[Kubeconf
         )
     except Exception as error:  # as above
         raise Refused(f"{where}, context {name}: {_one_line(error)}") from error
-    return KubeconfigTransport(configuration), name
+    return KubeconfigTransport(configuration, connections), name
 
 
 def _one_line(error: Exception) -> str:

@@ -21,7 +21,9 @@ from plimsoll.domain.errors import Temporary
 from plimsoll_testbed.model.hollow.timers import Timers
 from plimsoll_testbed.rigs.controlplane.users import FAKE_KUBELETS
 
-WRITERS: Final = 8
+WRITERS: Final = 64
+"""Each kubelet of a real cluster writes by itself. With eight writers for hundreds of nodes, pods of a storm that were
+evicted in time waited for the confirmation that they had stopped, and new ones to be Ready."""
 AGAIN: Final = timedelta(seconds=0.25)
 _NOT_YET: Final = frozenset({401, 403, 429, 500, 502, 503, 504})
 """Answers that another attempt may change. The fake kubelets have every right: a refusal is of an API

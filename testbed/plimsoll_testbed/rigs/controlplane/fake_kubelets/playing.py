@@ -16,7 +16,7 @@ from typing import NoReturn
 from plimsoll_testbed.model.hollow.edits import Json
 from plimsoll_testbed.model.hollow.settings import Settings
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.kubelets import WatchedKubelets
-from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import Loop
+from plimsoll_testbed.rigs.controlplane.fake_kubelets.loop import WRITERS, Loop
 from plimsoll_testbed.rigs.controlplane.fake_kubelets.metrics import Metrics
 from plimsoll_testbed.rigs.follower import Follower, Hears
 from plimsoll_testbed.rigs.kubeconfig import load
@@ -28,7 +28,7 @@ def play(starter: Connection, kubeconfig: Path, settings: Settings, log: Path) -
     with log.open("ab") as out:
         os.dup2(out.fileno(), sys.stderr.fileno())
     threading.excepthook = lambda failed: _give_up(failed.exc_value)
-    transport, _ = load(kubeconfig)
+    transport, _ = load(kubeconfig, connections=WRITERS)
     loop = Loop(transport)
     kubelets = WatchedKubelets(loop, settings, stopped=starter.send)
     metrics = Metrics(loop, kubeconfig.parent.parent / "certificates")
