@@ -263,8 +263,11 @@ def test_last_calls_come_node_by_node_in_batches():
         pytest.param(0, 2, 2 * START, id="all made: it doubles"),
         pytest.param(START // 2, 2, START + STEP, id="half of it made: it rises"),
         pytest.param(START - 70, 2, START, id="slower, but none waits long: it stays"),
-        pytest.param(START - 26, 2, START // 2, id="thirteen a second: it is halved"),
+        pytest.param(START - 14, 2, START // 2, id="seven a second: it is halved"),
         pytest.param(START, 2, START // 2, id="none made: it is halved"),
+        pytest.param(
+            START - 120, 10, START, id="twelve a second, fifteen seconds' work left: it stays"
+        ),
         pytest.param(START, 0, START, id="seen twice in the same moment: nothing is learned"),
     ],
 )
@@ -291,6 +294,13 @@ def test_the_time_before_a_queue_began_says_nothing_of_how_fast_controllers_are(
     waited = Pace(at=noon(0)).begun(START, noon(10), throttled=False)
 
     assert waited.observed(START - 60, noon(12)).rate == 30
+
+
+def test_the_time_in_which_a_queue_had_run_dry_says_nothing_of_how_fast_controllers_are():
+    waited = Pace(queued=20, at=noon(0), rate=20.0).begun(START, noon(8), throttled=False)
+
+    assert waited.queued == 20 + START
+    assert waited.observed(20 + START - 75, noon(10)).rate == pytest.approx((20 + 75 / 3) / 2)
 
 
 def test_nothing_is_learned_from_observations_between_which_nothing_was_begun():

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import inf
 from typing import Final, TypeGuard
 
 from plimsoll.domain.actions import Action, Evict, Release
@@ -35,8 +36,9 @@ LOWEST: Final = 100
 SURE: Final = 8
 """How many are begun after each observation, however many are said to be under way: what is seen of
 them stands on objects that tenants write, and none of these may stop the drain of others."""
-QUEUE_SECONDS: Final = 10.0
-"""How long a replacement may wait until it is made, before the bound is lowered."""
+QUEUE_SECONDS: Final = 15.0
+"""How long a replacement may wait until it is made, before the bound is lowered: longer than a busy reconcile takes from one
+observation to what it begins after the next, or controllers are idle meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Pace:
     queued: int = 0
     """Replacements that were begun and have no node yet, at the last observation or begun since."""
     at: datetime | None = None
-    """Since when so many are known: that observation, or the first begun after one that found none."""
+    """Since when controllers work on so many: that observation, or later if they had too few until others were begun."""
     rate: float | None = None
     """How many replacements a second were made lately; None while nobody knows."""
 
@@ -73,10 +75,13 @@ class Pace:
     def begun(self, count: int, now: datetime, *, throttled: bool) -> Pace:
         """Return the pace after so many were begun, and the API server perhaps asked for patience.
 
-        The time before the first of a queue says nothing of how fast controllers are.
+        The time in which controllers had nothing left to do says nothing of how fast they are.
         """
         bound = max(self.bound // 2, LOWEST) if throttled else self.bound
-        at = self.at if self.queued else now
+        at = now
+        if self.at is not None and self.queued:
+            busy = self.queued / self.rate if self.rate else inf
+            at -= timedelta(seconds=min(busy, (now - self.at).total_seconds()))
         return replace(self, queued=self.queued + count, bound=bound, at=at)
 
     def seconds_until(self, place: int) -> float | None:
