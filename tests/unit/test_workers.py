@@ -38,7 +38,7 @@ def test_what_one_task_raises_is_its_answer_and_stops_no_other(workers: Workers)
     assert isinstance(failed, ValueError)
 
 
-def test_sixteen_tasks_run_side_by_side() -> None:
+def test_as_many_tasks_as_threads_run_side_by_side() -> None:
     workers, together = ThreadWorkers(), threading.Barrier(THREADS, timeout=5)
     assert set(workers.run([together.wait] * THREADS)) == set(range(THREADS))
     workers.close()

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 5
 ATTEMPTS: Final = 3
-CONNECTIONS: Final = 16
+CONNECTIONS: Final = 32
+"""One for each thread of `plimsoll.adapters.workers`."""
 
 
 class Aws:

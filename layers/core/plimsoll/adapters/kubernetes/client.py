@@ -23,7 +23,7 @@ from plimsoll.domain.errors import Refused, Temporary
 
 CONNECT_SECONDS: Final = 2.0
 READ_SECONDS: Final = 5.0
-CONNECTIONS: Final = 32
+CONNECTIONS: Final = 48
 """One for each thread of `plimsoll.adapters.workers`, and one for each watch."""
 
 _OK: Final = 200
