@@ -11,6 +11,7 @@ import pytest
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.added_nodes import added
 from plimsoll.domain.clusters import Mode
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.errors import MissingRights, Refused, Temporary, Throttled
 from plimsoll.domain.node_index import REFRESH
 from plimsoll.domain.replace.throughput import SAMPLE
@@ -295,6 +296,27 @@ def test_where_observations_take_long_a_pod_is_told_before_its_last_call_and_not
     rig.drains.reconcile("harbor", "me", seconds=15)
 
     assert told[0] == (deadline - grace - timedelta(seconds=2), None)
+
+
+def test_where_plans_take_long_a_pod_is_told_before_its_last_call_and_not_after(rig, monkeypatch):
+    interrupt(rig, deployment("web", replicas=1))
+    last_call = rig.node("spot").interruption.deadline - timedelta(seconds=10)
+    rig.sleep((last_call - rig.time).total_seconds() - 9)
+    evict, told = rig.api.evict, []
+
+    def slowly(*seen, **known):
+        rig.sleep(3)
+        return plan_drain(*seen, **known)
+
+    def evicted(pod, grace_seconds=None):
+        told.append(rig.time)
+        evict(pod, grace_seconds)
+
+    monkeypatch.setattr("plimsoll.services.drains.plan_drain", slowly)
+    monkeypatch.setattr(KubernetesCluster, "evict", method(evicted))
+    rig.drains.reconcile("harbor", "me", seconds=15)
+
+    assert last_call - timedelta(seconds=2) <= told[0] <= last_call
 
 
 def test_what_others_asked_for_during_a_reconcile_is_not_asked_for_again():

@@ -269,7 +269,7 @@ class DrainService:
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
         ]
         words = words_of(placed, began)
-        news = memory.news(defer=len(outcomes) >= SAMPLE)
+        news = memory.news(defer=len(outcomes) >= SAMPLE or self.clock.now() >= over)
         self._save([*news, *([report_of(cluster.name, words, began)] if words else [])])
         lease.require()
         return self._pause(plan, outcomes) if plan.busy else None, until
@@ -318,10 +318,14 @@ class DrainService:
                 now,
                 refusals=memory.refusals,
                 refused=memory.refused,
-                ahead=max(now - began - timedelta(seconds=PAUSE_SECONDS), timedelta()),
+                ahead=max(
+                    now - began + 2 * memory.planning - timedelta(seconds=PAUSE_SECONDS),
+                    timedelta(),
+                ),
                 pace=memory.pace,
                 throughput=memory.throughput,
             )
+            memory.planning = self.clock.now() - now
             if fresh or not any(isinstance(action, Grow) for action in plan.actions):
                 break
             fresh = True  # somebody else may have asked since: look again before asking for more

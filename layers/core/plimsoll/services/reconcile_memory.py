@@ -72,6 +72,8 @@ class ReconcileMemory:
     """As in `plan_drain`: not tried again in this reconcile."""
     pace: Pace = field(default_factory=Pace)
     throughput: Throughput = field(default_factory=Throughput)
+    planning: timedelta = timedelta()
+    """How long the last plan took: so much later than it was observed a pod is told, and by the next plan twice that."""
     past: Sequence[Report] | None = None
     """As `Observation.reports`: read once."""
     terminated: dict[str, Instance] = field(default_factory=dict)
