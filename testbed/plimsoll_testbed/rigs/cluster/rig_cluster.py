@@ -205,8 +205,7 @@ class ControlPlaneRigCluster(RigCluster):
             self.plane.join(*map(node_object, new))
 
     def _depart(self, nodes: list[str]) -> None:
-        for node in nodes:
-            self.plane.vanish(node)
+        self.plane.vanish(*nodes)
 
     def _delete(self, nodes: list[str]) -> None:
         for node in nodes:

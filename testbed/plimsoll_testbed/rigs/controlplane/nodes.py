@@ -8,7 +8,7 @@ then leaves the node alone, and the node lifecycle controller sees no beat. Nobo
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from plimsoll.domain.errors import Refused, Temporary
 
 JOIN_SECONDS: Final = 30.0
 _ATTEMPTS: Final = 10
-_JOINERS: Final = 8
+_WRITERS: Final = 8
 _MANY: Final = 10
 """From here on one list is cheaper than asking for each node."""
 ATTACHED_BY_CONTROLLER: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
@@ -44,7 +44,7 @@ class Nodes:
 
     def join(self, *nodes: Mapping[str, Any]) -> None:
         """Create nodes and wait until the scheduler may use them."""
-        with ThreadPoolExecutor(_JOINERS, thread_name_prefix="join") as threads:
+        with ThreadPoolExecutor(_WRITERS, thread_name_prefix="join") as threads:
             list(threads.map(self._create, nodes))
         names = {node["metadata"]["name"] for node in nodes}
         end = time.monotonic() + JOIN_SECONDS + len(nodes) / 10
@@ -53,15 +53,18 @@ class Nodes:
                 raise Refused(f"these nodes did not become Ready: {', '.join(sorted(names))}")
             time.sleep(_POLL_SECONDS)
 
-    def vanish(self, name: str, *, now: bool) -> None:
-        """End a node's heartbeats now, or when the API server is back."""
+    def vanish(self, names: Sequence[str], *, now: bool) -> None:
+        """End the heartbeats of nodes now, or when the API server is back."""
+        with ThreadPoolExecutor(_WRITERS, thread_name_prefix="vanish") as threads:
+            said = list(threads.map(self._try_to_give_away, names)) if now else [False] * len(names)
+        self._unsaid += [name for name, is_said in zip(names, said, strict=True) if not is_said]
+
+    def _try_to_give_away(self, name: str) -> bool:
         try:
-            if now:
-                return self._give_away(name)
-        except Temporary:
-            pass  # it went away this moment
-        self._unsaid.append(name)
-        return None
+            self._give_away(name)
+        except Temporary:  # the API server went away this moment
+            return False
+        return True
 
     def catch_up(self) -> None:
         """End the heartbeats of the nodes that vanished while the API server was away."""

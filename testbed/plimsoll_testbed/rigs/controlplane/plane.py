@@ -131,15 +131,15 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         """
         self._played().join(*nodes)
 
-    def vanish(self, name: str) -> None:
-        """Let a node's instance be gone: what ran there is killed, heartbeats end, nobody is told.
+    def vanish(self, *names: str) -> None:
+        """Let nodes' instances be gone: what ran there is killed, heartbeats end, nobody is told.
 
-        The Node object stays for the caller to delete, as the cloud's controller would. While the
+        What runs is killed on all of them before the first heartbeat is ended. The Node objects stay for the caller to delete, as the cloud's controller would. While the
         API server is away this works too.
         """
         assert self._fake_kubelets is not None  # noqa: S101 - it was started
-        self._fake_kubelets.vanish(name)
-        self._played().vanish(name, now=self.api_up)
+        self._fake_kubelets.vanish(names)
+        self._played().vanish(names, now=self.api_up)
 
     def stop_api(self) -> None:
         """Kill the API server; etcd and all others stay."""

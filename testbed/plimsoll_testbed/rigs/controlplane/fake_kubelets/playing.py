@@ -63,9 +63,10 @@ def _posted(loop: Loop, hears: Hears) -> Hears:
 
 
 def _obey(starter: Connection, loop: Loop, kubelets: WatchedKubelets) -> None:
-    def vanish(node: str) -> None:
-        kubelets.instance_gone(node)
-        starter.send(node)
+    def vanish(nodes: tuple[str, ...]) -> None:
+        for node in nodes:
+            kubelets.instance_gone(node)
+        starter.send(nodes)
 
     with suppress(EOFError, OSError):
         while True:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
@@ -59,8 +59,8 @@ class FakeKubelets:
         self._theirs.close()  # else its end would be no end of the pipe
         self._thread.start()
 
-    def vanish(self, node: str) -> None:
-        """Let a node's instance be gone, and return when it is.
+    def vanish(self, nodes: Sequence[str]) -> None:
+        """Let the instances of nodes be gone, all at once, and return when they are.
 
         Raises:
             Refused: the process has ended.
@@ -68,14 +68,14 @@ class FakeKubelets:
         end = time.monotonic() + ANSWER_SECONDS
         with self._answered:
             try:
-                self._pipe.send(node)
+                self._pipe.send(tuple(nodes))
             except OSError as error:
                 raise Refused(f"the fake kubelets have ended: {self.tail()}") from error
-            while node not in self._vanished:
+            while not self._vanished.issuperset(nodes):
                 if self.ended or time.monotonic() > end:
                     raise Refused(f"the fake kubelets do not answer:\n{self.tail()}")
                 self._answered.wait(timeout=_POLL_SECONDS)
-            self._vanished.discard(node)
+            self._vanished.difference_update(nodes)
 
     @property
     def ended(self) -> bool:
@@ -100,9 +100,9 @@ class FakeKubelets:
                 match self._pipe.recv():
                     case PodStopped() as stopped:
                         self._heard(stopped)
-                    case node:
+                    case nodes:
                         with self._answered:
-                            self._vanished.add(node)
+                            self._vanished.update(nodes)
                             self._answered.notify_all()
         except (EOFError, OSError):  # the process has ended
             return
