@@ -18,6 +18,9 @@ PATIENCE: Final = timedelta(minutes=5)
 then its release is undone."""
 START: Final = timedelta(seconds=30)
 """What a replacement that has a node is reckoned to take until it serves."""
+ENDING: Final = timedelta(seconds=35)
+"""How long before its deadline a pod may be told at the earliest, so that others are told in time. Five seconds longer than the
+default grace period: of the pods that share a last call, those that their workloads can spare go first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +60,8 @@ class EvictablePod:
         return self.latest_start is not None and self.latest_start <= now
 
     def ending(self, now: datetime) -> bool:
-        """Whether it may be told before its last call, so that others are told in time: its end is half a minute away."""
-        return self.deadline is not None and self.deadline - START <= now
+        """Whether it may be told before its last call, so that others are told in time."""
+        return self.deadline is not None and self.deadline - ENDING <= now
 
     def clamped_grace(self, now: datetime) -> int | None:
         """Return a shorter grace period where its own does not fit, never below a second.
