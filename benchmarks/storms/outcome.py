@@ -43,7 +43,8 @@ class Outcome:
         return (
             f"{len(self.in_time)} of {self.times.nodes} nodes empty in time, {self.killed} pods killed, "
             f"{self.lost:,.0f} ready-replica-seconds lost, then {self.lost_after:,.0f}, "
-            f"{self.requests_lost} requests lost, {self.calls_per_pod:.1f} calls for each pod"
+            f"{self.requests_lost} requests lost, then {self.requests_lost_after}, "
+            f"{self.calls_per_pod:.1f} calls for each pod"
         )
 
     @property
@@ -71,6 +72,11 @@ class Outcome:
     def requests_lost(self) -> int:
         """Requests that got no answer until the instances went."""
         return sum(at < self.gone for at in self.seen.lost)
+
+    @property
+    def requests_lost_after(self) -> int:
+        """Requests that got no answer from then on, until all serve again or nobody looks on."""
+        return len(self.seen.lost) - self.requests_lost
 
     def _lost(self, since: datetime, until: datetime) -> float:
         steps = [*self.seen.missing, (until, 0)]

@@ -55,6 +55,7 @@ _RESULTS: Final = (
     "ready-replica-seconds lost until the instances went",
     f"in the {AFTER_SECONDS} s after",
     "requests lost until then",
+    "after",
     "calls for each pod moved",
 )
 
@@ -90,6 +91,7 @@ def _cells(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield _spread(outcomes, lambda run: run.lost, "{:,.0f}")
     yield _spread(outcomes, lambda run: run.lost_after, "{:,.0f}")
     yield _spread(outcomes, lambda run: run.requests_lost, "{:,.0f}")
+    yield _spread(outcomes, lambda run: run.requests_lost_after, "{:,.0f}")
     yield _spread(outcomes, lambda run: run.calls_per_pod, "{:.1f}")
 
 

@@ -217,7 +217,8 @@ def test_a_request_is_lost_without_an_endpoint_or_if_its_pod_stops_before_it_ans
 
     lost = [at - ZERO.timestamp() for at in watcher.lost()]
     assert lost == pytest.approx([1, 2.95, 4, 200])
-    assert played(watcher).requests_lost == 3  # one came after the instances went
+    assert played(watcher).requests_lost == 3
+    assert played(watcher).requests_lost_after == 1
 
 
 def test_requests_are_counted_for_each_pod_that_left_in_time() -> None:
