@@ -22,7 +22,7 @@ SLOW = Throughput(2.0)
 STOP = 5
 """The grace period of these pods: their last call comes at 12:01:53, 25 s after the first may be told early."""
 FIRST = 88
-"""Seconds from the notice until some may be told early; the earliest are told five seconds before."""
+"""Seconds from the notice: five after the first may be told early."""
 
 
 def scattered(seen: Observation) -> Observation:

@@ -11,6 +11,7 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.adapters.workers import THREADS
 from plimsoll.domain.clusters import Cluster
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 5
 ATTEMPTS: Final = 3
-CONNECTIONS: Final = 32
-"""One for each thread of `plimsoll.adapters.workers`."""
 
 
 class Aws:
@@ -109,7 +108,7 @@ class Aws:
                         connect_timeout=CONNECT_SECONDS,
                         read_timeout=READ_SECONDS,
                         retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-                        max_pool_connections=CONNECTIONS,
+                        max_pool_connections=THREADS,
                     ),
                 )
             return self._clients[service]

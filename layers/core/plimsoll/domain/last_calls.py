@@ -28,7 +28,7 @@ def last_calls(
 
     First those whose latest safe start has come: those that others have replaced, and then node by node, where the fewest
     pods are left before others. Then as many others as could not be told in time if all of them waited
-    for theirs, of those whose instances go within 35 s.
+    for theirs, of those whose deadlines are no more than `ENDING` away.
     """
     evictable = [one for disruption in disruptions for one in disruption.evictable]
     late = [one for one in evictable if one.late(last)]

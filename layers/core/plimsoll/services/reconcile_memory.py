@@ -73,7 +73,7 @@ class ReconcileMemory:
     pace: Pace = field(default_factory=Pace)
     throughput: Throughput = field(default_factory=Throughput)
     planning: timedelta = timedelta()
-    """How long the last plan took: so much later than it was observed a pod is told, and by the next plan twice that."""
+    """How long the last plan took: the plan after this one acts two such times after its observation."""
     past: Sequence[Report] | None = None
     """As `Observation.reports`: read once."""
     terminated: dict[str, Instance] = field(default_factory=dict)

@@ -134,8 +134,8 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def vanish(self, *names: str) -> None:
         """Let nodes' instances be gone: what ran there is killed, heartbeats end, nobody is told.
 
-        What runs is killed on all of them before the first heartbeat is ended. The Node objects stay for the caller to delete, as the cloud's controller would. While the
-        API server is away this works too.
+        What runs is killed on all of them before the first heartbeat ends. The Node objects stay for
+        the caller to delete, as the cloud's controller would. While the API server is away this works too.
         """
         assert self._fake_kubelets is not None  # noqa: S101 - it was started
         self._fake_kubelets.vanish(names)

@@ -19,12 +19,15 @@ from urllib3.exceptions import HTTPError, SSLError
 
 from plimsoll.adapters.kubernetes.events import WatchedEvents
 from plimsoll.adapters.kubernetes.transport import RequestParts, Response
+from plimsoll.adapters.workers import THREADS
 from plimsoll.domain.errors import Refused, Temporary
 
 CONNECT_SECONDS: Final = 2.0
 READ_SECONDS: Final = 5.0
-CONNECTIONS: Final = 48
-"""One for each thread of `plimsoll.adapters.workers`, and one for each watch."""
+WATCHES: Final = 16
+"""More than a reconcile begins."""
+CONNECTIONS: Final = THREADS + WATCHES
+"""One for each thread, and one for each watch."""
 
 _OK: Final = 200
 _UNAUTHORIZED: Final = 401

@@ -19,8 +19,8 @@ then its release is undone."""
 START: Final = timedelta(seconds=30)
 """What a replacement that has a node is reckoned to take until it serves."""
 ENDING: Final = timedelta(seconds=35)
-"""How long before its deadline a pod may be told at the earliest, so that others are told in time. Five seconds longer than the
-default grace period: of the pods that share a last call, those that their workloads can spare go first."""
+"""How long before its deadline a pod may be told for the sake of others: five seconds before the last call of a pod with the default
+grace period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,8 @@ SURE: Final = 8
 """How many are begun after each observation, however many are said to be under way: what is seen of
 them stands on objects that tenants write, and none of these may stop the drain of others."""
 QUEUE_SECONDS: Final = 15.0
-"""How long a replacement may wait until it is made, before the bound is lowered: longer than a busy reconcile takes from one
-observation to what it begins after the next, or controllers are idle meanwhile."""
+"""How long a replacement may wait until it is made, before the bound is lowered. A busy reconcile begins others every ten
+seconds: with a shorter queue controllers would be idle in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
