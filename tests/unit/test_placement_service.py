@@ -8,6 +8,7 @@ from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.clusters import Mode
 from plimsoll.domain.errors import Refused, Temporary
 from plimsoll.domain.metrics import Metric
+from plimsoll.domain.node_index import REFRESH
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.placement.report import reports_of
 from plimsoll.domain.placement.spread_groups import label_key
@@ -187,3 +188,23 @@ def test_a_single_replica_leaves_spot_when_on_demand_has_no_second_place_for_it(
     wired.apply(deployment("filler", replicas=1, cpu="3200m", nodeSelector=here))
     rounds(wired, 3)
     assert standing(wired) == {"od": 2}
+
+
+def test_placement_writes_an_index_entry_again_only_when_it_changed_is_old_or_of_the_oldest():
+    rig = WiredServices()
+    oldest = rig.join("od")
+    rig.sleep(1)
+    instance = rig.join("od-2")
+    written: list[list[str]] = []
+    real = rig.index.put
+
+    def put(entries):
+        written.append([entry.instance for entry in entries])
+        real(entries)
+
+    rig.index.put = put
+    for seconds in (0, 300, REFRESH.total_seconds() - 300):
+        rig.sleep(seconds)
+        rig.placement.run()
+
+    assert written == [[oldest, instance], [oldest], [oldest, instance]]

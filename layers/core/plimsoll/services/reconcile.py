@@ -1,0 +1,239 @@
+"""The work of one reconcile while its Lease is held: observe, plan, act, and again until its time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, Self
+
+from plimsoll.domain.actions import (
+    Evict,
+    Exclude,
+    Grow,
+    LabelNode,
+    Release,
+    TaintNode,
+    TerminateInstance,
+    UndoRelease,
+    Unguard,
+)
+from plimsoll.domain.added_nodes import added, reports_wanted
+from plimsoll.domain.clusters import Cluster
+from plimsoll.domain.drain import plan_drain
+from plimsoll.domain.errors import BadInput, Refused, Temporary, Throttled
+from plimsoll.domain.groups import NodeGroup
+from plimsoll.domain.placement.report import report_of, words_of
+from plimsoll.domain.plan import Plan
+from plimsoll.domain.replace.pace import begins
+from plimsoll.domain.replace.throughput import SAMPLE
+from plimsoll.domain.reports import Report
+from plimsoll.services.drain_inputs import DrainInputs
+from plimsoll.services.executor import Executor, Outcome, requested_pause
+from plimsoll.services.lease import Lease, LeaseLost
+from plimsoll.services.ports import Clock, ClusterApi, Reports, Telemetry, Workers
+from plimsoll.services.reconcile_memory import ReconcileMemory
+
+PAUSE_SECONDS: Final = 1.0
+"""Between two observations: a replacement that is Ready is seen within this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """When a reconcile has to end."""
+
+    usual: datetime
+    hurried: datetime
+
+    @classmethod
+    def of(cls, now: datetime, seconds: float, hurried: float) -> Self:
+        """Return the limit of a reconcile that begins now, and of one that is hurried."""
+        return cls(now + timedelta(seconds=seconds), now + timedelta(seconds=hurried))
+
+    def ends(self, plan: Plan) -> datetime:
+        """Return when the work has to end that a plan belongs to."""
+        return self.hurried if plan.hurried else self.usual
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconcile:
+    """Carries the open interruptions of one cluster on."""
+
+    cluster: Cluster
+    api: ClusterApi
+    inputs: DrainInputs
+    executor: Executor
+    lease: Lease
+    time: TimeLimit
+    reports: Reports
+    clock: Clock
+    workers: Workers
+    telemetry: Telemetry
+    memory: ReconcileMemory
+
+    def work(self) -> tuple[int, float | None]:
+        """Return how often the cluster was observed, and in how many seconds it is to be again, if it is.
+
+        Raises:
+            LeaseLost: somebody else has the Lease by now.
+            Temporary: the cluster has not answered until the time was over.
+        """
+        observations, until = 0, self.time.usual
+        while True:
+            try:
+                pause, until = self._once()
+            except LeaseLost:
+                raise
+            except Temporary as error:
+                # Another reconcile would first have to wait until the Lease expires.
+                pause = max(PAUSE_SECONDS, error.retry_after or 0.0)
+                if self.clock.now() + timedelta(seconds=pause) >= until:
+                    raise
+                self.telemetry.warn(
+                    "observation failed", cluster=self.cluster.name, because=str(error)
+                )
+            else:
+                observations += 1
+                over = self.clock.now() + timedelta(seconds=pause or 0.0) >= until
+                if pause is None or over:
+                    return observations, pause
+            self.clock.sleep(pause)
+
+    def save(self, reports: Sequence[Report]) -> Sequence[Report]:
+        """Write reports, and return what stands there then.
+
+        A drain does not wait for a database: what fails is only logged.
+        """
+        answers = self.workers.run([lambda r=r: self.reports.merge(r) for r in reports])  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        for report, answer in zip(reports, answers, strict=True):
+            if isinstance(answer, Exception):
+                self.telemetry.warn(
+                    "report not written", interruption=report.interruption, because=str(answer)
+                )
+        return [
+            report if isinstance(answer, Exception) else answer
+            for report, answer in zip(reports, answers, strict=True)
+        ]
+
+    def _once(self) -> tuple[float | None, datetime]:
+        """Observe, plan and act.
+
+        Returns:
+            the pause before the next time, None where nothing is left; and when the work has to end.
+        """
+        began, memory = self.clock.now(), self.memory
+        self.lease.require()
+        plan = self._plan(began)
+        planned, until = self.clock.now(), self.time.ends(plan)
+        spent = (planned - began).total_seconds()
+        over = min(until, plan.expires or until)
+        outcomes = self.executor.carry_out(
+            plan, held=lambda: self.lease.held, enough=lambda: self.clock.now() >= over
+        )
+        acted = (self.clock.now() - planned).total_seconds()
+        memory.throughput = memory.throughput.measured(len(outcomes), acted, spent)
+        if outcomes:
+            self.telemetry.log(
+                "plan carried out",
+                cluster=self.cluster.name,
+                actions=len(outcomes),
+                planned_in=round(spent, 1),
+                carried_out_in=round(acted, 1),
+                under_way=memory.pace.queued,
+                bound=memory.pace.bound,
+            )
+        self._learn(outcomes)
+        placed = [
+            o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
+        ]
+        words = words_of(placed, began)
+        news = memory.news(defer=len(outcomes) >= SAMPLE or self.clock.now() >= over)
+        self.save([*news, *([report_of(self.cluster.name, words, began)] if words else [])])
+        self.lease.require()
+        return self._pause(plan, outcomes) if plan.busy else None, until
+
+    def _pause(self, plan: Plan, outcomes: Sequence[Outcome]) -> float:
+        """Return the seconds until the next observation: less where a pod has to be told before it.
+
+        It costs the API server nothing: a reconcile lists once, and then takes in what watches have told.
+        """
+        pause = max(PAUSE_SECONDS, requested_pause(outcomes))
+        if plan.next_call is not None:
+            pause = min(pause, max(0.0, (plan.next_call - self.clock.now()).total_seconds()))
+        return pause
+
+    def _plan(self, began: datetime) -> Plan:
+        memory, inputs = self.memory, self.inputs
+        if memory.shifts is None:
+            memory.shifts = inputs.shifts()
+        seen = replace(self.api.observe(), policy=self.cluster.policy, shifts=memory.shifts)
+        if reports_wanted(seen):
+            seen = replace(seen, reports=inputs.past_reports())
+        memory.count(seen, began)
+        instances = inputs.instances(seen)
+        fresh = memory.wants_groups(seen.nodes, self.clock.now())
+        while True:
+            if fresh:
+                memory.note_groups(inputs.groups(seen.nodes), self.clock.now())
+                memory.note_launches(seen.nodes)
+                if memory.pools is None:
+                    memory.pools = inputs.pool_risks()
+            now, read = self.clock.now(), memory.groups or ()
+            plan = plan_drain(
+                seen.among(
+                    groups=read,
+                    instances=instances,
+                    counts=memory.counts,
+                    uncounted=memory.uncounted(seen, began),
+                    pools=memory.pools,
+                ),
+                now,
+                refusals=memory.refusals,
+                refused=memory.refused,
+                ahead=max(
+                    now - began + 2 * memory.planning - timedelta(seconds=PAUSE_SECONDS),
+                    timedelta(),
+                ),
+                pace=memory.pace,
+                throughput=memory.throughput,
+            )
+            memory.planning = self.clock.now() - now
+            if fresh or not any(isinstance(action, Grow) for action in plan.actions):
+                break
+            fresh = True  # somebody else may have asked since: look again before asking for more
+        memory.learn(plan.reports)
+        memory.pace = plan.pace
+        return plan
+
+    def _learn(self, outcomes: Sequence[Outcome]) -> None:
+        now, memory = self.clock.now(), self.memory
+        memory.pace = memory.pace.begun(
+            sum(o.done and begins(o.action) for o in outcomes),
+            now,
+            throttled=any(isinstance(o.error, Throttled) for o in outcomes),
+        )
+        for outcome in outcomes:
+            refused = isinstance(outcome.error, Refused | BadInput)
+            match outcome.action:
+                case Grow(group=group, token=token):
+                    memory.groups = None
+                    if outcome.error is not None:
+                        memory.not_grown(group, outcome.error, now)
+                    elif outcome.done:
+                        memory.grown(group, outcome.promised, now)
+                        memory.add(added(group, outcome.promised, now, token))
+                case TerminateInstance(shrunk=NodeGroup() as group) as action if outcome.done:
+                    memory.groups = None
+                    memory.add(
+                        added(group, -1, now, action.interruption.instance),
+                        action.interruption.identity,
+                    )
+                case Evict(pod=pod) if outcome.overruled is not None:
+                    memory.overrule(pod, outcome.overruled)
+                case Release(replica_set=made) if refused:
+                    why = f"its release was refused: {outcome.error}"
+                    memory.refused[str(made.controller)] = why
+                case (
+                    UndoRelease() | Unguard() | Evict() | LabelNode() | Exclude() | TaintNode()
+                ) as action if refused:
+                    memory.refused[action.target] = f"{action.target}: {outcome.error}"
