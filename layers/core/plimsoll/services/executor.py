@@ -25,11 +25,11 @@ from plimsoll.services.cluster_events import MOST, create_events
 from plimsoll.services.ports import Telemetry, Workers
 
 TOGETHER: Final = 48
-"""How many of a wave are begun at least, three rounds of all workers. Once the API has asked one of them for
-patience, no more of their wave follow."""
+"""How many of a wave are begun at least. Once the API has asked one of them for patience, no more of their wave
+follow."""
 ROUND: Final = 16
-"""How many of a wave are begun however late it is: one for each worker. A reconcile with no time left
-still gets something done, and an API server that takes seconds for a call does not hold it."""
+"""How many of a wave are begun however late it is: fewer than there are workers, so they last as long as one call. A
+reconcile with no time left still gets something done, and an API server that takes seconds for a call does not hold it."""
 
 
 class _Left(Enum):
