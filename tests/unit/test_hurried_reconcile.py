@@ -1,4 +1,4 @@
-"""A reconcile that has more pods to tell than an API server takes at once works on beyond its usual time."""
+"""A reconcile that has many pods to tell or to move works on beyond its usual time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import override
 import pytest
 
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.replace.throughput import AT_ONCE
+from plimsoll.domain.replace.pace import START
+from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS
 from plimsoll.services.executor import ROUND
 from tests.support.workload_sets import WiredServices, deployment, handled
 
@@ -39,6 +40,23 @@ def test_who_has_few_pods_to_tell_leaves_them_to_the_next_reconcile():
 @pytest.mark.parametrize("pods", [AT_ONCE + 1, 3 * AT_ONCE])
 def test_who_has_many_to_tell_tells_them_all(pods: int):
     assert evicted(pods) == pods
+
+
+@pytest.mark.parametrize(
+    ("pods", "released"), [(LAST_CALLS, ROUND), (LAST_CALLS + 1, START)], ids=["few", "many"]
+)
+def test_who_has_more_pods_to_move_than_one_plan_tells_leaves_none_to_the_next_reconcile(
+    pods: int, released: int
+):
+    rig = WiredServices()
+    instance = rig.join("spot", capacity="spot", cpu="500", pods=2 * LAST_CALLS)
+    rig.apply(deployment("web", replicas=pods, cpu="100m"))
+    rig.join("od", cpu="500", pods=2 * LAST_CALLS)
+    handled(rig, rig.spot_event(instance))
+
+    rig.drains.reconcile("harbor", "me", seconds=0, hurried=1)
+
+    assert sum(pod.released for pod in rig.api.observe().pods) == released
 
 
 class SlowWorkers(SerialWorkers):

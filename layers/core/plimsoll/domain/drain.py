@@ -116,8 +116,8 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     begun: list[Beginning] = []
     for disruption in () if back else sorted(disruptions, key=_urgency):
         begun += _plan_moves(_without_told(told, disruption, now), draft, headroom)
-    hurried = len(calls) > AT_ONCE
-    _plan_begun(begun, draft, pace, now, most=SURE if hurried else pace.allowance)
+    many_calls = len(calls) > AT_ONCE
+    _plan_begun(begun, draft, pace, now, most=SURE if many_calls else pace.allowance)
     _plan_unguarded(disruptions, draft)
     for one in calls[:LAST_CALLS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
@@ -156,9 +156,9 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         ),
         busy=busy or bool(steps),
         pace=pace,
-        hurried=hurried,
+        hurried=many_calls or _with_near_deadline(disruptions, now) > LAST_CALLS,
         next_call=last if len(calls) >= LAST_CALLS else next(iter(to_come), None),
-        expires=None if hurried else next(iter(to_come[AT_ONCE - len(calls) :]), None),
+        expires=None if many_calls else next(iter(to_come[AT_ONCE - len(calls) :]), None),
     )
 
 
@@ -218,6 +218,15 @@ def _latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[dateti
         for one in disruption.evictable:
             if one.latest_start is not None:
                 yield one.latest_start
+
+
+def _with_near_deadline(disruptions: Iterable[WorkloadDisruption], now: datetime) -> int:
+    """Count the pods that have to leave before a deadline which presses, and were not told yet."""
+    return sum(
+        one.deadline is not None and now < one.deadline < now + NEAR
+        for disruption in disruptions
+        for one in disruption.evictable
+    )
 
 
 def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:

@@ -45,9 +45,11 @@ class Plan:
     """When the next pod has to be asked to stop, whatever happens until then."""
 
     hurried: bool = False
-    """More pods are to be told to stop than an API server takes within a moment."""
+    """More pods are to be told to stop now than an API server takes within a moment, or more are to leave before a deadline
+    than one plan tells: another reconcile would list the cluster anew and tell nobody meanwhile."""
     expires: datetime | None = None
-    """When so many have their last call: what was not begun by then is decided anew. None where the plan is hurried."""
+    """When more have their last call than an API server takes within a moment: what was not begun by then is decided
+    anew. None where they have it now."""
 
     @property
     def actions(self) -> tuple[Action, ...]:

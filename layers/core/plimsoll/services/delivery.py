@@ -77,5 +77,5 @@ RECONCILE_SECONDS: Final = 48.0
 """How long a reconcile works: no longer, so that where more clusters drain than functions run, each has its turn
 before the deadline."""
 HURRIED_SECONDS: Final = 170.0
-"""How long it works while more pods are to be told to stop than the API server takes at once: within the function's
-timeout. The next one would list everything first, and tell nobody meanwhile."""
+"""How long it works while a plan is hurried: within the function's timeout. The next reconcile would list everything
+first, tell nobody meanwhile, and not know how fast replacements are made."""
