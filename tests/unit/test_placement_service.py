@@ -190,7 +190,9 @@ def test_a_single_replica_leaves_spot_when_on_demand_has_no_second_place_for_it(
     assert standing(wired) == {"od": 2}
 
 
-def test_placement_writes_an_index_entry_again_only_when_it_changed_is_old_or_of_the_oldest():
+def test_placement_writes_an_index_entry_again_only_when_it_changed_is_old_or_of_the_oldest(
+    monkeypatch,
+):
     rig = WiredServices()
     oldest = rig.join("od")
     rig.sleep(1)
@@ -202,7 +204,7 @@ def test_placement_writes_an_index_entry_again_only_when_it_changed_is_old_or_of
         written.append([entry.instance for entry in entries])
         real(entries)
 
-    rig.index.put = put
+    monkeypatch.setattr(rig.index, "put", put)
     for seconds in (0, 300, REFRESH.total_seconds() - 300):
         rig.sleep(seconds)
         rig.placement.run()
