@@ -258,21 +258,32 @@ def test_last_calls_come_node_by_node_in_batches():
 
 
 @pytest.mark.parametrize(
-    ("found", "seconds", "bound"),
+    ("before", "found", "seconds", "bound"),
     [
-        pytest.param(0, 2, 2 * START, id="all made: it doubles"),
-        pytest.param(START // 2, 2, START + STEP, id="half of it made: it rises"),
-        pytest.param(START - 70, 2, START, id="slower, but none waits long: it stays"),
-        pytest.param(START - 14, 2, START // 2, id="seven a second: it is halved"),
-        pytest.param(START, 2, START // 2, id="none made: it is halved"),
+        pytest.param(START, 0, 2, 2 * START, id="all made: it doubles"),
+        pytest.param(START, START // 2, 2, START + STEP, id="half of it made: it rises"),
+        pytest.param(START, START - 70, 2, START, id="slower, but none waits long: it stays"),
+        pytest.param(START, START, 2, START, id="none made: it stays what it was at first"),
         pytest.param(
-            START - 120, 10, START, id="twelve a second, fifteen seconds' work left: it stays"
+            3 * START, 3 * START - 20, 1, 3 * START // 2, id="twenty a second: it is halved"
         ),
-        pytest.param(START, 0, START, id="seen twice in the same moment: nothing is learned"),
+        pytest.param(
+            2 * START,
+            2 * START - 35,
+            1,
+            35 * 15,
+            id="thirty-five a second: it falls to fifteen seconds' work",
+        ),
+        pytest.param(
+            LOWEST, LOWEST, 2, LOWEST, id="none made after a request for patience: it stays low"
+        ),
+        pytest.param(
+            START, START, 0, START, id="seen twice in the same moment: nothing is learned"
+        ),
     ],
 )
-def test_the_bound_follows_what_controllers_make(found, seconds, bound):
-    pace = Pace(queued=START, at=noon(0)).observed(found, noon(seconds))
+def test_the_bound_follows_what_controllers_make(before, found, seconds, bound):
+    pace = Pace(bound=before, queued=before, at=noon(0)).observed(found, noon(seconds))
 
     assert (pace.bound, pace.queued) == (bound, found)
 

@@ -7,7 +7,7 @@ So replacements are begun in turn (`plimsoll.domain.replace.rounds`), and no mor
 How many that is nobody knows beforehand, so the bound follows what is seen, as congestion control
 does: it rises by a step while what was begun is soon made, and at first by more, is halved when the API server asks for patience
 or the queue becomes long, and never falls so far that controllers are idle between two
-observations. What only waits for a new node, or starts on its node, is not under way in this sense: it is no work
+observations, or have nothing to do at once. What only waits for a new node, or starts on its node, is not under way in this sense: it is no work
 for a controller. A small interruption never reaches the bound.
 """
 
@@ -25,14 +25,15 @@ from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 
 START: Final = 300
-"""The bound where nothing was seen yet: more than a few nodes hold, and about ten seconds' work of
-controllers at twice their default rates."""
+"""The bound where nothing was seen yet, and the least where controllers are slow: more than a few nodes hold, and less than half
+a minute's work of controllers at their default rates. With a queue of a hundred these made half as many: each pod that was made or became Ready cost an
+update of its ReplicaSet's status, and in a longer queue several share one."""
 STEP: Final = 100
 """By how much the bound rises, once for each observation."""
 FAST: Final = 600
 """Up to here the bound doubles where controllers had nothing left to do: they may have been idle for half of the time."""
 LOWEST: Final = 100
-"""Controllers at their default rates make so many in less than eight seconds."""
+"""The least where the API server asks for patience: controllers at their default rates make so many in less than ten seconds."""
 SURE: Final = 8
 """How many are begun after each observation, however many are said to be under way: what is seen of
 them stands on objects that tenants write, and none of these may stop the drain of others."""
@@ -67,7 +68,7 @@ class Pace:
         rate = made if self.rate is None else (self.rate + made) / 2
         bound = self.bound
         if queued > rate * QUEUE_SECONDS:
-            bound = max(bound // 2, min(bound, int(rate * QUEUE_SECONDS)), LOWEST)
+            bound = min(bound, max(bound // 2, int(rate * QUEUE_SECONDS), START))
         elif queued <= bound // 2:
             bound = max(bound + STEP, 0 if queued else min(2 * bound, FAST))
         return Pace(bound=bound, queued=queued, at=now, rate=rate)
