@@ -23,8 +23,6 @@ from tests.support.workload_sets import (
     method,
 )
 
-WEB = "/apis/apps/v1/namespaces/default/deployments/web"
-
 
 @pytest.fixture
 def rig():

@@ -37,7 +37,7 @@ from plimsoll.domain.disruptions import (
 )
 from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.freeing import kept
-from plimsoll.domain.interruptions import NEAR
+from plimsoll.domain.interruptions import NEAR, is_near
 from plimsoll.domain.last_calls import evict_now, last_calls
 from plimsoll.domain.load_balancers import exclusions
 from plimsoll.domain.observation import Observation
@@ -223,9 +223,7 @@ def _latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[dateti
 def _with_near_deadline(disruptions: Iterable[WorkloadDisruption], now: datetime) -> int:
     """Count the pods that have to leave before a deadline which presses, and were not told yet."""
     return sum(
-        one.deadline is not None and now < one.deadline < now + NEAR
-        for disruption in disruptions
-        for one in disruption.evictable
+        is_near(one.deadline, now) for disruption in disruptions for one in disruption.evictable
     )
 
 

@@ -15,7 +15,7 @@ from plimsoll.services.ports import Telemetry, Workers
 MOST: Final = 96
 """Events that one run creates: an API server has better things to do in a storm."""
 AT_ONCE: Final = 16
-"""Side by side: so few fail before it is known that the API server takes none."""
+"""How many are created side by side: no more than these fail where the API server takes none."""
 
 
 def create_events(

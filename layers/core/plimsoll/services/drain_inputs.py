@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from plimsoll.domain.capacity_pools import CapacityPool
 from plimsoll.domain.clusters import Cluster, Instance
 from plimsoll.domain.errors import BadInput, PlimsollError, Refused, Temporary
 from plimsoll.domain.groups import NodeGroup
-from plimsoll.domain.interruptions import NEAR
+from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pool_memory import risks
@@ -60,7 +59,7 @@ class DrainInputs:
             if node.instance is not None
             and node.interruption is not None
             and node.instance not in memory.terminated
-            and not (node.ready and _is_near(node.interruption.deadline, now))
+            and not (node.ready and is_near(node.interruption.deadline, now))
         ]
         try:
             described = self.instances_of(self.cluster).describe(asked) if asked else {}
@@ -99,7 +98,3 @@ class DrainInputs:
                 self.telemetry.warn("reports not read", because=str(error))
                 return None
         return [*memory.past, *memory.reports.values()]
-
-
-def _is_near(deadline: datetime | None, now: datetime) -> bool:
-    return deadline is not None and now < deadline < now + NEAR

@@ -39,6 +39,12 @@ SCALE_DOWN: Final = "scale-down"
 NEAR: Final = timedelta(minutes=10)
 """A deadline nearer than this presses. Maintenance in two weeks does not."""
 
+
+def is_near(deadline: datetime | None, now: datetime) -> bool:
+    """Whether a deadline presses and is still to come."""
+    return deadline is not None and now < deadline < now + NEAR
+
+
 CLOSED: Final = "closed"
 
 type Phase = Literal["open", "empty", "gone", "closed"]

@@ -7,7 +7,7 @@ So replacements are begun in turn (`plimsoll.domain.replace.rounds`), and no mor
 How many that is nobody knows beforehand, so the bound follows what is seen, as congestion control
 does: it rises by a step while what was begun is soon made, and at first by more, is halved when the API server asks for patience
 or the queue becomes long, and never falls so far that controllers are idle between two
-observations, or have nothing to do at once. What only waits for a new node, or starts on its node, is not under way in this sense: it is no work
+observations. Slow controllers alone do not lower it below what it is at first. What only waits for a new node, or starts on its node, is not under way in this sense: it is no work
 for a controller. A small interruption never reaches the bound.
 """
 
@@ -26,8 +26,8 @@ from plimsoll.domain.replace.headroom import Headroom
 
 START: Final = 300
 """The bound where nothing was seen yet, and the least where controllers are slow: more than a few nodes hold, and less than half
-a minute's work of controllers at their default rates. With a queue of a hundred these made half as many: each pod that was made or became Ready cost an
-update of its ReplicaSet's status, and in a longer queue several share one."""
+a minute's work of controllers at their default rates. In a shorter queue fewer pods of a ReplicaSet share an update of its status, of which controllers may write
+so many a second."""
 STEP: Final = 100
 """By how much the bound rises, once for each observation."""
 FAST: Final = 600
