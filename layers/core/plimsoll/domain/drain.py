@@ -45,10 +45,11 @@ from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan, Step
 from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
-from plimsoll.domain.replace.disruption import PATIENCE, START
+from plimsoll.domain.replace.disruption import PATIENCE
+from plimsoll.domain.replace.evict_first import EvictFirst
 from plimsoll.domain.replace.one_by_one import returning
 from plimsoll.domain.replace.pace import SURE, Pace, begins, queued
-from plimsoll.domain.replace.rounds import Beginning, in_rounds
+from plimsoll.domain.replace.rounds import Beginning, in_rounds, too_late
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
@@ -117,7 +118,11 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     for disruption in () if back else sorted(disruptions, key=_urgency):
         begun += _plan_moves(_without_told(told, disruption, now), draft, headroom)
     many_calls = len(calls) > AT_ONCE
-    _plan_begun(begun, draft, pace, now, most=SURE if many_calls else pace.allowance)
+    ordered = in_rounds(begun, interrupted.turn)
+    late = too_late(ordered, pace, now)
+    hastened = len(late) > AT_ONCE and pace.keeps_up
+    most = SURE if many_calls else pace.allowance
+    _plan_begun(ordered, draft, late, EvictFirst(headroom) if hastened else None, most=most)
     _plan_unguarded(disruptions, draft)
     for one in calls[:LAST_CALLS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
@@ -298,23 +303,28 @@ def _plan_moves(
 
 
 def _plan_begun(
-    begun: Sequence[Beginning], draft: _Draft, pace: Pace, now: datetime, *, most: int
+    begun: Sequence[Beginning],
+    draft: _Draft,
+    late: Mapping[str, datetime],
+    evict_first: EvictFirst | None,
+    *,
+    most: int,
 ) -> None:
     """Begin as many replacements as may be, and say early who will not have one in time."""
     words = "replacements are begun in turn, as many at once as controllers keep up with"
-    for place, one in enumerate(in_rounds(begun, draft.interrupted.turn)):
+    for place, one in enumerate(begun):
         if place < most:
-            draft.add(one.action, one.nodes)
+            eviction = evict_first.instead_of(one) if evict_first else None
+            draft.add(eviction or one.action, one.nodes)
             continue
         node = one.pod.node
         if node is None:
             continue
         if words not in draft.waiting[node]:
             draft.wait(words, {node})
-        start, seconds = one.latest_start, pace.seconds_until(place)
-        if start and seconds is not None and now + timedelta(seconds=seconds) + START > start:
-            late = f"{one.pod} will be evicted at its last call, {start:%H:%M:%S}"
-            draft.wait(f"{late}: at the present rate it is not replaced by then", {node})
+        if one.pod.uid in late:
+            told = f"{one.pod} will be evicted at its last call, {late[one.pod.uid]:%H:%M:%S}"
+            draft.wait(f"{told}: at the present rate it is not replaced by then", {node})
 
 
 def _plan_unguarded(disruptions: Iterable[WorkloadDisruption], draft: _Draft) -> None:

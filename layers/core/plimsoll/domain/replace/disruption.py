@@ -200,6 +200,20 @@ class WorkloadDisruption:
         return self.budgets[0].disruptions_allowed if self.budgets else None
 
     @cached_property
+    def rolling(self) -> bool:
+        """Whether its rollout takes as many pods as may be missing, at any moment."""
+        return self.workload is not None and self.workload.rolling_out and not self.workload.paused
+
+    @cached_property
+    def spare(self) -> int:
+        """How many may leave before their replacements serve: its ready floor and budgets hold, and one serves."""
+        if self.rolling or self.uncounted:
+            return 0
+        spare = min(self.serving, self.replicas) - max(1, self.floor)
+        allowed = spare if self.allowed is None else self.allowed - self.superfluous
+        return max(0, min(spare, allowed))
+
+    @cached_property
     def blocked(self) -> str:
         """Say why its budgets allow nothing now."""
         names = ", ".join(budget.ref.name for budget in self.budgets)

@@ -59,6 +59,11 @@ class Pace:
         """How many more may be begun now."""
         return max(SURE, self.bound - self.queued)
 
+    @property
+    def keeps_up(self) -> bool:
+        """Whether controllers are known to make in time what was begun."""
+        return self.rate is not None and self.queued <= self.rate * QUEUE_SECONDS
+
     def observed(self, queued: int, now: datetime) -> Pace:
         """Return the pace after an observation that found so many without a node."""
         seconds = 0.0 if self.at is None else (now - self.at).total_seconds()
@@ -114,7 +119,8 @@ def queued(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int
 def _owed(disruption: WorkloadDisruption) -> int:
     """Count the pods that a ReplicaSet has still to make for those that were released or evicted.
 
-    Never more than these, whatever the owner declares; none that its ReplicaSet says it cannot make.
+    Never more than it has pods, whatever the owner declares; none that its ReplicaSet says it cannot make. Evicted pods
+    may be gone before that.
     """
     workload = disruption.workload
     if workload is None or workload.replica_failure is not None:
@@ -122,8 +128,7 @@ def _owed(disruption: WorkloadDisruption) -> int:
     if workload.ref.kind == OwnerKind.STATEFUL_SET:
         return 0  # its controller waits for the pod to end, not the pod for its controller
     counted = sum(p.deleting is None and not p.released for p in disruption.pods)
-    begun = len(disruption.released) + len(disruption.leaving)
-    return min(begun, max(0, disruption.replicas - counted))
+    return min(len(disruption.pods), max(0, disruption.replicas - counted))
 
 
 def _unscheduled(disruption: WorkloadDisruption, headroom: Headroom) -> int:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from plimsoll.domain.actions import Evict, Release
+from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.replace.disruption import WorkloadDisruption
+from plimsoll.domain.replace.disruption import START, EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.pace import Pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,16 @@ class Beginning:
     @property
     def latest_start(self) -> datetime | None:
         """Its last call."""
+        return self._evictable.latest_start if self._evictable else None
+
+    def pressed(self, now: datetime) -> bool:
+        """Whether its own deadline is near."""
+        return self._evictable is not None and is_near(self._evictable.deadline, now)
+
+    @property
+    def _evictable(self) -> EvictablePod | None:
         turn = self.disruption.turn.get(self.pod.uid)
-        return None if turn is None else self.disruption.evictable[turn].latest_start
+        return None if turn is None else self.disruption.evictable[turn]
 
 
 def in_rounds(beginnings: Iterable[Beginning], turn: Mapping[str, int]) -> list[Beginning]:
@@ -67,3 +77,19 @@ def in_rounds(beginnings: Iterable[Beginning], turn: Mapping[str, int]) -> list[
             for one in some
         ]
     return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
+
+
+def too_late(beginnings: Iterable[Beginning], pace: Pace, now: datetime) -> dict[str, datetime]:
+    """Return by uid the pods whose replacements will not serve by their last call, and when that is.
+
+    Args:
+        beginnings: in the order in which they are begun.
+        pace: how fast replacements are made; where nobody knows, none is late.
+        now: the time.
+    """
+    late: dict[str, datetime] = {}
+    for place, one in enumerate(beginnings):
+        start, seconds = one.latest_start, pace.seconds_until(place)
+        if start and seconds is not None and now + timedelta(seconds=seconds) + START > start:
+            late[one.pod.uid] = start
+    return late

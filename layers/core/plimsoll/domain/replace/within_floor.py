@@ -26,7 +26,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
         place = headroom.reserve(one.pod)
-        if one.pod.serving and _rolls(disruption):
+        if one.pod.serving and disruption.rolling:
             waiting = (
                 "its rollout takes as many pods as may be missing, at any moment, and moves all"
             )
@@ -57,11 +57,6 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
             )
         )
     return Steps(actions=tuple(actions), waiting=waiting)
-
-
-def _rolls(disruption: WorkloadDisruption) -> bool:
-    workload = disruption.workload
-    return workload is not None and workload.rolling_out and not workload.paused
 
 
 WITHIN_FLOOR = Way(name="within the ready floor", surges=False, why=_why, steps=_steps)

@@ -1,0 +1,48 @@
+"""An interruption of many nodes with ten pods each, as one observation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod, Ref
+from tests.support.builders import a_deployment, a_node, a_pod
+from tests.support.observations import interrupted, looked, released
+
+PODS = 10
+"""On each node, and of each workload."""
+QUARTER = 3
+"""Of the pods of a workload."""
+
+
+def storm(nodes: int, change: dict[str, Pod] | None = None, **how: object) -> Observation:
+    """Return so many interrupted nodes with ten pods each; each workload stands on ten of the nodes.
+
+    `change` puts other pods in the place of those of their names.
+    """
+    pods = [
+        a_pod(
+            f"app-{n}-{turn}",
+            node=f"spot-{(n + turn * 7) % nodes:03}",
+            labels={"app": f"app-{n}", "pod-template-hash": "abc"},
+            owner=("ReplicaSet", f"app-{n}-abc"),
+            **how,
+        )
+        for n in range(nodes)
+        for turn in range(PODS)
+    ]
+    seen = looked(
+        [
+            *(interrupted(f"spot-{n:03}") for n in range(nodes)),
+            a_node("od", cpu="9000", memory="900Gi", pods=9000),
+        ],
+        pods,
+        [a_deployment(f"app-{n}", replicas=PODS) for n in range(nodes)],
+    )
+    return replace(seen, pods=[(change or {}).get(pod.name, pod) for pod in pods])
+
+
+def gone(pod: Pod) -> Pod:
+    """Return a pod as it is after its release."""
+    name = pod.owner.name.removesuffix("-abc") if pod.owner else ""
+    return released(pod, owner=Ref("Deployment", pod.namespace, name))
