@@ -14,15 +14,15 @@ from plimsoll.domain.drain import MOST_NAMED, plan_drain
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, SAMPLE, SUSTAINED, Throughput
 from tests.support.builders import a_budget
+from tests.support.many_nodes import PODS, storm
 from tests.support.observations import actions, noon
-from tests.unit.test_pace import PODS, storm
 
 SLOW = Throughput(2.0)
 """So few evictions a second that six hundred pods cannot be told in the 25 s until their last call."""
 STOP = 5
-"""The grace period of these pods: their last call comes at 12:01:53, 25 s after the first may be told early."""
+"""The grace period of these pods: their last call comes at 12:01:53, 40 s after the first may be told early."""
 FIRST = 88
-"""Seconds from the notice: five after the first may be told early."""
+"""Seconds from the notice: fifteen after the first may be told early."""
 
 
 def scattered(seen: Observation) -> Observation:
@@ -60,8 +60,8 @@ def test_none_is_told_early_where_the_api_server_takes_all_in_time():
 
 @pytest.mark.parametrize("pods", [brief(60), storm(60)], ids=["of a short stop", "of the default"])
 def test_none_is_told_for_the_sake_of_others_long_before_the_deadline(pods):
-    assert told(pods, after=FIRST - 6) == []
-    assert told(pods, after=FIRST - 5)
+    assert told(pods, after=FIRST - 16) == []
+    assert told(pods, after=FIRST - 15)
 
 
 def test_whoever_is_told_early_leaves_its_workload_its_ready_floor_as_long_as_others_can():

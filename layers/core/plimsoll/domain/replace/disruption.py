@@ -18,8 +18,8 @@ PATIENCE: Final = timedelta(minutes=5)
 then its release is undone."""
 START: Final = timedelta(seconds=30)
 """What a replacement that has a node is reckoned to take until it serves."""
-ENDING: Final = timedelta(seconds=35)
-"""How long before its deadline a pod may be told for the sake of others: five seconds before the last call of a pod with the default
+ENDING: Final = timedelta(seconds=45)
+"""How long before its deadline a pod may be told for the sake of others: fifteen seconds before the last call of a pod with the default
 grace period."""
 
 
