@@ -155,11 +155,11 @@ def test_a_replacement_that_kube_scheduler_could_place_takes_of_the_bound(select
     assert plan_drain(replace(seen, pods=[*seen.pods, new]), noon(1)).pace.queued == queued
 
 
-def test_what_an_owner_declares_takes_no_more_of_the_bound_than_it_has_pods():
+def test_what_an_owner_declares_takes_no_more_of_the_bound_than_was_begun_and_a_quarter_of_its_pods():
     seen = storm(60, {p.name: gone(p) for p in storm(60).pods if p.name == "app-0-0"})
     greedy = [replace(w, replicas=10**6) if w.ref.name == "app-0" else w for w in seen.workloads]
 
-    assert plan_drain(replace(seen, workloads=greedy), noon(1)).pace.queued == PODS
+    assert plan_drain(replace(seen, workloads=greedy), noon(1)).pace.queued == 1 + QUARTER
 
 
 def test_the_plan_says_early_who_will_be_evicted_at_the_last_call():

@@ -119,8 +119,8 @@ def queued(disruptions: Iterable[WorkloadDisruption], headroom: Headroom) -> int
 def _owed(disruption: WorkloadDisruption) -> int:
     """Count the pods that a ReplicaSet has still to make for those that were released or evicted.
 
-    Never more than it has pods, whatever the owner declares; none that its ReplicaSet says it cannot make. Evicted pods
-    may be gone before that.
+    Never more than these and a quarter of its pods, whatever the owner declares: evicted pods may be gone before they
+    are made anew. None that its ReplicaSet says it cannot make.
     """
     workload = disruption.workload
     if workload is None or workload.replica_failure is not None:
@@ -128,7 +128,9 @@ def _owed(disruption: WorkloadDisruption) -> int:
     if workload.ref.kind == OwnerKind.STATEFUL_SET:
         return 0  # its controller waits for the pod to end, not the pod for its controller
     counted = sum(p.deleting is None and not p.released for p in disruption.pods)
-    return min(len(disruption.pods), max(0, disruption.replicas - counted))
+    begun = len(disruption.released) + len(disruption.leaving)
+    gone = -(-len(disruption.pods) // 4)
+    return min(begun + gone, max(0, disruption.replicas - counted))
 
 
 def _unscheduled(disruption: WorkloadDisruption, headroom: Headroom) -> int:
