@@ -60,6 +60,10 @@ def test_random_storms_keep_every_rule_if_pods_are_evicted_first():
     assert broken(FEW[0], 60, _play_evicting_first) == {}
 
 
+def test_whose_spread_keeps_it_out_of_every_other_zone_once_it_has_left_is_not_evicted_first():
+    assert _play_evicting_first(1047).violations == ()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", MANY[::200])
 def test_a_thousand_random_storms_keep_every_rule(first: int):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
 from plimsoll.adapters.kubernetes import KubernetesCluster
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.replace.throughput import AT_ONCE, SAMPLE
@@ -18,11 +16,6 @@ from tests.support.workload_sets import (
     interrupt,
     method,
 )
-
-
-@pytest.fixture
-def rig():
-    return WiredServices()
 
 
 def test_a_report_is_there_before_the_first_pause_for_a_reconcile_may_be_killed_in_it():
@@ -52,8 +45,9 @@ def test_reports_that_say_nothing_yet_wait_while_a_plan_moves_many_pods():
 
 
 def test_a_plan_is_cut_where_many_pods_have_their_last_call_and_its_reports_wait_for_these(
-    rig, monkeypatch
+    monkeypatch,
 ):
+    rig = WiredServices()
     interrupted = [rig.join(name, capacity="spot", cpu="64") for name in ("spot-1", "spot-2")]
     rig.apply(deployment("web", replicas=AT_ONCE + 10, cpu="100m"))
     for name in ("od-1", "od-2"):
@@ -82,7 +76,8 @@ def test_a_plan_is_cut_where_many_pods_have_their_last_call_and_its_reports_wait
     assert {report.node for report in rig.reports.list("harbor")} == {"spot-1", "spot-2"}
 
 
-def test_a_report_that_cannot_be_written_is_warned_about_and_stops_nothing(rig, monkeypatch):
+def test_a_report_that_cannot_be_written_is_warned_about_and_stops_nothing(monkeypatch):
+    rig = WiredServices()
     instance = rig.join("spot", capacity="spot")
     handled(rig, rig.spot_event(instance))
     rig.drains.reconcile("harbor", "first")

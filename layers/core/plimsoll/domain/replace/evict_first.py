@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from plimsoll.domain.actions import Evict, Release
 from plimsoll.domain.capacity import replacement_of
-from plimsoll.domain.pods import Ref
+from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.rounds import Beginning
 
@@ -37,8 +37,8 @@ class EvictFirst:
             return None
         if self.taken[disruption.ref] >= disruption.spare:
             return None
-        place = self.headroom.snapshot.where(replacement_of(one.pod))
-        if place is None or not self.headroom.contention.holds(one.pod):
+        place = self._place(one.pod)
+        if place is None:
             return None
         self.headroom.contention.promise(one.pod)
         self.taken[disruption.ref] += 1
@@ -47,3 +47,18 @@ class EvictFirst:
             f"headroom on {place}, {disruption.serving} serve and {disruption.floor} must"
         )
         return Evict(pod=one.pod, reason=reason)
+
+    def _place(self, pod: Pod) -> str | None:
+        """Claim a place for a pod that leaves first, in exchange for the one beside it; None leaves all as it is.
+
+        A spread constraint may let a second pod stand in a zone in which it keeps the only one out.
+        """
+        snapshot, replacement = self.headroom.snapshot, replacement_of(pod)
+        beside = snapshot.where(replacement)
+        if beside is None or not self.headroom.contention.holds(pod):
+            return None
+        snapshot.remove(replacement)
+        place = self.headroom.move(pod)
+        if place is None:
+            snapshot.place(replacement, beside)
+        return place
