@@ -53,7 +53,10 @@ def test_a_plan_is_cut_where_many_pods_have_their_last_call_and_its_reports_wait
     for name in ("od-1", "od-2"):
         rig.join(name, cpu="64")
     handled(rig, *map(rig.spot_event, interrupted))
-    last_call = rig.node("spot-1").interruption.deadline - timedelta(seconds=10)
+    interruption = rig.node("spot-1").interruption
+    assert interruption is not None
+    assert interruption.deadline is not None
+    last_call = interruption.deadline - timedelta(seconds=10)
     release, observe = rig.api.release, rig.api.observe
     released, written = [], []
 

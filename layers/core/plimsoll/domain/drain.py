@@ -120,9 +120,9 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     many_calls = len(calls) > AT_ONCE
     ordered = in_rounds(begun, interrupted.turn)
     late = too_late(ordered, pace, now)
-    hastened = len(late) > AT_ONCE and pace.keeps_up
+    evict_first = EvictFirst(headroom) if len(late) > AT_ONCE and pace.keeps_up else None
     most = SURE if many_calls else pace.allowance
-    _plan_begun(ordered, draft, late, EvictFirst(headroom) if hastened else None, most=most)
+    _plan_begun(ordered, draft, late, evict_first, most=most)
     _plan_unguarded(disruptions, draft)
     for one in calls[:LAST_CALLS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
