@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from plimsoll.adapters.kubernetes import KubernetesCluster, calls
 from plimsoll.adapters.kubernetes.objects import parse_pod
 from plimsoll.adapters.workers import SerialWorkers
-from plimsoll.domain.drain import MOST_NAMED, plan_drain
+from plimsoll.domain.draft import MOST_NAMED
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.observation import Observation
 from plimsoll.services.drains import DrainService
 from tests.support.builders import NOON, pod_json

@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.domain.actions import Evict
-from plimsoll.domain.drain import MOST_NAMED, plan_drain
+from plimsoll.domain.draft import MOST_NAMED
+from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, SAMPLE, SUSTAINED, Throughput
 from tests.support.builders import a_budget

@@ -6,22 +6,18 @@ triggered. It knows nothing of earlier plans, so it may be asked twice, late, or
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
 
 from plimsoll.domain.actions import (
-    Action,
     Cordon,
     Evict,
     Exclude,
     ForceDelete,
     TaintNode,
     Uncordon,
-    UndoRelease,
     Unguard,
 )
 from plimsoll.domain.added_nodes import may_be_added, scale_down_steps
@@ -30,34 +26,30 @@ from plimsoll.domain.disruptions import (
     by_node,
     disruptions_of,
     held_on,
-    is_gone,
-    left_on,
     of_present_launches,
     opted_out_on,
 )
+from plimsoll.domain.draft import Draft, named
 from plimsoll.domain.finalize import finalize_steps, report_of
 from plimsoll.domain.freeing import kept
-from plimsoll.domain.interruptions import NEAR, is_near
 from plimsoll.domain.last_calls import evict_now, last_calls
 from plimsoll.domain.load_balancers import exclusions
+from plimsoll.domain.moves import plan_begun, plan_moves, without_told
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
-from plimsoll.domain.plan import Plan, Step
+from plimsoll.domain.plan import Plan
 from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
-from plimsoll.domain.replace.disruption import PATIENCE
 from plimsoll.domain.replace.evict_first import EvictFirst
 from plimsoll.domain.replace.one_by_one import returning
-from plimsoll.domain.replace.pace import SURE, Pace, begins, queued
+from plimsoll.domain.replace.pace import SURE, Pace, queued
 from plimsoll.domain.replace.rounds import Beginning, in_rounds, too_late
 from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
 from plimsoll.domain.turns import GATHERING, given_back, turns
+from plimsoll.domain.under_way import latest_starts, under_way, with_near_deadline
 from plimsoll.domain.zonal_shifts import shift_taints
-
-MOST_NAMED: Final = 20
-"""How many of the objects that could not be read, or have no headroom, the report of a node names."""
 
 
 def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each part named
@@ -87,7 +79,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     seen = of_present_launches(seen)
     interrupted = InterruptedNodes.of(seen)
     disruptions = disruptions_of(seen, interrupted, now, refused)
-    draft = _Draft(seen=seen, interrupted=interrupted, refused=refused or {})
+    draft = Draft(seen=seen, interrupted=interrupted, refused=refused or {})
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
@@ -102,7 +94,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     for words in (
         *scale_up.doubts,
         *scale_up.refused.values(),
-        *_named(scale_up.given_up, "pods have no headroom"),
+        *named(scale_up.given_up, "pods have no headroom"),
     ):
         draft.wait(words, interrupted.names)
     back = _plan_given_back(draft, scale_up.unplaceable, headroom, now)
@@ -116,13 +108,13 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     told = {one.pod.uid for one in calls}
     begun: list[Beginning] = []
     for disruption in () if back else sorted(disruptions, key=_urgency):
-        begun += _plan_moves(_without_told(told, disruption, now), draft, headroom)
+        begun += plan_moves(without_told(told, disruption, now), draft, headroom)
     many_calls = len(calls) > AT_ONCE
     ordered = in_rounds(begun, interrupted.turn)
     late = too_late(ordered, pace, now)
     evict_first = EvictFirst(headroom) if len(late) > AT_ONCE and pace.keeps_up else None
     most = SURE if many_calls else pace.allowance
-    _plan_begun(ordered, draft, late, evict_first, most=most)
+    plan_begun(ordered, draft, late, evict_first, most=most)
     _plan_unguarded(disruptions, draft)
     for one in calls[:LAST_CALLS]:
         draft.add(evict_now(one, now, last), {one.pod.node or ""})
@@ -136,11 +128,11 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
             draft.add(turn, {node.name})
     _plan_endings(draft, headroom, now)
     here = by_node(disruptions)
-    to_come = sorted(start for start in _latest_starts(disruptions) if start > last)
+    to_come = sorted(start for start in latest_starts(disruptions) if start > last)
     busy = (
         bool(draft.steps)
         or any(turn == GATHERING for _, turn in turn_of)
-        or _under_way(seen, disruptions, interrupted, now)
+        or under_way(seen, disruptions, interrupted, now)
     )
     draft.steps += between_runs(seen, now, idle=not busy, refused=draft.refused)
     steps = sorted(draft.steps, key=lambda step: step.action.wave)
@@ -161,46 +153,10 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
         ),
         busy=busy or bool(steps),
         pace=pace,
-        hurried=many_calls or _with_near_deadline(disruptions, now) > LAST_CALLS,
+        hurried=many_calls or with_near_deadline(disruptions, now) > LAST_CALLS,
         next_call=last if len(calls) >= LAST_CALLS else next(iter(to_come), None),
         expires=None if many_calls else next(iter(to_come[AT_ONCE - len(calls) :]), None),
     )
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A plan in the making."""
-
-    seen: Observation
-    interrupted: InterruptedNodes
-    refused: Mapping[str, str]
-    steps: list[Step] = field(default_factory=list)
-    waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, action: Action, nodes: Iterable[str]) -> None:
-        match action:
-            case UndoRelease() | Unguard() | Exclude() | TaintNode() | Evict(overrule=False) if (
-                why := self.refused.get(action.target)
-            ):
-                self.wait(why, nodes)
-            case _:
-                self.steps.append(Step(action=action, nodes=frozenset(nodes)))
-
-    def wait(self, text: str, nodes: Iterable[str]) -> None:
-        for node in nodes:
-            self.waiting[node].append(text)
-
-    def told(self, node: str) -> Iterator[str]:
-        yield from (str(step) for step in self.steps if node in step.nodes)
-        yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
-        for words in _named(self.seen.left_out, "objects in all"):
-            yield f"left out: {words}"
-
-
-def _named(texts: Sequence[str], what: str) -> Sequence[str]:
-    """Return the first of them, and how many there are where these are not all: each node has them."""
-    more = [f"{len(texts)} {what}"] if len(texts) > MOST_NAMED else []
-    return [*texts[:MOST_NAMED], *more]
 
 
 def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int, str]:
@@ -218,20 +174,6 @@ def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int
     )
 
 
-def _latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:
-    for disruption in disruptions:
-        for one in disruption.evictable:
-            if one.latest_start is not None:
-                yield one.latest_start
-
-
-def _with_near_deadline(disruptions: Iterable[WorkloadDisruption], now: datetime) -> int:
-    """Count the pods that have to leave before a deadline which presses, and were not told yet."""
-    return sum(
-        is_near(one.deadline, now) for disruption in disruptions for one in disruption.evictable
-    )
-
-
 def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:
     """Return what is seen once this plan has cordoned these nodes: no replacement goes there."""
     if not closing:
@@ -240,94 +182,7 @@ def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:
     return replace(seen, nodes=nodes)
 
 
-def _under_way(
-    seen: Observation,
-    disruptions: Iterable[WorkloadDisruption],
-    interrupted: InterruptedNodes,
-    now: datetime,
-) -> bool:
-    """Whether a deadline presses, or pods stop or start whose state the next step waits for."""
-    if any(is_gone(seen, node) and left_on(seen, node) for node in interrupted.nodes):
-        return True
-    if any(
-        i.deadline and abs(i.deadline - now) < NEAR and i.phase == "open"
-        for i in interrupted.interruption.values()
-    ):
-        return True
-    return any(_in_motion(disruption, now) for disruption in disruptions)
-
-
-def _in_motion(disruption: WorkloadDisruption, now: datetime) -> bool:
-    """Whether pods of a workload stop, start or are about to be made; what takes long is left out."""
-    return (
-        any(now - PATIENCE < p.deleting for p in disruption.leaving if p.deleting)
-        or any(not p.ready and now - p.created < PATIENCE for p in disruption.staying)
-        or bool(disruption.released and disruption.missing)
-        or disruption.uncounted
-    )
-
-
-def _without_told(
-    told: AbstractSet[str], disruption: WorkloadDisruption, now: datetime
-) -> WorkloadDisruption:
-    """Return a disruption without the pods that are asked to stop in this plan: they serve no longer."""
-    return replace(
-        disruption,
-        evictable=tuple(d for d in disruption.evictable if d.pod.uid not in told),
-        pods=tuple(replace(p, deleting=now) if p.uid in told else p for p in disruption.pods),
-    )
-
-
-def _plan_moves(
-    disruption: WorkloadDisruption, draft: _Draft, headroom: Headroom
-) -> Iterator[Beginning]:
-    """Go on with pods that still have time, and yield what would begin another replacement.
-
-    What is left of a disruption may be nothing.
-    """
-    patient = tuple(o for o in disruption.evictable if o.pod.restarts and o.pod.unread is None)
-    if len(patient) < len(disruption.evictable):  # it may finish or checkpoint until its last call
-        disruption = replace(disruption, evictable=patient)
-    if not (disruption.evictable or disruption.released):
-        return
-    nodes = draft.interrupted.nodes_of(disruption)
-    way, why = way_of(disruption)
-    steps = way.steps(disruption, headroom)
-    for action in steps.actions:
-        if begins(action):
-            yield Beginning(disruption=disruption, action=action, nodes=nodes)
-        else:
-            draft.add(action, nodes)
-    if steps.waiting is not None:
-        draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
-
-
-def _plan_begun(
-    begun: Sequence[Beginning],
-    draft: _Draft,
-    late: Mapping[str, datetime],
-    evict_first: EvictFirst | None,
-    *,
-    most: int,
-) -> None:
-    """Begin as many replacements as may be, and say early who will not have one in time."""
-    words = "replacements are begun in turn, as many at once as controllers keep up with"
-    for place, one in enumerate(begun):
-        if place < most:
-            eviction = evict_first.instead_of(one) if evict_first else None
-            draft.add(eviction or one.action, one.nodes)
-            continue
-        node = one.pod.node
-        if node is None:
-            continue
-        if words not in draft.waiting[node]:
-            draft.wait(words, {node})
-        if one.pod.uid in late:
-            told = f"{one.pod} will be evicted at its last call, {late[one.pod.uid]:%H:%M:%S}"
-            draft.wait(f"{told}: at the present rate it is not replaced by then", {node})
-
-
-def _plan_unguarded(disruptions: Iterable[WorkloadDisruption], draft: _Draft) -> None:
+def _plan_unguarded(disruptions: Iterable[WorkloadDisruption], draft: Draft) -> None:
     """Take budgets of ours away where an owner has made another meanwhile: two let no pod go."""
     for disruption in disruptions:
         if len(disruption.budgets) > 1:
@@ -338,7 +193,7 @@ def _plan_unguarded(disruptions: Iterable[WorkloadDisruption], draft: _Draft) ->
 
 
 def _plan_given_back(
-    draft: _Draft, unplaceable: Collection[str], headroom: Headroom, now: datetime
+    draft: Draft, unplaceable: Collection[str], headroom: Headroom, now: datetime
 ) -> bool:
     """Uncordon a node for a pod with no other place; whether so: moves then wait for the next plan."""
     back = list(given_back(draft.seen, unplaceable, headroom.snapshot, now))
@@ -347,7 +202,7 @@ def _plan_given_back(
     return bool(back)
 
 
-def _plan_endings(draft: _Draft, headroom: Headroom, now: datetime) -> None:
+def _plan_endings(draft: Draft, headroom: Headroom, now: datetime) -> None:
     """Finish with nodes that are empty or gone, and say which pods keep others from being empty."""
     for node in draft.interrupted.nodes:
         if held := opted_out_on(draft.seen, node):

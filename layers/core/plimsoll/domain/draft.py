@@ -1,0 +1,55 @@
+"""A plan of a drain in the making."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from plimsoll.domain.actions import Action, Evict, Exclude, TaintNode, UndoRelease, Unguard
+from plimsoll.domain.disruptions import InterruptedNodes
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.plan import Step
+
+MOST_NAMED: Final = 20
+"""How many of the objects that could not be read, or have no headroom, the report of a node names."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A plan in the making."""
+
+    seen: Observation
+    interrupted: InterruptedNodes
+    refused: Mapping[str, str]
+    steps: list[Step] = field(default_factory=list)
+    waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, action: Action, nodes: Iterable[str]) -> None:
+        """Add an action that serves these nodes, unless the API server has refused it already."""
+        match action:
+            case UndoRelease() | Unguard() | Exclude() | TaintNode() | Evict(overrule=False) if (
+                why := self.refused.get(action.target)
+            ):
+                self.wait(why, nodes)
+            case _:
+                self.steps.append(Step(action=action, nodes=frozenset(nodes)))
+
+    def wait(self, text: str, nodes: Iterable[str]) -> None:
+        """Say what the drain of these nodes waits for."""
+        for node in nodes:
+            self.waiting[node].append(text)
+
+    def told(self, node: str) -> Iterator[str]:
+        """Yield what the report of a node says of this plan."""
+        yield from (str(step) for step in self.steps if node in step.nodes)
+        yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
+        for words in named(self.seen.left_out, "objects in all"):
+            yield f"left out: {words}"
+
+
+def named(texts: Sequence[str], what: str) -> Sequence[str]:
+    """Return the first of them, and how many there are where these are not all: each node has them."""
+    more = [f"{len(texts)} {what}"] if len(texts) > MOST_NAMED else []
+    return [*texts[:MOST_NAMED], *more]

@@ -1,0 +1,74 @@
+"""Goes on with the pods of each workload that still have time, and begins others in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import datetime
+
+from plimsoll.domain.draft import Draft
+from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
+from plimsoll.domain.replace.evict_first import EvictFirst
+from plimsoll.domain.replace.pace import begins
+from plimsoll.domain.replace.rounds import Beginning
+
+
+def without_told(
+    told: AbstractSet[str], disruption: WorkloadDisruption, now: datetime
+) -> WorkloadDisruption:
+    """Return a disruption without the pods that are asked to stop in this plan: they serve no longer."""
+    return replace(
+        disruption,
+        evictable=tuple(d for d in disruption.evictable if d.pod.uid not in told),
+        pods=tuple(replace(p, deleting=now) if p.uid in told else p for p in disruption.pods),
+    )
+
+
+def plan_moves(
+    disruption: WorkloadDisruption, draft: Draft, headroom: Headroom
+) -> Iterator[Beginning]:
+    """Go on with pods that still have time, and yield what would begin another replacement.
+
+    What is left of a disruption may be nothing.
+    """
+    patient = tuple(o for o in disruption.evictable if o.pod.restarts and o.pod.unread is None)
+    if len(patient) < len(disruption.evictable):  # it may finish or checkpoint until its last call
+        disruption = replace(disruption, evictable=patient)
+    if not (disruption.evictable or disruption.released):
+        return
+    nodes = draft.interrupted.nodes_of(disruption)
+    way, why = way_of(disruption)
+    steps = way.steps(disruption, headroom)
+    for action in steps.actions:
+        if begins(action):
+            yield Beginning(disruption=disruption, action=action, nodes=nodes)
+        else:
+            draft.add(action, nodes)
+    if steps.waiting is not None:
+        draft.wait(f"{disruption.ref} ({way.name}, because {why}): {steps.waiting}", nodes)
+
+
+def plan_begun(
+    begun: Sequence[Beginning],
+    draft: Draft,
+    late: Mapping[str, datetime],
+    evict_first: EvictFirst | None,
+    *,
+    most: int,
+) -> None:
+    """Begin as many replacements as may be, and say early who will not have one in time."""
+    words = "replacements are begun in turn, as many at once as controllers keep up with"
+    for place, one in enumerate(begun):
+        if place < most:
+            eviction = evict_first.instead_of(one) if evict_first else None
+            draft.add(eviction or one.action, one.nodes)
+            continue
+        node = one.pod.node
+        if node is None:
+            continue
+        if words not in draft.waiting[node]:
+            draft.wait(words, {node})
+        if one.pod.uid in late:
+            told = f"{one.pod} will be evicted at its last call, {late[one.pod.uid]:%H:%M:%S}"
+            draft.wait(f"{told}: at the present rate it is not replaced by then", {node})

@@ -1,0 +1,54 @@
+"""What is under way in a drain: whether another observation within seconds carries it on, and when at the latest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from plimsoll.domain.disruptions import InterruptedNodes, is_gone, left_on
+from plimsoll.domain.interruptions import NEAR, is_near
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.replace import WorkloadDisruption
+from plimsoll.domain.replace.disruption import PATIENCE
+
+
+def latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:
+    """Yield the last calls of all pods that were not told yet."""
+    for disruption in disruptions:
+        for one in disruption.evictable:
+            if one.latest_start is not None:
+                yield one.latest_start
+
+
+def with_near_deadline(disruptions: Iterable[WorkloadDisruption], now: datetime) -> int:
+    """Count the pods that have to leave before a deadline which presses, and were not told yet."""
+    return sum(
+        is_near(one.deadline, now) for disruption in disruptions for one in disruption.evictable
+    )
+
+
+def under_way(
+    seen: Observation,
+    disruptions: Iterable[WorkloadDisruption],
+    interrupted: InterruptedNodes,
+    now: datetime,
+) -> bool:
+    """Whether a deadline presses, or pods stop or start whose state the next step waits for."""
+    if any(is_gone(seen, node) and left_on(seen, node) for node in interrupted.nodes):
+        return True
+    if any(
+        i.deadline and abs(i.deadline - now) < NEAR and i.phase == "open"
+        for i in interrupted.interruption.values()
+    ):
+        return True
+    return any(_in_motion(disruption, now) for disruption in disruptions)
+
+
+def _in_motion(disruption: WorkloadDisruption, now: datetime) -> bool:
+    """Whether pods of a workload stop, start or are about to be made; what takes long is left out."""
+    return (
+        any(now - PATIENCE < p.deleting for p in disruption.leaving if p.deleting)
+        or any(not p.ready and now - p.created < PATIENCE for p in disruption.staying)
+        or bool(disruption.released and disruption.missing)
+        or disruption.uncounted
+    )
