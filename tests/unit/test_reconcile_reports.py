@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from plimsoll.adapters.kubernetes import KubernetesCluster
+from plimsoll.domain import drain
 from plimsoll.domain.errors import Temporary
 from plimsoll.domain.replace.throughput import AT_ONCE, SAMPLE
 from plimsoll.domain.reports import Report
@@ -35,6 +36,19 @@ def test_reports_that_say_nothing_yet_wait_while_a_plan_moves_many_pods():
     rig.apply(deployment("web", replicas=SAMPLE, cpu="100m"))
     rig.join("od", cpu="64")
     handled(rig, rig.spot_event(instance))
+    found: list[Report] = []
+
+    rig.meanwhile = lambda: found.extend(rig.reports.list("harbor"))
+    rig.drains.reconcile("harbor", "me")
+
+    assert found == []
+    assert [report.node for report in rig.reports.list("harbor")] == ["spot"]
+
+
+def test_reports_that_say_nothing_yet_wait_while_a_plan_is_hurried(monkeypatch):
+    monkeypatch.setattr(drain, "LAST_CALLS", 1)
+    rig = Interrupted()
+    interrupt(rig, deployment("web", replicas=2))
     found: list[Report] = []
 
     rig.meanwhile = lambda: found.extend(rig.reports.list("harbor"))

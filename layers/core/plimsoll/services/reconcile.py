@@ -147,7 +147,8 @@ class Reconcile:
             o.action for o in outcomes if o.done and isinstance(o.action, LabelNode | Release)
         ]
         words = words_of(placed, began)
-        news = memory.news(defer=len(outcomes) >= SAMPLE or self.clock.now() >= over)
+        busy = plan.hurried or len(outcomes) >= SAMPLE
+        news = memory.news(defer=busy or self.clock.now() >= over)
         self.save([*news, *([report_of(self.cluster.name, words, began)] if words else [])])
         self.lease.require()
         return self._pause(plan, outcomes) if plan.busy else None, until
