@@ -96,6 +96,14 @@ def _read() -> argparse.Namespace:
     )
     parser.add_argument("--rows", type=Path, help="a file to which the results are appended")
     parser.add_argument("--handler", type=Path, help="the binary of aws-node-termination-handler")
+    parser.add_argument(
+        "--beside",
+        type=float,
+        default=0.0,
+        metavar="CORES",
+        help="of which rivals are played beside a process that takes so many, as Plimsoll's functions and "
+        "their emulator do (see 'processors' in its table)",
+    )
     parser.add_argument("--only", action="append", help="of those who react, by a part of the name")
     return parser.parse_args()
 
@@ -115,12 +123,14 @@ def _cluster(chosen: argparse.Namespace, nodes: int, rates: str) -> Runs:
         return storm(drill, size=chosen.size, default_rates=default_rates, log=log)
 
     def rival(start: Start) -> Callable[[int], Outcome]:
-        return lambda _: play(drill, start, default_rates=default_rates)
+        return lambda _: play(drill, start, default_rates=default_rates, beside=chosen.beside)
 
-    reacts = {PLIMSOLL: plimsoll, f"{THREADS} threads that evict all": rival(evicts_all)}
+    rivals: dict[str, Start] = {f"{THREADS} threads that evict all": evicts_all}
     if chosen.handler is not None:
-        reacts["handler, defaults"] = rival(handles(chosen.handler, tuned=False))
-        reacts["handler, 50 workers"] = rival(handles(chosen.handler, tuned=True))
+        rivals["handler, defaults"] = handles(chosen.handler, tuned=False)
+        rivals["handler, 50 workers"] = handles(chosen.handler, tuned=True)
+    taken = f", {chosen.beside:g} cores taken" if chosen.beside else ""
+    reacts = {PLIMSOLL: plimsoll} | {name + taken: rival(one) for name, one in rivals.items()}
     chosen_ones = [
         name for name in reacts if not chosen.only or any(part in name for part in chosen.only)
     ]

@@ -15,7 +15,7 @@ from benchmarks.storms.outcome import Outcome, emptied
 from benchmarks.storms.scenario import AFTER_SECONDS, CLUSTER, HEADROOM, NOTICE_SECONDS
 from benchmarks.storms.times import Times
 from benchmarks.storms.watch import Watch, watching
-from benchmarks.storms.workers import Memory, sized
+from benchmarks.storms.workers import Processes, sized
 from plimsoll.domain.errors import Refused
 from plimsoll_testbed.measure.listening import Progress
 from plimsoll_testbed.measure.measure import Measurement
@@ -103,12 +103,12 @@ class Storm(Emulation):
         assert isinstance(rig_cluster, ControlPlaneRigCluster)
         open_headroom(rig_cluster, default_rates=self._default_rates)
         watch = self._exits.enter_context(watch_of(rig_cluster))
-        memory = self._exits.enter_context(Memory(stack.log.parent))
+        processes = self._exits.enter_context(Processes(stack.log.parent))
         self._telling.storming = True
         self.begin()
         self.watch()
         time.sleep(LAST_CHANGES)
-        seen = watch.end()
+        seen, cores = watch.end(), processes.cores()
         stack.hand_in([CLUSTER], self.measurement)
         assert self._zero is not None
         self._clusters.count_calls(self._zero)
@@ -130,7 +130,8 @@ class Storm(Emulation):
             aws_calls=self.measurement.aws_calls,
             done=done,
             undone=undone,
-            memory=memory.peaks(),
+            memory=processes.peaks(),
+            cores=cores,
             complaints=stack.complaints(),
         )
 

@@ -34,6 +34,8 @@ class Outcome:
     undone: Counter[str] = field(default_factory=Counter)
     """Actions of the functions, by name: those that were done, and those that were refused."""
     memory: Mapping[str, Peak] = field(default_factory=dict)
+    cores: float = 0.0
+    """How many processors the functions and their emulator took on average; 0 where there are none."""
     complaints: Sequence[str] = ()
     """What went wrong. It is not judged here, but has to be known."""
 

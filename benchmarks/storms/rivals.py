@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from benchmarks.storms import bare
+from benchmarks.storms.busy import busy
 from benchmarks.storms.cluster import (
     LAST_CHANGES,
     SECONDS,
@@ -70,9 +71,10 @@ def handles(binary: Path, *, tuned: bool) -> Start:
     return start
 
 
-def play(drill: Drill, start: Start, *, default_rates: bool) -> Outcome:
-    """Return how a rival does."""
+def play(drill: Drill, start: Start, *, default_rates: bool, beside: float) -> Outcome:
+    """Return how a rival does beside a process that takes so many cores."""
     with ExitStack() as exits:
+        exits.enter_context(busy(beside))
         return _Play(drill, exits).measure(start, default_rates=default_rates)
 
 

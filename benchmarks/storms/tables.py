@@ -118,6 +118,7 @@ def _cost(runs: Runs) -> Table:
         "{:.0%}",
     )
     add("requests", lambda run: run.seen.requests)
+    add("processors, for functions and emulator", lambda run: run.cores, "{:.2f}")
     ours = runs.of.get(PLIMSOLL, ())
     blank = [""] * (len(columns) - 1)
     for operation in sorted({name for run in ours for name in run.aws_calls}):

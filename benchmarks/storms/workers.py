@@ -1,9 +1,11 @@
-"""The processes of the functions in a storm: how many there are, and what memory they take."""
+"""The processes of the functions in a storm: how many there are, and what memory and processors they take."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ a process. `large`, with 50, is left out: all would have to start at once, and t
 POLL_SECONDS: Final = 1.0
 _PROC: Final = Path("/proc")
 _MARK: Final = "ministack-lambda-"
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def sized(size: str) -> type[Emulator]:
@@ -51,8 +54,8 @@ class Peak:
 
 
 @dataclass(slots=True)
-class Memory(AbstractContextManager["Memory"]):
-    """Looks at the functions' processes of one emulator once a second. It needs Linux' /proc.
+class Processes(AbstractContextManager["Processes"]):
+    """Looks at the functions' processes of one emulator, and at its own, once a second. It needs Linux' /proc.
 
     Args:
         folder: the emulator's, in which each of them runs a script.
@@ -60,12 +63,15 @@ class Memory(AbstractContextManager["Memory"]):
 
     folder: Path
     _peaks: dict[str, dict[int, int]] = field(init=False, default_factory=dict)
+    _seconds: dict[int, list[float]] = field(init=False, default_factory=dict)
+    """Process -> the seconds of a processor that it had taken when it was first seen, and last."""
+    _began: float = field(init=False, default_factory=time.monotonic)
     _ended: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
 
     @override
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="processes", daemon=True)
         self._thread.start()
         return self
 
@@ -83,6 +89,11 @@ class Memory(AbstractContextManager["Memory"]):
             for function, peaks in sorted(self._peaks.items())
         }
 
+    def cores(self) -> float:
+        """Return how many processors all of them, and their emulator, took on average."""
+        taken = sum(last - first for first, last in self._seconds.values())
+        return taken / (time.monotonic() - self._began)
+
     def _run(self) -> None:
         while not self._ended.is_set():
             self._look()
@@ -90,18 +101,45 @@ class Memory(AbstractContextManager["Memory"]):
 
     def _look(self) -> None:
         place = f"{self.folder}/{_MARK}"
-        for process in _PROC.glob("[0-9]*"):
-            try:
-                command = (process / "cmdline").read_bytes().decode(errors="replace")
-                if place not in command:
-                    continue
-                status = (process / "status").read_text()
-            except OSError:  # it ended meanwhile
-                continue
-            peak = _field(status, "VmHWM")
-            if peak is not None:
-                function = _function(command.partition(place)[2])
-                self._peaks.setdefault(function, {})[int(process.name)] = peak
+        found = [*_processes()]
+        sessions = {process.session for process in found if place in process.command}
+        for process in found:
+            if process.session in sessions:  # a function's, or the emulator that started it
+                seconds = self._seconds.setdefault(process.number, [process.seconds] * 2)
+                seconds[1] = process.seconds
+            if place in process.command and process.peak is not None:
+                function = _function(process.command.partition(place)[2])
+                self._peaks.setdefault(function, {})[process.number] = process.peak
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Process:
+    number: int
+    command: str
+    session: int
+    seconds: float
+    """Of a processor, that it has taken."""
+    peak: int | None
+    """Of its memory, in bytes; None of a zombie."""
+
+
+def _processes() -> Iterator[_Process]:
+    for place in _PROC.glob("[0-9]*"):
+        try:
+            command = (place / "cmdline").read_bytes().decode(errors="replace")
+            fields = (
+                (place / "stat").read_text().rpartition(")")[2].split()
+            )  # see proc(5), from the third on
+            status = (place / "status").read_text()
+        except OSError:  # it ended meanwhile
+            continue
+        yield _Process(
+            number=int(place.name),
+            command=command,
+            session=int(fields[3]),
+            seconds=(int(fields[11]) + int(fields[12])) / _TICKS,
+            peak=_field(status, "VmHWM"),
+        )
 
 
 def _function(rest: str) -> str:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import signal
+import subprocess
 import sys
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.storms import __main__ as command
+from benchmarks.storms.busy import busy
 from benchmarks.storms.functionlog import actions, started
 from benchmarks.storms.handler import VISIBILITY_SECONDS, Queue
 from benchmarks.storms.outcome import Outcome
@@ -27,6 +34,7 @@ from benchmarks.storms.scenario import (
 from benchmarks.storms.times import Times, row
 from benchmarks.storms.watch import Seen
 from benchmarks.storms.watcher import Watcher
+from benchmarks.storms.workers import Processes
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -257,3 +265,33 @@ def test_a_run_that_fails_costs_its_own_row_only(monkeypatch, tmp_path):
     assert ours.startswith("| Plimsoll | - | - | - |")
     assert theirs.startswith("| 16 threads that evict all | 0% | - | 0% | 5 | 0 |")
     assert end == ""
+
+
+def test_counts_what_functions_and_their_emulator_take_of_the_processors(tmp_path: Path) -> None:
+    worker = tmp_path / "ministack-lambda-drill-DrainsFunction-1"
+    starts = (
+        "import os, subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'while True: pass', os.environ['WORKER']])"
+    )
+    with Processes(tmp_path) as processes:
+        emulator = subprocess.Popen(
+            [sys.executable, "-c", starts],
+            start_new_session=True,
+            env=os.environ | {"WORKER": str(worker)},
+        )
+        try:
+            end = time.monotonic() + 20
+            while not processes.cores() and time.monotonic() < end:
+                time.sleep(0.1)
+        finally:
+            os.killpg(emulator.pid, signal.SIGKILL)
+            emulator.wait()
+    assert processes.cores() > 0
+    assert processes.peaks()["drains"].processes == 1
+
+
+def test_keeps_processors_busy_until_the_end_of_the_block() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    with busy(0.5):
+        time.sleep(1)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > before
