@@ -101,8 +101,8 @@ def _read() -> argparse.Namespace:
         type=float,
         default=0.0,
         metavar="CORES",
-        help="of which rivals are played beside a process that takes so many, as Plimsoll's functions and "
-        "their emulator do (see 'processors' in its table)",
+        help="keep so many cores busy while others than Plimsoll are played, as its functions and their "
+        "emulator do (see 'processors' in its table)",
     )
     parser.add_argument("--only", action="append", help="of those who react, by a part of the name")
     return parser.parse_args()

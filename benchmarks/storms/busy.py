@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 PERIOD: Final = 0.02
-"""Seconds. A share is taken of each: nobody waits for longer than that."""
+"""Seconds: a share of each is used, so nobody waits for a processor longer than that."""
 
 
 @contextmanager

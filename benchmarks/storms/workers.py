@@ -127,9 +127,8 @@ def _processes() -> Iterator[_Process]:
     for place in _PROC.glob("[0-9]*"):
         try:
             command = (place / "cmdline").read_bytes().decode(errors="replace")
-            fields = (
-                (place / "stat").read_text().rpartition(")")[2].split()
-            )  # see proc(5), from the third on
+            # From the third on: see proc(5).
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
             status = (place / "status").read_text()
         except OSError:  # it ended meanwhile
             continue
