@@ -14,6 +14,7 @@ from plimsoll.domain.interruptions import Interruption
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import HASHES
 from plimsoll.domain.nodes import Node
+from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.policy import Policy
 from plimsoll.domain.reports import Report
@@ -60,6 +61,8 @@ class Observation:
     """Zones that traffic is shifted away from, by name; None: not known."""
     attached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Node name -> volumes that are still attached to it."""
+    times: Mapping[Ref, WorkloadTimes] = field(default_factory=dict)
+    """How long the pods of workloads took to stop and to start, as far as that is remembered."""
     counts: Mapping[Ref, int] = field(default_factory=dict)
     """Controller that we do not know -> the most pods that it was seen to have."""
     uncounted: frozenset[Ref] = frozenset()

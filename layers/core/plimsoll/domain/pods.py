@@ -152,8 +152,10 @@ class Pod:
     created: datetime
     grace_seconds: int = 30
     """Its termination grace period: the most that it may take to stop."""
-    stop_seconds: int = 30
-    """How long it needs to stop: see `plimsoll.domain.stop_time`."""
+    stated_stop_seconds: int | None = None
+    """How long it needs to stop, as its owner states, at most its grace period."""
+    sleeps_before_stop: bool = False
+    """Whether a preStop hook of it sleeps: a target of a load balancer serves on for so long."""
     generate_name: str = ""
     """The name of its ReplicaSet and a dash, for a pod that a ReplicaSet made. It never changes."""
     priority: int = 0
@@ -187,6 +189,16 @@ class Pod:
     def of_daemon_set(self) -> bool:
         """Whether each suitable node gets one of its kind."""
         return self.owner is not None and self.owner.kind == OwnerKind.DAEMON_SET
+
+    @property
+    def alone(self) -> bool:
+        """Whether no others serve beside it, and it may finish or checkpoint: bare, of a Job, or never restarted."""
+        return (self.owner is None and not self.released) or self.of_job or not self.restarts
+
+    @property
+    def of_job(self) -> bool:
+        """Whether a Job made it."""
+        return self.owner is not None and self.owner.kind == OwnerKind.JOB
 
     @property
     def finished(self) -> bool:

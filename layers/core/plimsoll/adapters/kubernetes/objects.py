@@ -9,7 +9,7 @@ a cluster leaves a bad one out. Numbers are held to what can be counted with.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -26,7 +26,6 @@ from plimsoll.domain.nodes import Node, capacity_of
 from plimsoll.domain.pods import OwnerKind, Pod, Ref, Scheduling, Selector
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.selectors import NOTHING
-from plimsoll.domain.stop_time import stop_seconds
 from plimsoll.domain.workloads import (
     Budget,
     Claim,
@@ -59,6 +58,9 @@ _LONGEST_GRACE: Final = 366 * 24 * 3600
 _READ: Final = {names.MIRROR, names.DELETION_COST, *names.REVISIONS}
 """The annotations that are kept, beside those of ours: an object may carry 256 KiB of others."""
 _REVISION: Final = re.compile(r"[0-9]{1,9}")
+_SECONDS: Final = re.compile(r"[0-9]{1,6}")
+"""Up to eleven days."""
+_SLEEP: Final = re.compile(r"(?:^|[\s;&|(/])sleep\s+[0-9$]")
 
 
 @naming("Node")
@@ -126,9 +128,8 @@ def parse_pod(obj: Raw) -> Pod:
         deleting=Field(meta.deletion_timestamp, "metadata.deletionTimestamp").time_or_bound(),
         created=_created(meta),
         grace_seconds=grace,
-        stop_seconds=stop_seconds(
-            grace, annotations, volumes=bool(scheduling.claims or unread), slept=_slept(pod.spec)
-        ),
+        stated_stop_seconds=_stated(annotations, grace),
+        sleeps_before_stop=_sleeps(pod.spec),
         generate_name=meta.generate_name,
         priority=spec.priority,
         mirror=names.MIRROR in annotations
@@ -417,10 +418,32 @@ def _ref(kind: str, meta: schema.Metadata) -> Ref:
     return Ref(kind, meta.namespace, meta.name)
 
 
-def _slept(spec: Any) -> int:
-    """Return how long the preStop hooks of a pod sleep before its containers are told to stop."""
-    hooks = (c.lifecycle for c in getattr(spec, "containers", ()))
-    return max((hook.pre_stop.sleep.seconds for hook in hooks if hook is not None), default=0)
+def _stated(annotations: Mapping[str, str], grace: int) -> int | None:
+    """Return how long the owner of a pod says that it needs to stop; no number of seconds counts as nothing."""
+    stated = annotations.get(names.STOP_SECONDS, "")
+    return min(int(stated), grace) if _SECONDS.fullmatch(stated) else None
+
+
+def _sleeps(spec: Any) -> bool:
+    """Whether a preStop hook of a pod sleeps before its container is asked to stop."""
+    lifecycles = (c.lifecycle for c in getattr(spec, "containers", ()))
+    hooks = (lifecycle.pre_stop for lifecycle in lifecycles if lifecycle is not None)
+    return any(
+        (hook.sleep is not None and hook.sleep.seconds > 0)
+        or (hook.exec is not None and _sleeps_in(hook.exec.command))
+        for hook in hooks
+    )
+
+
+def _sleeps_in(command: Sequence[str]) -> bool:
+    """Whether a command is `sleep N`, or a shell that is given a line with it."""
+    match [word.rpartition("/")[2] if n == 0 else word for n, word in enumerate(command)]:
+        case ["sleep", *_]:
+            return True
+        case ["sh" | "ash" | "bash" | "dash", *words]:
+            return any(_SLEEP.search(word) for word in words)
+        case _:
+            return False
 
 
 def _created(meta: schema.Metadata) -> datetime:

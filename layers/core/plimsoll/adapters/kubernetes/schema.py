@@ -179,8 +179,13 @@ class SleepAction(_Read):
     seconds: Whole = 0
 
 
+class ExecAction(_Read):
+    command: Texts = ()
+
+
 class LifecycleHandler(_Read):
-    sleep: SleepAction = field(default_factory=SleepAction)
+    sleep: SleepAction | None = None
+    exec: ExecAction | None = None
 
 
 class Lifecycle(_Read):

@@ -10,14 +10,18 @@ from math import ceil
 from typing import Final
 
 from plimsoll.domain.interruptions import NEAR
-from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.observed_times import WorkloadTimes
+from plimsoll.domain.pods import OwnerKind, Pod, Ref
+from plimsoll.domain.stop_time import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
 from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
 PATIENCE: Final = timedelta(minutes=5)
 """How long a released pod may wait for its replacement, or for its budget, where no deadline is near:
 then its release is undone."""
 START: Final = timedelta(seconds=30)
-"""What a replacement that has a node is reckoned to take until it serves."""
+"""What a replacement that has a node is reckoned to take until it serves, where nobody saw it."""
+SMALLEST_QUORUM: Final = 3
+"""Members of the smallest StatefulSet of which a majority is more than one and less than all."""
 ENDING: Final = timedelta(seconds=45)
 """How long before its deadline a pod may be told for the sake of others: fifteen seconds before the last call of a pod with the default
 grace period."""
@@ -37,8 +41,10 @@ class EvictablePod:
     deadline: datetime | None
     """When the node must be empty; None while nobody says (a rebalance recommendation)."""
 
+    stop: StopTime
+    """How long it needs to stop."""
     overrules: bool = True
-    """Whether its last call overrules budgets: not by a deadline that is only guessed."""
+    """Whether its eviction deadline overrules budgets: not where the deadline is only guessed, or its owner forbids it."""
     guarded: bool = False
     """Whether only budgets of ours cover it."""
     released_only: bool = False
@@ -50,17 +56,41 @@ class EvictablePod:
 
     @property
     def latest_start(self) -> datetime | None:
-        """Its last call: the last moment at which an eviction leaves it the time it needs to stop."""
-        if self.deadline is None:
-            return None
-        return self.deadline - timedelta(seconds=self.pod.stop_seconds)
+        """The last moment at which an eviction leaves it all the time that it may need to stop.
 
-    def late(self, now: datetime) -> bool:
-        """Whether waiting any longer would cut its grace period short."""
+        From then on it leaves by the Eviction API, as its budget and the ready floor of its workload allow.
+        """
+        return self._before_deadline(self.stop.seconds)
+
+    @property
+    def overrules_from(self) -> datetime | None:
+        """From when its budget is overruled: an assumption that it needs long does not count for that."""
+        if self.stop.known:
+            return self.latest_start
+        return self._before_deadline(min(self.pod.grace_seconds, ASSUMED_SECONDS))
+
+    @property
+    def eviction_deadline(self) -> datetime | None:
+        """From when it is evicted although nothing serves in its place.
+
+        Of a pod beside which nothing serves there is nothing to wait for: it has all the time that it may need.
+        """
+        return self.latest_start if self.pod.alone else self.overrules_from
+
+    def may_need_more(self, now: datetime) -> bool:
+        """Whether waiting any longer may cut its time to stop short."""
         return self.latest_start is not None and self.latest_start <= now
 
+    def late(self, now: datetime) -> bool:
+        """Whether its eviction deadline has come."""
+        return self.eviction_deadline is not None and self.eviction_deadline <= now
+
+    def overrules_at(self, now: datetime) -> bool:
+        """Whether its budget is overruled now."""
+        return self.overrules and self.overrules_from is not None and self.overrules_from <= now
+
     def ending(self, now: datetime) -> bool:
-        """Whether it may be told before its last call, so that others are told in time."""
+        """Whether it may be told before its eviction deadline, so that others are told in time."""
         return self.deadline is not None and self.deadline - ENDING <= now
 
     def clamped_grace(self, now: datetime) -> int | None:
@@ -73,6 +103,11 @@ class EvictablePod:
             return None
         left = (self.deadline - now).total_seconds()
         return max(1, ceil(left)) if self.pod.grace_seconds > left + 1 else None
+
+    def _before_deadline(self, seconds: int) -> datetime | None:
+        if self.deadline is None:
+            return None
+        return self.deadline - timedelta(seconds=max(LEAST_SECONDS, seconds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +142,8 @@ class WorkloadDisruption:
     """Whether Karpenter takes the nodes of its pods away, and makes others for what is Pending."""
     current: ReplicaSet | None = None
     """The newest ReplicaSet of a Deployment or Rollout."""
+    times: WorkloadTimes = field(default_factory=WorkloadTimes)
+    """How long its pods were seen to take to stop and to start."""
     now: datetime
 
     @cached_property
@@ -149,21 +186,35 @@ class WorkloadDisruption:
     def pressed(self) -> bool:
         """Whether one of its pods must leave now, so that others can be held back.
 
-        All would have their last call before anything serves elsewhere. If one leaves so early that
+        All would have their eviction deadline before anything serves elsewhere. If one leaves so early that
         its replacement serves by the last of these, the others are held back until their own. Where one is told
         long before the others, its replacement serves by then in any case. One that has ended is not always made
         anew yet.
         """
-        starts = [d.latest_start for d in self.evictable if d.latest_start and d.pod.serving]
+        ends = [d.eviction_deadline for d in self.evictable if d.eviction_deadline and d.pod.serving]
         return (
-            len(starts) > 1
-            and max(starts) - START <= self.now
+            len(ends) > 1
+            and max(ends) - self.start <= self.now
+            and self.serving > self.quorum
             and not self.leaving
             and len(self.pods) >= self.replicas
             and not any(
                 p.ready or (p.node and self.now - p.created < PATIENCE) for p in self.staying
             )
         )
+
+    @property
+    def start(self) -> timedelta:
+        """What a replacement that has a node is reckoned to take until it serves."""
+        seen = self.times.start
+        return START if seen is None else timedelta(seconds=seen.p95_seconds)
+
+    @property
+    def quorum(self) -> int:
+        """How many members of a StatefulSet of three and more must be Ready: a majority; else 0."""
+        if self.ref.kind != OwnerKind.STATEFUL_SET or self.replicas < SMALLEST_QUORUM:
+            return 0
+        return self.replicas // 2 + 1
 
     @cached_property
     def rescaled(self) -> bool:
