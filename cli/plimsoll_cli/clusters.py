@@ -15,6 +15,7 @@ from plimsoll.adapters.clusters import check_endpoint
 from plimsoll.domain.clusters import Cluster, ClusterKind, Mode
 from plimsoll.domain.errors import BadInput, Conflict
 from plimsoll.domain.maintenance import MaintenanceWindow
+from plimsoll.domain.names import NEVER_OVERRULED
 from plimsoll.domain.notices.taint import AGENT
 from plimsoll.domain.policy import Response
 from plimsoll_cli.clusters_wide import Wide
@@ -257,6 +258,12 @@ def _show_clusters(found: Sequence[Cluster], answers: Mapping[str, Wide], now: d
     "nor its namespace states a floor; not in kube-system.",
 )
 @click.option(
+    "--overrule-budgets",
+    type=click.Choice([NEVER_OVERRULED, "at-deadline"]),
+    help="Whether a pod that its PodDisruptionBudget keeps is deleted at its eviction deadline, so that it "
+    "stops in order before its instance goes (the default), or never.",
+)
+@click.option(
     "--agent",
     metavar="ID|none",
     help="The agent of the optimisation service in this cluster, as `plimsoll tenants invite` named it: "
@@ -287,6 +294,7 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     moves_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
+    overrule_budgets: str | None,
     agent: str | None,
     role: str | None,
     external_id: str | None,
@@ -295,7 +303,8 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     stack: str,
 ) -> None:
     """Set whether Plimsoll writes to the cluster NAME, and what each kind of notice leads to."""
-    given = {mode, nodes_per_hour, moves_per_hour, window, min_on_demand, agent, role, external_id}
+    policies = {nodes_per_hour, moves_per_hour, window, min_on_demand, overrule_budgets}
+    given = policies | {mode, agent, role, external_id}
     if not responses and given == {None}:
         raise click.UsageError(
             "nothing to set: give a mode, an agent, a role, or a part of the policy"
@@ -304,7 +313,13 @@ def set_(  # noqa: PLR0913, PLR0917 - the options of the command
     cluster = registered(deployed, name)
     wanted = cluster.mode if mode is None else Mode(mode)
     policy = changed(
-        cluster.policy, responses, nodes_per_hour, moves_per_hour, window, min_on_demand
+        cluster.policy,
+        responses,
+        nodes_per_hour,
+        moves_per_hour,
+        window,
+        min_on_demand,
+        overrule_budgets,
     )
     heard = _agent(agent, cluster.agent)
     after = replace(_by_role(cluster, role, external_id), mode=wanted, policy=policy, agent=heard)

@@ -200,6 +200,9 @@ def _show_plan(out: Console, cluster: Cluster, plan: Plan) -> None:
         out.print(f"\nOn node {node} it would wait:")
         for text in texts:
             out.print(f"  {text}", soft_wrap=True)
+    notes = dict.fromkeys(text for texts in plan.notes.values() for text in texts)
+    for text in notes:
+        out.print(f"\n{text}.", soft_wrap=True)
     deadlines = [report for report in plan.reports if report.deadline is not None]
     for report in deadlines:
         out.print(f"\nNode {report.node} must be empty by {clock_text(report.deadline)}.")
@@ -239,5 +242,6 @@ def _plan_as_json(cluster: Cluster, plan: Plan) -> Mapping[str, Any]:
             for step in plan.steps
         ],
         "waiting": plan.waiting,
+        "notes": plan.notes,
         "deadlines": {report.node: report.deadline for report in plan.reports},
     }

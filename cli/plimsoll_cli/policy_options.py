@@ -12,6 +12,7 @@ import click
 from plimsoll.domain.errors import BadInput
 from plimsoll.domain.interruptions import URGENCY
 from plimsoll.domain.maintenance import MaintenanceWindow
+from plimsoll.domain.names import NEVER_OVERRULED
 from plimsoll.domain.notices import ZonalShift
 from plimsoll.domain.policy import FOREIGN_CORDON, Policy, Response, usual_response
 
@@ -82,6 +83,7 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
     moves_per_hour: int | Literal["default"] | None,
     window: MaintenanceWindow | Literal["none"] | None,
     min_on_demand: str | None,
+    overrule_budgets: str | None = None,
 ) -> Policy:
     """Return a policy with what was given.
 
@@ -107,4 +109,7 @@ def changed(  # noqa: PLR0913, PLR0917 - the parts of a policy
         moves_per_hour=None if moves == "default" else moves,
         window=None if opens == "none" else opens,
         min_on_demand=policy.min_on_demand if min_on_demand is None else min_on_demand,
+        obeys_budgets=policy.obeys_budgets
+        if overrule_budgets is None
+        else overrule_budgets == NEVER_OVERRULED,
     )

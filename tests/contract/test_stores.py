@@ -52,6 +52,7 @@ SHOP = Cluster(
         nodes_per_hour=3,
         moves_per_hour=50,
         min_on_demand="30%",
+        obeys_budgets=True,
         window=MaintenanceWindow.parse("sat,sun 22:00-04:00"),
     ),
 )

@@ -222,6 +222,8 @@ ADVICE = "rebalance-recommendation"
         (("--moves-per-hour", "0"), Policy(moves_per_hour=0)),
         (("--min-on-demand", "30%"), Policy(min_on_demand="30%")),
         (("--min-on-demand", "2", "--min-on-demand", "0"), Policy()),
+        (("--overrule-budgets", "never"), Policy(obeys_budgets=True)),
+        (("--overrule-budgets", "at-deadline"), Policy()),
         (
             ("--maintenance-window", "sat,sun 22:00-04:00"),
             Policy(window=MaintenanceWindow.parse("sat,sun 22:00-04:00")),

@@ -150,7 +150,7 @@ def test_owners_are_told_in_time_however_many_others_there_are_to_tell():
 
 @pytest.fixture
 def pod() -> Pod:
-    return replace(pods_of("web", 1)[0], grace_seconds=60, stop_seconds=30)
+    return replace(pods_of("web", 1)[0], grace_seconds=60)
 
 
 @pytest.mark.parametrize(

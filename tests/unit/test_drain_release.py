@@ -602,20 +602,6 @@ def test_at_its_last_call_a_released_pod_is_evicted_whatever_its_budget_says():
     assert sole_action(plan, Evict).overrule
 
 
-@pytest.mark.parametrize(
-    ("annotation", "seconds"), [("5", 5), ("500", 60), ("soon", 30), ("-3", 30), (None, 30)]
-)
-def test_the_last_call_follows_the_time_that_a_pod_needs_to_stop(annotation, seconds):
-    annotations = {} if annotation is None else {"plimsoll.dev/stop-seconds": annotation}
-    pod = a_pod("web-0", node="spot", grace_seconds=60, annotations=annotations)
-    assert pod.stop_seconds == seconds
-
-
-def test_a_pod_with_a_claim_needs_its_whole_grace_period():
-    pod = a_pod("db-0", node="spot", grace_seconds=300, volumes=mounting("data"))
-    assert pod.stop_seconds == 300
-
-
 def test_a_pod_that_is_never_restarted_stays_until_its_last_call():
     pod = a_pod("web-0", node="spot", restartPolicy="Never")
     seen = seen_with(pod, workload=a_deployment(replicas=1))

@@ -20,6 +20,7 @@ from plimsoll.adapters.workers import SerialWorkers
 from plimsoll.domain.draft import MOST_NAMED
 from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.stop_time import stop_time
 from plimsoll.services.drains import DrainService
 from tests.support.builders import NOON, pod_json
 from tests.support.cli_environment import StillClock, a_cluster, an_environment, run
@@ -184,7 +185,7 @@ def test_a_pod_whose_place_cannot_be_read_leaves_at_its_last_call_with_its_whole
     )
     assert pod.unread is not None
     assert "tolerations: Expected `array` of length <= 100" in pod.unread
-    assert pod.stop_seconds == 90
+    assert stop_time(pod).seconds == 90
 
     cluster = HostileTenant(StillClock())
     cluster.write(*CRAFTED["pod, 10,000 tolerations"])

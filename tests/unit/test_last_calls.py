@@ -19,9 +19,9 @@ from tests.support.many_nodes import PODS, storm
 from tests.support.observations import actions, noon
 
 SLOW = Throughput(2.0)
-"""So few evictions a second that six hundred pods cannot be told in the 25 s until their last call."""
-STOP = 5
-"""The grace period of these pods: their last call comes at 12:01:53, 40 s after the first may be told early."""
+"""So few evictions a second that six hundred pods cannot be told in the 20 s until their eviction deadline."""
+STOP = 10
+"""The grace period of these pods: their eviction deadline comes at 12:01:48, 35 s after the first may be told early."""
 FIRST = 88
 """Seconds from the notice: fifteen after the first may be told early."""
 
@@ -49,14 +49,14 @@ def told(seen, *, after=FIRST, throughput=SLOW) -> list[Evict]:
 def test_a_pod_is_told_early_if_the_api_server_would_not_take_all_evictions_in_time():
     early = told(brief(60))
 
-    assert len(early) == 60 * PODS - AT_ONCE - 25 * 2
-    assert "comes at 12:01:53" in early[0].reason
+    assert len(early) == 60 * PODS - AT_ONCE - 20 * 2
+    assert "comes at 12:01:48" in early[0].reason
     assert not any(evict.overrule or evict.grace_seconds for evict in early)
 
 
 def test_none_is_told_early_where_the_api_server_takes_all_in_time():
     assert told(brief(60), throughput=Throughput()) == []
-    assert told(brief(AT_ONCE // PODS), after=112) == []
+    assert told(brief(AT_ONCE // PODS), after=107) == []
 
 
 @pytest.mark.parametrize("pods", [brief(60), storm(60)], ids=["of a short stop", "of the default"])
@@ -69,7 +69,7 @@ def test_whoever_is_told_early_leaves_its_workload_its_ready_floor_as_long_as_ot
     fewer = told(brief(60), throughput=Throughput(16.0))
 
     left = Counter(evict.pod.owner.name for evict in fewer if evict.pod.owner)
-    assert len(fewer) == 60 * PODS - AT_ONCE - 25 * 16
+    assert len(fewer) == 60 * PODS - AT_ONCE - 20 * 16
     assert max(left.values()) == 2  # of ten, a quarter may be unavailable
 
 

@@ -527,20 +527,3 @@ def test_threads_that_read_their_first_objects_make_decoders_one_at_a_time(monke
 
 
 _EMPTY = msgspec.Raw(b'{"metadata": {"name": "a", "uid": "b"}, "spec": {}, "status": {}}')
-
-
-@pytest.mark.parametrize(
-    ("sleep", "grace", "seconds"),
-    [(5, 60, 30), (40, 60, 50), (40, 45, 45), (600, 900, 610), (-7, 60, 30)],
-)
-def test_a_pod_whose_hook_sleeps_is_asked_to_stop_so_much_earlier(sleep, grace, seconds):
-    raw = pod_json(grace_seconds=grace)
-    raw["spec"]["containers"][0]["lifecycle"] = {"preStop": {"sleep": {"seconds": sleep}}}
-    assert parse_pod(raw).stop_seconds == seconds
-
-
-@pytest.mark.parametrize("hook", [{"exec": {"command": ["sleep", "20"]}}, {"sleep": None}, None])
-def test_a_hook_that_does_not_say_how_long_it_sleeps_counts_as_none(hook):
-    raw = pod_json(grace_seconds=60)
-    raw["spec"]["containers"][0]["lifecycle"] = {"preStop": hook}
-    assert parse_pod(raw).stop_seconds == 30

@@ -14,6 +14,7 @@ from typing import Any, Final
 from plimsoll.domain.disruptions import leaves
 from plimsoll.domain.names import MOVED, PREFIX, RELEASED
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
+from plimsoll.domain.stop_time import least_seconds
 from plimsoll.domain.workloads import Workload
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.pods import pod_spec, startup_of
@@ -285,7 +286,7 @@ def _object(
 
 
 def _annotations(obj: Json, pod: Pod, startup: float | None) -> dict[str, str]:
-    drill = {"drill.plimsoll.dev/stop": f"{pod.stop_seconds}s"}
+    drill = {"drill.plimsoll.dev/stop": f"{least_seconds(pod)}s"}
     if startup is not None:
         drill["drill.plimsoll.dev/startup"] = f"{startup:.0f}s"
     return _ours(obj.get("metadata", {}).get("annotations")) | drill

@@ -17,8 +17,7 @@ from statistics import median
 from typing import Any, Final, Literal
 
 from plimsoll.domain.interruptions import MARGIN
-from plimsoll.domain.names import IGNORE
-from plimsoll.domain.stop_time import stop_seconds
+from plimsoll.domain.names import IGNORE, STOP_SECONDS
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.durations import parse_duration
 from plimsoll_testbed.model.hollow.conditions import controller_of
@@ -153,12 +152,17 @@ class _Stop:
         claims = "volumeClaimTemplates" in body["spec"] or any(
             "persistentVolumeClaim" in volume for volume in template["spec"].get("volumes", ())
         )
-        known = timedelta(seconds=stop_seconds(grace, annotations, volumes=claims))
+        known = timedelta(seconds=_known(grace, annotations, claims))
         real = min(parse_duration(annotations.get(STOP, "3s")), timedelta(seconds=grace))
         excused = "they stop for longer than is known of them" if real > known else None
         if annotations.get(IGNORE) == "true":
             excused = "they have opted out"
         return cls(known=known, excused=excused, sooner=known - real >= SOONER)
+
+
+def _known(grace: int, annotations: Mapping[str, str], claims: bool) -> int:
+    stated = annotations.get(STOP_SECONDS)
+    return int(stated) if stated else grace if claims else min(grace, 30)
 
 
 def _unheard(loss: Loss, stop: _Stop, faults: Sequence[FaultEntry]) -> bool:

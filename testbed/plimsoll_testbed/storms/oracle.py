@@ -32,6 +32,7 @@ from plimsoll.domain.floors import resolve
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.stop_time import least_seconds
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
@@ -101,7 +102,7 @@ def _killed(
             if (w := _workload(storm, pod)) is not None and w.name == row["name"]
         ]
         lost = sum(
-            min(w.stop_seconds, w.grace_seconds) > min(pod.stop_seconds, left - DETECTED - DONE)
+            min(w.stop_seconds, w.grace_seconds) > min(least_seconds(pod), left - DETECTED - DONE)
             for w, pod in mine
         )
         killed = row["pods_killed"] + row["pods_cut_short"]
@@ -193,7 +194,7 @@ class _Search:
         if not self._surges(workload):
             takes += workload.stop_seconds + DONE  # and a volume has to follow
         for evictable in self._evictable[workload.name]:
-            must_leave = self._left - evictable.stop_seconds - DONE
+            must_leave = self._left - least_seconds(evictable) - DONE
             pod = replacement_of(evictable) if self._surges(workload) else evictable
             for node in snapshot.candidates(pod):
                 if self._ready_after.get(node.name, 0.0) + takes <= must_leave:

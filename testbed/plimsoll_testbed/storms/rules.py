@@ -26,6 +26,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
 from plimsoll.domain.selectors import matches
+from plimsoll.domain.stop_time import least_seconds
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.hollow.subresources import Request
@@ -115,7 +116,7 @@ class _Removal:
             return
         elapsed = since(self.situation.measurement.started, self.write.now)
         next_plan = self.write.now + self.situation.delivery.until_next_plan(elapsed)
-        stop = timedelta(seconds=pod.stop_seconds)
+        stop = timedelta(seconds=least_seconds(pod))
         late = deadline is not None and next_plan >= deadline - stop
         if not late:
             yield from self._not_known_better(node, self.situation.delivery.plan_age(elapsed))

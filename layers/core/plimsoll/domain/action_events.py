@@ -22,6 +22,7 @@ from plimsoll.domain.actions import (
 from plimsoll.domain.cluster_events import LONGEST, ClusterEvent, about_node, of_cordon
 from plimsoll.domain.errors import BadInput, Blocked, PlimsollError, Refused
 from plimsoll.domain.pods import Ref
+from plimsoll.domain.stop_time import least_seconds
 
 _REASONS: Final[Mapping[type, str]] = {
     Uncordon: "Uncordoned",
@@ -72,7 +73,7 @@ def _of_pod(
             return None
         case Evict() if overruled is not None:
             reason, message = "BudgetOverruled", f"{message}; its budget refused: {overruled}"
-        case Evict(grace_seconds=int() as grace) if grace < pod.stop_seconds:
+        case Evict(grace_seconds=int() as grace) if grace < least_seconds(pod):
             reason = "StopTimeCutShort"
         case _:
             warning = isinstance(action, ForceDelete)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,17 +15,18 @@ from plimsoll.domain.guard import guards_of
 from plimsoll.domain.interruptions import ADVICE, NEVER, SCALE_DOWN, Interruption, in_this_life
 from plimsoll.domain.lifecycle_hooks import as_told
 from plimsoll.domain.manual_drain import left_to_drain
-from plimsoll.domain.names import IGNORE, NODE_POOL
+from plimsoll.domain.names import IGNORE, NEVER_OVERRULED, NODE_POOL, OVERRULE_BUDGETS
 from plimsoll.domain.node_rules import UNSCHEDULABLE, tolerated
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.notices import RebalanceRecommendation
 from plimsoll.domain.observation import Observation
+from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
-from plimsoll.domain.selectors import matches
+from plimsoll.domain.stop_time import StopTime, stop_time
 from plimsoll.domain.workloads import Budget, Workload
 from plimsoll.domain.zonal_shifts import (
     LEAVING,
@@ -107,12 +108,27 @@ def leaves(pod: Pod) -> bool:
 
 def ignored(seen: Observation, pod: Pod) -> bool:
     """Whether its owner opted out, on the pod or on the workload."""
+    return any(marks.get(IGNORE) == "true" for marks in _marks(seen, pod))
+
+
+def _marks(seen: Observation, pod: Pod) -> Iterator[Mapping[str, str]]:
+    """Yield the labels and annotations by which the owner of a pod says something."""
+    yield from (pod.labels, pod.annotations)
     owner = seen.owner(pod)
-    workload = None if owner is None else seen.workload.get(owner)
-    marked = [pod.labels, pod.annotations]
-    if workload is not None:
-        marked += [workload.labels, workload.annotations]
-    return any(marks.get(IGNORE) == "true" for marks in marked)
+    if owner is not None and (workload := seen.workload.get(owner)) is not None:
+        yield from (workload.labels, workload.annotations)
+
+
+def _never_overruled(seen: Observation, pod: Pod) -> bool:
+    """Whether its owner lets nobody delete it past its budget: for the cluster, the namespace, the workload or the pod."""
+    if seen.policy.obeys_budgets or pod.namespace in seen.obeying:
+        return True
+    return any(marks.get(OVERRULE_BUDGETS) == NEVER_OVERRULED for marks in _marks(seen, pod))
+
+
+def _stop_time(seen: Observation, pod: Pod) -> StopTime:
+    times = seen.times.get(seen.workload_of(pod))
+    return stop_time(pod, None if times is None else times.stop)
 
 
 def must_leave(seen: Observation, pod: Pod, node: Node) -> bool:
@@ -277,7 +293,9 @@ def disruptions_of(
                         interruption=interruption.identity,
                         cordoned=interruption.cordoned,
                         deadline=interruption.deadline,
+                        stop=_stop_time(seen, pod),
                         overrules=not interruption.guessed,
+                        obeys=_never_overruled(seen, pod),
                         clamps=interruption.exact,
                         guarded=bool(guards_of(seen, pod)),
                     )
@@ -326,6 +344,7 @@ def _drained_by_others(
                         replica_set=replica_set,
                         interruption=DRAIN,
                         deadline=None,
+                        stop=_stop_time(seen, pod),
                         guarded=True,
                         notified=False,
                     )
@@ -365,6 +384,7 @@ def _leaving_zones(
                             replica_set=seen.replica_set(pod),
                             interruption=LEAVING,
                             deadline=None,
+                            stop=_stop_time(seen, pod),
                             released_only=True,
                             notified=False,
                         )
@@ -405,7 +425,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
     else:  # nobody says how many there should be: one that left may not have been made anew yet
         replicas = max(sum(not p.released for p in pods), seen.counts.get(ref, 0))
     volume = replicas == 1 and any(name for p in pods for name in one_node_claims(seen, p))
-    budgets = _budgets(seen, ref, pods)
+    covering = {p.uid: budgets for p in pods if (budgets := seen.budgets_of(p))}
     return WorkloadDisruption(
         ref=ref,
         workload=workload,
@@ -427,8 +447,8 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
         dead=frozenset(p.uid for p in pods if is_dead(seen, p)),
         replicas=replicas,
         uncounted=ref in seen.uncounted and ref.kind not in _ALONE,
-        floor=0 if volume else _floor(ref, workload, budgets, replicas),
-        budgets=budgets,
+        floor=0 if volume else _floor(ref, workload, covering, len(pods), replicas),
+        covering=covering,
         not_releasable=not_releasable,
         undone={p.uid: why for p in pods if p.released and (why := why_undone(seen, workload, p))},
         left_to_drain=frozenset(p.uid for p in pods if left_to_drain(seen, p)),
@@ -438,6 +458,7 @@ def _disruption(  # noqa: PLR0913, PLR0917 - what a disruption is made of, each 
             for one in evictable
         ),
         current=seen.current.get(ref),
+        times=seen.times.get(ref, WorkloadTimes()),
         now=now,
     )
 
@@ -466,24 +487,24 @@ def is_dead(seen: Observation, pod: Pod) -> bool:
     return node is None or is_gone(seen, node)
 
 
-def _budgets(seen: Observation, ref: Ref, pods: tuple[Pod, ...]) -> tuple[Budget, ...]:
-    labels = pods[0].labels if pods else {}
-    return tuple(
-        budget
-        for budget in seen.budgets_in.get(ref.namespace, ())
-        if matches(budget.selector, labels)
-    )
-
-
-def _floor(ref: Ref, workload: Workload | None, budgets: tuple[Budget, ...], replicas: int) -> int:
+def _floor(
+    ref: Ref,
+    workload: Workload | None,
+    covering: Mapping[str, tuple[Budget, ...]],
+    pods: int,
+    replicas: int,
+) -> int:
+    """Return the ready floor. A budget that covers some of the pods keeps no others."""
+    budgets = {b.ref: b for found in covering.values() for b in found}
+    covered = Counter(b.ref for found in covering.values() for b in found)
     keeps = max(
         (
             budget_keeps(
-                replicas,
+                replicas if covered[budget.ref] == pods else min(covered[budget.ref], replicas),
                 min_available=budget.min_available,
                 max_unavailable=budget.max_unavailable,
             )
-            for budget in budgets
+            for budget in budgets.values()
         ),
         default=0,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from plimsoll.domain.actions import Action, Evict, Exclude, TaintNode, UndoRelease, Unguard
@@ -23,8 +23,11 @@ class Draft:
     seen: Observation
     interrupted: InterruptedNodes
     refused: Mapping[str, str]
+    grace: Mapping[str, int]
+    """Uid of a pod -> the time that is left, where its own grace period would outlast its instance."""
     steps: list[Step] = field(default_factory=list)
     waiting: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    notes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, action: Action, nodes: Iterable[str]) -> None:
         """Add an action that serves these nodes, unless the API server has refused it already."""
@@ -33,6 +36,9 @@ class Draft:
                 why := self.refused.get(action.target)
             ):
                 self.wait(why, nodes)
+            case Evict(pod=pod) if (left := self.grace.get(pod.uid)) is not None:
+                clamped = replace(action, grace_seconds=left)
+                self.steps.append(Step(action=clamped, nodes=frozenset(nodes)))
             case _:
                 self.steps.append(Step(action=action, nodes=frozenset(nodes)))
 
@@ -41,10 +47,16 @@ class Draft:
         for node in nodes:
             self.waiting[node].append(text)
 
+    def note(self, text: str, nodes: Iterable[str]) -> None:
+        """Say what the owner of a workload on these nodes should know."""
+        for node in nodes:
+            self.notes[node].append(text)
+
     def told(self, node: str) -> Iterator[str]:
         """Yield what the report of a node says of this plan."""
         yield from (str(step) for step in self.steps if node in step.nodes)
         yield from (f"wait: {words}" for words in self.waiting.get(node, ()))
+        yield from (f"note: {words}" for words in named(self.notes.get(node, ()), "workloads"))
         for words in named(self.seen.left_out, "objects in all"):
             yield f"left out: {words}"
 

@@ -35,6 +35,7 @@ from plimsoll.domain.freeing import kept
 from plimsoll.domain.last_calls import evict_now, last_calls
 from plimsoll.domain.load_balancers import exclusions
 from plimsoll.domain.moves import plan_begun, plan_moves, without_told
+from plimsoll.domain.names import STOP_SECONDS
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan
@@ -48,7 +49,7 @@ from plimsoll.domain.replace.throughput import AT_ONCE, LAST_CALLS, Throughput
 from plimsoll.domain.scale_up import plan_scale_up
 from plimsoll.domain.snapshot import headroom_for
 from plimsoll.domain.turns import GATHERING, given_back, turns
-from plimsoll.domain.under_way import latest_starts, under_way, with_near_deadline
+from plimsoll.domain.under_way import eviction_deadlines, under_way, with_near_deadline
 from plimsoll.domain.zonal_shifts import shift_taints
 
 
@@ -79,7 +80,18 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     seen = of_present_launches(seen)
     interrupted = InterruptedNodes.of(seen)
     disruptions = disruptions_of(seen, interrupted, now, refused)
-    draft = Draft(seen=seen, interrupted=interrupted, refused=refused or {})
+    draft = Draft(
+        seen=seen,
+        interrupted=interrupted,
+        refused=refused or {},
+        grace={
+            one.pod.uid: left
+            for disruption in disruptions
+            for one in disruption.evictable
+            if (left := one.clamped_grace(now)) is not None
+        },
+    )
+    _note_assumptions(disruptions, draft)
     turn_of = list(turns(seen, now))
     closing = {node.name for node, turn in turn_of if isinstance(turn, Cordon)}
     headroom = headroom_for(_without(seen, closing), interrupted)
@@ -128,7 +140,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
             draft.add(turn, {node.name})
     _plan_endings(draft, headroom, now)
     here = by_node(disruptions)
-    to_come = sorted(start for start in latest_starts(disruptions) if start > last)
+    to_come = sorted(end for end in eviction_deadlines(disruptions) if end > last)
     busy = (
         bool(draft.steps)
         or any(turn == GATHERING for _, turn in turn_of)
@@ -139,6 +151,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     return Plan(
         steps=tuple(steps),
         waiting={node: tuple(texts) for node, texts in sorted(draft.waiting.items())},
+        notes={node: tuple(texts) for node, texts in sorted(draft.notes.items())},
         reports=tuple(
             report_of(
                 seen,
@@ -172,6 +185,19 @@ def _urgency(disruption: WorkloadDisruption) -> tuple[bool, bool, bool, int, int
         -priority,
         str(disruption.ref),
     )
+
+
+def _note_assumptions(disruptions: Iterable[WorkloadDisruption], draft: Draft) -> None:
+    """Name the workloads whose pods have a long grace period of which nobody says how much they need."""
+    for disruption in disruptions:
+        unstated = [one for one in disruption.evictable if one.deadline and one.unstated]
+        if unstated:
+            longest = max(one.pod.grace_seconds for one in unstated)
+            text = (
+                f"{disruption.ref}: its grace period is {longest} s, and nothing says how much of it its pods need to "
+                f"stop; state it in the annotation {STOP_SECONDS}"
+            )
+            draft.note(text, {one.pod.node for one in unstated if one.pod.node})
 
 
 def _without(seen: Observation, closing: AbstractSet[str]) -> Observation:

@@ -93,8 +93,8 @@ def guard_name(ref: Ref) -> str:
 
 def guards_of(seen: Observation, pod: Pod) -> list[Budget]:
     """Return the budgets that cover a pod, if all of them are ours."""
-    found = [b for b in seen.budgets_in.get(pod.namespace, ()) if matches(b.selector, pod.labels)]
-    return found if all(budget.guards for budget in found) else []
+    found = seen.budgets_of(pod)
+    return [*found] if all(budget.guards for budget in found) else []
 
 
 def _why_not(seen: Observation, workload: Workload) -> Iterator[str]:

@@ -33,7 +33,7 @@ def last_calls(
     evictable = [one for disruption in disruptions for one in disruption.evictable]
     late = [one for one in evictable if one.late(last)]
     overdue = throughput.overdue(
-        (o.latest_start for o in evictable if o.latest_start and o.ending(last)), last
+        (o.eviction_deadline for o in evictable if o.eviction_deadline and o.ending(last)), last
     )
     early = _early(disruptions, last, turn) if overdue > len(late) else []
     replaced = {p.uid for d in disruptions for p in d.leaving_order[: d.superfluous]}
@@ -146,7 +146,7 @@ def _emptied(
 
 
 def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
-    """Return the eviction of a pod that is told. Only a last call overrules a budget.
+    """Return the eviction of a pod that is asked to stop now. Only at its eviction deadline is a budget overruled.
 
     Args:
         one: the pod.
@@ -155,19 +155,19 @@ def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
     """
     if not one.late(last):
         reason = (
-            f"its latest safe start comes at {one.latest_start:%H:%M:%S}, and the API server would "
+            f"its eviction deadline comes at {one.eviction_deadline:%H:%M:%S}, and the API server would "
             "not take the evictions of all pods that are to be told by then"
         )
         return Evict(pod=one.pod, overrule=False, reason=reason)
-    grace = one.clamped_grace(now)
     come = "has come" if one.late(now) else "comes before the next plan would"
-    reason = f"its latest safe start {come}: it may need {one.pod.stop_seconds} s to stop"
-    if grace is not None:
-        reason += f", of which {grace} s are left"
+    reason = f"its eviction deadline {come}: it may need {one.stop} to stop"
+    if one.obeys:
+        reason += "; its owner lets nobody overrule its budget: if that refuses, it ends with its instance"
+    if (grace := one.clamped_grace(now)) is not None:
+        reason += f"; {grace} s are left"
     return Evict(
         pod=one.pod,
-        grace_seconds=grace,
-        overrule=one.overrules,
+        overrule=one.overrules_at(last),
         guarded=one.guarded,
         reason=reason,
     )

@@ -71,6 +71,11 @@ GUARD: Final = "plimsoll.dev/guard"
 """On a workload or Namespace, label: nobody may evict its pods before they are replaced when "true". Also
 on the PodDisruptionBudgets that see to it."""
 
+OVERRULE_BUDGETS: Final = "plimsoll.dev/overrule-budgets"
+"""On a pod, workload or Namespace, label or annotation: with `NEVER_OVERRULED` no pod is deleted past its
+PodDisruptionBudget, and ends with its instance instead."""
+NEVER_OVERRULED: Final = "never"
+
 NAMESPACE: Final = "plimsoll"
 KUBE_SYSTEM: Final = "kube-system"
 LEASE: Final = "drains"

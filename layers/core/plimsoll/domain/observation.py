@@ -18,6 +18,7 @@ from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.policy import Policy
 from plimsoll.domain.reports import Report
+from plimsoll.domain.selectors import matches
 from plimsoll.domain.shift_events import ShiftedZone
 from plimsoll.domain.workloads import (
     Budget,
@@ -67,6 +68,8 @@ class Observation:
     """Controller that we do not know -> the most pods that it was seen to have."""
     uncounted: frozenset[Ref] = frozenset()
     """Of these controllers a pod may have left that was not made anew yet: they were just begun to be counted."""
+    obeying: frozenset[str] = frozenset()
+    """Namespaces whose owners let nobody delete a pod past its budget."""
     left_out: Sequence[str] = ()
     """Objects that could not be read, or not wholly, each with the reason. They cost themselves only."""
 
@@ -120,6 +123,23 @@ class Observation:
         for budget in self.budgets:
             found[budget.ref.namespace].append(budget)
         return found
+
+    def budgets_of(self, pod: Pod) -> tuple[Budget, ...]:
+        """Return the budgets that cover a pod."""
+        budgets = self.budgets_in.get(pod.namespace)
+        if not budgets:
+            return ()
+        key = pod.namespace, frozenset(pod.labels.items())
+        known = self._covering.get(key)
+        if known is None:
+            known = tuple(b for b in budgets if matches(b.selector, pod.labels))
+            self._covering[key] = known
+        return known
+
+    @cached_property
+    def _covering(self) -> dict[tuple[str, frozenset[tuple[str, str]]], tuple[Budget, ...]]:
+        """By namespace and labels: pods of one template have the same."""
+        return {}
 
     @cached_property
     def selecting_by_hash(self) -> Mapping[str, Sequence[LabelSelection | Budget]]:

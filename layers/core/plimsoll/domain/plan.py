@@ -34,6 +34,8 @@ class Plan:
     steps: tuple[Step, ...] = ()
     waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Node -> what its drain waits for, in words."""
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Node -> what owners of workloads on it should know, in words."""
     reports: tuple[Report, ...] = ()
     """What is known now of each open interruption."""
     busy: bool = False

@@ -51,6 +51,8 @@ class Policy:
     """When nodes are drained for scheduled changes."""
     min_on_demand: str = "0"
     """The on-demand floor of workloads for which neither they nor their namespaces state one."""
+    obeys_budgets: bool = False
+    """Whether no pod is deleted past its PodDisruptionBudget, even where its instance takes it in any case."""
 
     def of_kind(self, kind: str) -> Response:
         """Return the response to one kind of notice."""
@@ -99,6 +101,7 @@ class Policy:
                     else ()
                 ),
                 *([f"scheduled changes on {self.window}"] if self.window else ()),
+                *(["no PodDisruptionBudget is overruled"] if self.obeys_budgets else ()),
                 *(
                     [f"{floor} of replicas on on-demand"]
                     if (floor := self.min_on_demand) != "0"

@@ -81,6 +81,13 @@ def stop_time(pod: Pod, observed: ObservedTime | None = None) -> StopTime:
     return StopTime(seconds=max(assumed, min(grace, ceil(seen))), basis=Basis.ASSUMED)
 
 
+def least_seconds(pod: Pod) -> int:
+    """Return what a pod needs at least, as its owner states or as Kubernetes gives it by default."""
+    if pod.stated_stop_seconds is not None:
+        return pod.stated_stop_seconds
+    return min(pod.grace_seconds, ASSUMED_SECONDS)
+
+
 def mounts_claim(pod: Pod) -> bool:
     """Whether a pod mounts a PersistentVolumeClaim, or may: its spec could not be read."""
     return bool(pod.scheduling.claims) or pod.unread is not None

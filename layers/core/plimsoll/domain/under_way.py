@@ -12,12 +12,12 @@ from plimsoll.domain.replace import WorkloadDisruption
 from plimsoll.domain.replace.disruption import PATIENCE
 
 
-def latest_starts(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:
-    """Yield the last calls of all pods that were not told yet."""
+def eviction_deadlines(disruptions: Iterable[WorkloadDisruption]) -> Iterator[datetime]:
+    """Yield the eviction deadlines of all pods that were not asked to stop yet."""
     for disruption in disruptions:
         for one in disruption.evictable:
-            if one.latest_start is not None:
-                yield one.latest_start
+            if one.eviction_deadline is not None:
+                yield one.eviction_deadline
 
 
 def with_near_deadline(disruptions: Iterable[WorkloadDisruption], now: datetime) -> int:

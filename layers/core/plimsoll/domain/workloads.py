@@ -63,6 +63,8 @@ class Namespace:
     """Whether the admission policy constrains its new pods."""
     guarded: bool = False
     """Whether all workloads in it are guarded that say nothing themselves."""
+    obeys_budgets: bool = False
+    """Whether its owner lets nobody delete a pod in it past its budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -245,6 +245,10 @@ def parse_namespace(obj: Raw) -> Namespace:
         floor=meta.annotations.get(names.MIN_ON_DEMAND),
         injects=meta.labels.get(names.INJECT_FLOORS) == "true" and meta.name != names.KUBE_SYSTEM,
         guarded=meta.labels.get(names.GUARD) == "true" and meta.name != names.KUBE_SYSTEM,
+        obeys_budgets=any(
+            marks.get(names.OVERRULE_BUDGETS) == names.NEVER_OVERRULED
+            for marks in (meta.labels, meta.annotations)
+        ),
     )
 
 

@@ -50,6 +50,7 @@ class Reader:
         self._warn = warn
         self._clock = follow
         self._watches = None if follow is None else Watches(requests, workers, follow, warn)
+        self._obeying: frozenset[str] | None = None
         self._leaving: dict[str, datetime] = {}
         """By UID: pods that we told to go, and when they are gone at the latest."""
         self._nodes = Collection(calls.LIST_NODES, objects.parse_node)
@@ -143,6 +144,7 @@ class Reader:
             label_selections=[*self._services.objects, *self._network_policies.objects],
             quotas=self._quotas.objects,
             attached={node: frozenset(volumes) for node, volumes in attached.items()},
+            obeying=self._obeying_namespaces() if self._budgets.objects else frozenset(),
             left_out=[
                 *(f"Pod {pod}: {pod.unread}" for pod in pods if pod.unread is not None),
                 *(words for kind in (*self._always, self._rollouts) for words in kind.left_out),
@@ -169,6 +171,13 @@ class Reader:
         """End all watches."""
         for kind in self._followed:
             kind.close()
+
+    def _obeying_namespaces(self) -> frozenset[str]:
+        """Return the namespaces whose owners let nobody delete a pod past its budget. They are read once."""
+        if self._obeying is None:
+            namespaces = self._listed_if_allowed(self._namespaces)
+            self._obeying = frozenset(n.name for n in namespaces if n.obeys_budgets)
+        return self._obeying
 
     def _listed[T](self, kind: Collection[T]) -> Sequence[T]:
         return kind.list(self._requests, self._warn)

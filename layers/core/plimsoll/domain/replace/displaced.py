@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.replace.disruption import START, WorkloadDisruption
+from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 
 
@@ -24,7 +24,9 @@ def displacing(disruption: WorkloadDisruption, headroom: Headroom) -> Sequence[t
     if len(bound) != 1 or (other := headroom.displaced_by(bound[0])) is None:
         return ()
     back = [one for one in disruption.evictable if one.pod.released][: len(starting)]
-    if len(back) < len(starting) or any(one.late(disruption.now + START) for one in back):
+    if len(back) < len(starting) or any(
+        one.late(disruption.now + disruption.start) for one in back
+    ):
         return ()
     return [(one.pod, f"{bound[0]} took the place of {other}") for one in back]
 

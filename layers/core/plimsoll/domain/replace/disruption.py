@@ -12,7 +12,7 @@ from typing import Final
 from plimsoll.domain.interruptions import NEAR
 from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
-from plimsoll.domain.stop_time import ASSUMED_SECONDS, LEAST_SECONDS, StopTime
+from plimsoll.domain.stop_time import ASSUMED_SECONDS, LEAST_SECONDS, StopTime, least_seconds
 from plimsoll.domain.workloads import Budget, ReplicaSet, Workload
 
 PATIENCE: Final = timedelta(minutes=5)
@@ -44,7 +44,9 @@ class EvictablePod:
     stop: StopTime
     """How long it needs to stop."""
     overrules: bool = True
-    """Whether its eviction deadline overrules budgets: not where the deadline is only guessed, or its owner forbids it."""
+    """Whether its eviction deadline overrules budgets: not where the deadline is only guessed."""
+    obeys: bool = False
+    """Whether its owner lets nobody delete it past its budget."""
     guarded: bool = False
     """Whether only budgets of ours cover it."""
     released_only: bool = False
@@ -67,7 +69,7 @@ class EvictablePod:
         """From when its budget is overruled: an assumption that it needs long does not count for that."""
         if self.stop.known:
             return self.latest_start
-        return self._before_deadline(min(self.pod.grace_seconds, ASSUMED_SECONDS))
+        return self._before_deadline(least_seconds(self.pod))
 
     @property
     def eviction_deadline(self) -> datetime | None:
@@ -76,6 +78,11 @@ class EvictablePod:
         Of a pod beside which nothing serves there is nothing to wait for: it has all the time that it may need.
         """
         return self.latest_start if self.pod.alone else self.overrules_from
+
+    @property
+    def unstated(self) -> bool:
+        """Whether nothing says how much of a long grace period it needs."""
+        return not self.stop.known and self.pod.grace_seconds > ASSUMED_SECONDS
 
     def may_need_more(self, now: datetime) -> bool:
         """Whether waiting any longer may cut its time to stop short."""
@@ -87,7 +94,8 @@ class EvictablePod:
 
     def overrules_at(self, now: datetime) -> bool:
         """Whether its budget is overruled now."""
-        return self.overrules and self.overrules_from is not None and self.overrules_from <= now
+        due = self.overrules_from is not None and self.overrules_from <= now
+        return due and self.overrules and not self.obeys
 
     def ending(self, now: datetime) -> bool:
         """Whether it may be told before its eviction deadline, so that others are told in time."""
@@ -110,6 +118,30 @@ class EvictablePod:
         return self.deadline - timedelta(seconds=max(LEAST_SECONDS, seconds))
 
 
+class Allowance:
+    """What budgets let go of a workload's pods in one plan, pod by pod."""
+
+    def __init__(self, covering: Mapping[str, tuple[Budget, ...]]) -> None:
+        self._covering = covering
+        self._left = {
+            budget.ref: budget.disruptions_allowed
+            for budgets in covering.values()
+            for budget in budgets
+        }
+
+    def take(self, pod: Pod) -> str | None:
+        """Count the eviction of a pod, or say why its budgets refuse it."""
+        covering = self._covering.get(pod.uid, ())
+        names = ", ".join(budget.ref.name for budget in covering)
+        if len(covering) > 1:
+            return f"the eviction API refuses pods that several budgets cover: {names}"
+        for budget in covering:
+            if self._left[budget.ref] < 1:
+                return f"its PodDisruptionBudget {names} allows no disruption now"
+            self._left[budget.ref] -= 1
+        return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class WorkloadDisruption:
     """A workload, its pods, and which of them must go. Not slotted: derived figures are kept."""
@@ -130,8 +162,8 @@ class WorkloadDisruption:
     """Nobody declares it, and pods may have left that are not made anew yet."""
     floor: int
     """The ready floor."""
-    budgets: tuple[Budget, ...] = ()
-    """The PodDisruptionBudgets that cover its pods."""
+    covering: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)
+    """Uid of a pod -> the PodDisruptionBudgets that cover it; those that none covers are left out."""
     not_releasable: Mapping[str, str] = field(default_factory=dict)
     """Uid of an evictable pod -> why it must not be released."""
     undone: Mapping[str, str] = field(default_factory=dict)
@@ -191,7 +223,9 @@ class WorkloadDisruption:
         long before the others, its replacement serves by then in any case. One that has ended is not always made
         anew yet.
         """
-        ends = [d.eviction_deadline for d in self.evictable if d.eviction_deadline and d.pod.serving]
+        ends = [
+            d.eviction_deadline for d in self.evictable if d.eviction_deadline and d.pod.serving
+        ]
         return (
             len(ends) > 1
             and max(ends) - self.start <= self.now
@@ -240,15 +274,24 @@ class WorkloadDisruption:
         return tuple(p for p in self.pods if not self.serves(p))
 
     @cached_property
+    def budgets(self) -> tuple[Budget, ...]:
+        """The budgets that cover any of its pods."""
+        return tuple({b.ref: b for covering in self.covering.values() for b in covering}.values())
+
+    @cached_property
     def allowed(self) -> int | None:
-        """How many Ready pods its budgets let go now; None where there is no budget.
+        """How many Ready pods the strictest of its budgets lets go now; None where there is no budget.
 
         The eviction API refuses every pod that two budgets cover, whatever they allow. Source:
         https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
         """
-        if len(self.budgets) > 1:
+        if any(len(covering) > 1 for covering in self.covering.values()):
             return 0
-        return self.budgets[0].disruptions_allowed if self.budgets else None
+        return min((budget.disruptions_allowed for budget in self.budgets), default=None)
+
+    def allowance(self) -> Allowance:
+        """Return what its budgets let go in one plan, of which each eviction takes its part."""
+        return Allowance(self.covering)
 
     @cached_property
     def rolling(self) -> bool:
@@ -263,14 +306,6 @@ class WorkloadDisruption:
         spare = min(self.serving, self.replicas) - max(1, self.floor)
         allowed = spare if self.allowed is None else self.allowed - self.superfluous
         return max(0, min(spare, allowed))
-
-    @cached_property
-    def blocked(self) -> str:
-        """Say why its budgets allow nothing now."""
-        names = ", ".join(budget.ref.name for budget in self.budgets)
-        if len(self.budgets) > 1:
-            return f"the eviction API refuses pods that several budgets cover: {names}"
-        return f"its PodDisruptionBudget {names} allows no disruption now"
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod of it is Ready, not asked to stop, and alive."""

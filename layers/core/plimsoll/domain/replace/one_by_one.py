@@ -7,16 +7,16 @@ https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#deploymen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import OwnerKind, Pod
-from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.disruption import Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
-from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
+from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 
 
 def returning(seen: Observation) -> Iterator[Pod]:
@@ -56,43 +56,66 @@ def _ordinal(evictable: EvictablePod) -> int:
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     evictable = sorted(disruption.evictable, key=_ordinal, reverse=True)
     places = [(d, headroom.reserve(d.pod)) for d in evictable]
+    if disruption.workload is not None and disruption.workload.rolling_out:
+        return Steps(waiting="a rollout is under way, and takes its pods one by one itself")
+    allowance = disruption.allowance()
+    if in_time := tuple(_in_time(disruption, evictable, allowance)):
+        for action in in_time:
+            headroom.contention.promise(action.pod)
+        return Steps(actions=in_time)
     sick = [(d, place) for d, place in places if not d.pod.serving]
     others = [p for p in disruption.unsettled if all(d.pod.uid != p.uid for d, _ in sick)]
     short = disruption.serving < disruption.replicas
     if (others or (short and not sick)) and not disruption.pressed:
         return Steps(waiting="waits until all its other pods are Ready")
-    for one, place in sick or places:
-        if place is None:
+    return _next(disruption, headroom, sick or places, allowance)
+
+
+def _next(
+    disruption: WorkloadDisruption,
+    headroom: Headroom,
+    places: Sequence[tuple[EvictablePod, str | None]],
+    allowance: Allowance,
+) -> Steps:
+    """Evict the first pod that has a place, or that may need all the time that is left."""
+    waiting = "waits for headroom: " + ", ".join(one.pod.name for one, _ in places)
+    for one, place in places:
+        hurried = one.may_need_more(disruption.now)
+        if place is None and not hurried:
             continue
-        held = _why_held(disruption, one, headroom) if one.pod.serving else None
-        if held is not None:
-            return Steps(waiting=held)
+        if one.pod.serving:
+            if disruption.serving - 1 < disruption.floor and not disruption.pressed:
+                return Steps(waiting=f"its ready floor of {disruption.floor} allows no less")
+            if not hurried and not headroom.contention.holds(one.pod):
+                return Steps(waiting=CONTENDED)
+            if (blocked := allowance.take(one.pod)) is not None:
+                waiting = blocked
+                continue
         headroom.contention.promise(one.pod)
-        return Steps(
-            actions=(
-                Evict(
-                    pod=one.pod,
-                    reason=f"its place on {place} is ready, and {disruption.serving} of "
-                    f"{disruption.replicas} serve",
-                ),
-            )
-        )
-    return Steps(waiting="waits for headroom: " + _named(evictable))
+        there = TIME_TO_STOP if place is None else f"its place on {place} is ready"
+        reason = f"{there}, and {disruption.serving} of {disruption.replicas} serve"
+        return Steps(actions=(Evict(pod=one.pod, reason=reason),))
+    return Steps(waiting=waiting)
 
 
-def _why_held(disruption: WorkloadDisruption, one: EvictablePod, headroom: Headroom) -> str | None:
-    """Say why a pod that serves must not leave yet, though there is headroom for it."""
-    if disruption.workload is not None and disruption.workload.rolling_out:
-        return "a rollout is under way, and takes its pods one by one itself"
-    if disruption.serving - 1 < disruption.floor and not disruption.pressed:
-        return f"its ready floor of {disruption.floor} does not allow one less"
-    if disruption.allowed == 0:
-        return disruption.blocked
-    return None if headroom.contention.holds(one.pod) else CONTENDED
+def _in_time(
+    disruption: WorkloadDisruption, evictable: Sequence[EvictablePod], allowance: Allowance
+) -> Iterator[Evict]:
+    """Yield evictions of pods that may need all the time that is left, as many as their budget lets go.
 
-
-def _named(evictable: list[EvictablePod]) -> str:
-    return ", ".join(d.pod.name for d in evictable)
+    A quorum of the members stays Ready: it is worth more than the time that a grace period may or may not ask for.
+    """
+    serving = disruption.serving
+    for one in evictable:
+        waits = not (one.pod.serving and one.may_need_more(disruption.now))
+        if waits or one.pod.uid not in disruption.covering:
+            continue
+        if serving - 1 < disruption.quorum:
+            return
+        if allowance.take(one.pod) is None:
+            serving -= 1
+            kept = f", and a quorum of {disruption.quorum} stays" if disruption.quorum else ""
+            yield Evict(pod=one.pod, reason=f"{TIME_TO_STOP}; its budget lets it go{kept}")
 
 
 ONE_BY_ONE = Way(name="one by one", surges=False, why=_why, steps=_steps)

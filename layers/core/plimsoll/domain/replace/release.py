@@ -23,7 +23,7 @@ from plimsoll.domain.replace.displaced import displacing, leaving_a_place
 from plimsoll.domain.replace.disruption import PATIENCE, START, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.skew import skew_left
-from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
+from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 from plimsoll.domain.replace.within_floor import WITHIN_FLOOR
 
 
@@ -59,10 +59,15 @@ def releases(pods: Iterable[EvictablePod], reason: str) -> list[Release]:
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     undone = _undone(disruption, headroom)
     evictions, blocked = _evictions(disruption, headroom, undone)
-    for action in evictions:
+    early = _in_time(disruption, {a.pod.uid for a in evictions} | undone.keys())
+    for action in (*evictions, *early):
         headroom.contention.join(replacement_of(action.pod))
     standing = len(disruption.released) - len(undone) - len(evictions)
-    released, waiting = _releases(disruption, headroom, standing=standing, undone=bool(undone))
+    leaving = {action.pod.uid for action in early}
+    able = [one for one in releasable(disruption) if one.pod.uid not in leaving]
+    released, waiting = _releases(
+        disruption, able, headroom, standing=standing, undone=bool(undone)
+    )
     waiting = waiting or blocked
     if (standing or released) and not waiting:
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
@@ -72,9 +77,16 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         waiting = (
             f"{waiting}; its autoscaler has changed the count to {disruption.replicas} meanwhile"
         )
-    others = _others(disruption, headroom) if not evictions else Steps()
+    others = _others(disruption, headroom) if not (evictions or early) else Steps()
     return Steps(
-        actions=(*_marks(disruption), *evictions, *undone.values(), *released, *others.actions),
+        actions=(
+            *_marks(disruption),
+            *evictions,
+            *early,
+            *undone.values(),
+            *released,
+            *others.actions,
+        ),
         waiting=others.waiting or waiting,
     )
 
@@ -115,9 +127,12 @@ def _evictions(
                 leaving, wave = [pod], Wave.LEAVE
                 reason = f"its replacement cannot run beside it: {hindrance}"
                 break
-    allowed = len(leaving) if disruption.allowed is None else disruption.allowed
-    blocked = disruption.blocked if allowed < len(leaving) else None
-    return [Evict(pod=pod, reason=reason, wave=wave) for pod in leaving[:allowed]], blocked
+    allowance = disruption.allowance()
+    refused = {pod.uid: why for pod in leaving if (why := allowance.take(pod)) is not None}
+    evictions = [
+        Evict(pod=pod, reason=reason, wave=wave) for pod in leaving if pod.uid not in refused
+    ]
+    return evictions, next(iter(refused.values()), None)
 
 
 def _hindrance(disruption: WorkloadDisruption, headroom: Headroom, pod: Pod) -> str | None:
@@ -169,7 +184,9 @@ def _undone(
         for p in disruption.released
         if p.uid in disruption.on_interrupted_nodes and p.uid not in found
     ]
-    words = disruption.blocked if held else "its replacement found no node"
+    words = "its replacement found no node"
+    if held:
+        words = f"its PodDisruptionBudget {disruption.budgets[0].ref.name} allows no disruption now"
     for pod in standing[: unplaced + unmade + held]:
         found[pod.uid] = undo(disruption, pod, f"{words}, and no deadline is near")
     return found
@@ -183,11 +200,34 @@ def undo(disruption: WorkloadDisruption, pod: Pod, reason: str) -> Evict | UndoR
     return Evict(pod=pod, reason=f"{reason}, and its ReplicaSet is not the current one: surplus")
 
 
+def _in_time(disruption: WorkloadDisruption, others: Collection[str]) -> Sequence[Evict]:
+    """Evict pods that may need all the time that is left, as many as their budget lets go, or else the ready floor.
+
+    Those that were released are first: their replacements are under way.
+    """
+    pods = sorted(
+        (
+            one.pod
+            for one in disruption.evictable
+            if one.pod.serving and one.pod.uid not in others and one.may_need_more(disruption.now)
+        ),
+        key=lambda pod: not pod.released,
+    )
+    spare = disruption.spare
+    if disruption.allowed is not None:
+        spare = max(0, disruption.allowed - disruption.superfluous)
+    return [Evict(pod=pod, reason=f"{TIME_TO_STOP} to stop") for pod in pods[:spare]]
+
+
 def _releases(
-    disruption: WorkloadDisruption, headroom: Headroom, *, standing: int, undone: bool
+    disruption: WorkloadDisruption,
+    able: list[EvictablePod],
+    headroom: Headroom,
+    *,
+    standing: int,
+    undone: bool,
 ) -> tuple[Sequence[Release], str | None]:
     """Release pods, those of superseded ReplicaSets last, as many as a wave takes."""
-    able = releasable(disruption)
     lacking = [b for b in disruption.budgets if b.missing and not disruption.deadline_near]
     if able and lacking:
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
@@ -233,10 +273,10 @@ def _better_waits(
 
     A Pending pod of a higher priority preempts others; on a node that is on its way it need not.
     """
-    starts = [one.latest_start for one in others if one.latest_start is not None]
+    ends = [one.eviction_deadline for one in others if one.eviction_deadline is not None]
     new = replacement_of(others[0].pod)
     return (
-        all(disruption.now < start - START for start in starts)
+        all(disruption.now < end - disruption.start for end in ends)
         and new.uid not in headroom.unplaceable
         and headroom.takes_from_others(new)
     )

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from plimsoll.domain.actions import Evict, Release
 from plimsoll.domain.interruptions import is_near
 from plimsoll.domain.pods import Pod, Ref
-from plimsoll.domain.replace.disruption import START, EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.pace import Pace
 
 
@@ -33,9 +33,9 @@ class Beginning:
         return self.action.pod
 
     @property
-    def latest_start(self) -> datetime | None:
-        """Its last call."""
-        return self._evictable.latest_start if self._evictable else None
+    def eviction_deadline(self) -> datetime | None:
+        """Until when its replacement has to serve."""
+        return self._evictable.eviction_deadline if self._evictable else None
 
     def pressed(self, now: datetime) -> bool:
         """Whether its own deadline is near."""
@@ -89,7 +89,9 @@ def too_late(beginnings: Iterable[Beginning], pace: Pace, now: datetime) -> dict
     """
     late: dict[str, datetime] = {}
     for place, one in enumerate(beginnings):
-        start, seconds = one.latest_start, pace.seconds_until(place)
-        if start and seconds is not None and now + timedelta(seconds=seconds) + START > start:
-            late[one.pod.uid] = start
+        end, seconds = one.eviction_deadline, pace.seconds_until(place)
+        if seconds is None or end is None:
+            continue
+        if now + timedelta(seconds=seconds) + one.disruption.start > end:
+            late[one.pod.uid] = end
     return late

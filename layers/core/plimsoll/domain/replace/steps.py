@@ -10,6 +10,7 @@ from plimsoll.domain.actions import Action
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 
+TIME_TO_STOP: Final = "it may need all the time that is left"
 CONTENDED: Final = "waits until others, who may take its headroom first, have their places"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
-from plimsoll.domain.replace.steps import CONTENDED, Steps, Way
+from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
 
 
 def _why(disruption: WorkloadDisruption) -> str:
@@ -21,7 +21,7 @@ def _why(disruption: WorkloadDisruption) -> str:
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     floor = disruption.floor
     spare = max(disruption.serving - floor, int(disruption.pressed))
-    allowed = disruption.allowed
+    allowance = disruption.allowance()
     actions = []
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
@@ -34,24 +34,27 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         if one.pod.serving and disruption.uncounted and not disruption.pressed:
             waiting = "nobody says how many pods there should be: one may be about to be made anew"
             continue
-        if one.pod.serving and (spare <= 0 or allowed == 0):
-            words = f"{floor} must serve, which does not allow one less than {disruption.serving}"
-            waiting = words if spare <= 0 else disruption.blocked
+        hurried = one.may_need_more(disruption.now)
+        kept = spare <= 0 and not (hurried and one.pod.uid in disruption.covering)
+        if one.pod.serving and kept:
+            waiting = f"{floor} must serve, which does not allow one less than {disruption.serving}"
             continue
-        if place is None:
+        if place is None and not hurried:
             waiting = "waits for headroom for a replacement"
             continue
-        if one.pod.serving and not headroom.contention.holds(one.pod):
+        if one.pod.serving and not hurried and not headroom.contention.holds(one.pod):
             waiting = CONTENDED
             continue
+        if one.pod.serving and (blocked := allowance.take(one.pod)) is not None:
+            waiting = blocked
+            continue
         headroom.contention.promise(one.pod)
-        if one.pod.serving:
-            spare -= 1
-            allowed = None if allowed is None else allowed - 1
+        spare -= one.pod.serving
+        there = TIME_TO_STOP if place is None else f"headroom on {place}"
         actions.append(
             Evict(
                 pod=one.pod,
-                reason=f"{_why(disruption)}; headroom on {place}, "
+                reason=f"{_why(disruption)}; {there}, "
                 f"{disruption.serving} serve and {floor} must"
                 + ("; others are held back until it is replaced" if disruption.pressed else ""),
             )
