@@ -66,10 +66,10 @@ def test_none_is_told_for_the_sake_of_others_long_before_the_deadline(pods):
 
 
 def test_whoever_is_told_early_leaves_its_workload_its_ready_floor_as_long_as_others_can():
-    fewer = told(brief(60), throughput=Throughput(16.0))
+    fewer = told(brief(60), throughput=Throughput(20.0))
 
     left = Counter(evict.pod.owner.name for evict in fewer if evict.pod.owner)
-    assert len(fewer) == 60 * PODS - AT_ONCE - 20 * 16
+    assert len(fewer) == 60 * PODS - AT_ONCE - 20 * 20
     assert max(left.values()) == 2  # of ten, a quarter may be unavailable
 
 
@@ -94,11 +94,11 @@ def test_those_of_lower_priority_and_on_nodes_whose_turn_comes_last_are_told_fir
 def test_those_told_early_empty_as_many_nodes_as_ready_floors_allow():
     seen = scattered(brief(100))
 
-    early = told(seen, throughput=Throughput(32.0))
+    early = told(seen, throughput=Throughput(40.0))
 
     on = Counter(evict.pod.node for evict in early)
     of = Counter(evict.pod.owner.name for evict in early if evict.pod.owner)
-    assert len(early) == 100 * PODS - AT_ONCE - 25 * 32
+    assert len(early) == 100 * PODS - AT_ONCE - 20 * 40
     assert sum(count == PODS for count in on.values()) == len(early) // PODS
     assert max(of.values()) == 2  # its ready floor leaves each workload two
 
