@@ -160,7 +160,7 @@ def evict_now(one: EvictablePod, now: datetime, last: datetime) -> Evict:
         )
         return Evict(pod=one.pod, overrule=False, reason=reason)
     come = "has come" if one.late(now) else "comes before the next plan would"
-    reason = f"its eviction deadline {come}: it may need {one.stop} to stop"
+    reason = f"its eviction deadline {come}: its time to stop is {one.stop}"
     if one.obeys:
         reason += "; its owner lets nobody overrule its budget: if that refuses, it ends with its instance"
     if (grace := one.clamped_grace(now)) is not None:
