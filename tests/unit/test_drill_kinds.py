@@ -109,7 +109,7 @@ def row(report: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-FELT = ("min_ready", "ready_floor", "seconds_below_floor", "seconds_below_replicas",
+FELT = ("min_ready", "ready_floor", "seconds_below_floor", "seconds_below_quorum", "seconds_below_replicas",
         "ready_replica_seconds_lost", "seconds_at_zero", "replaced_first")  # fmt: skip
 
 

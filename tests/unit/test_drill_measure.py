@@ -309,6 +309,57 @@ def test_pods_that_run_when_their_instance_vanishes_are_killed():
     assert rig_cluster.row(100).pods_cut_short == 0
 
 
+def test_a_pod_is_dead_from_the_second_that_its_instance_is_gone_whatever_its_condition_says():
+    rig_cluster = RigCluster(workload(replicas=2))
+    rig_cluster.gone(10)
+    rig_cluster.see(20, "web-0")
+    assert rig_cluster.m.not_ready() == [
+        "Deployment default/web of harbor has 1 of 2 replicas Ready"
+    ]  # fmt: skip
+    rig_cluster.ready(60, "web-0", ready=False)  # now the API server knows too
+    rig_cluster.remove(70, "web-0")
+    rig_cluster.pod(80, "web-2", node="n2")
+    row = rig_cluster.row(100)
+    assert (row.min_ready, row.seconds_below_floor, row.ready_replica_seconds_lost) == (1, 70, 70)
+
+
+def test_a_pod_that_is_seen_late_on_an_instance_that_is_gone_never_serves():
+    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1", "n2"))
+    rig_cluster.gone(10)
+    rig_cluster.pod(11, "web-1", node="n1")
+    assert rig_cluster.row(30).seconds_at_zero == 20
+
+
+def test_a_pod_of_an_instance_that_is_launched_again_serves_once_it_is_ready_anew():
+    rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
+    rig_cluster.gone(10)
+    rig_cluster.m.instance_started(
+        second(40), "harbor", "spot", "i-n1", node="n1", zone="us-east-1a"
+    )
+    rig_cluster.see(41, "web-0")  # the API server still shows it as it was
+    rig_cluster.ready(45, "web-0", ready=False)
+    rig_cluster.ready(50, "web-0")
+    assert rig_cluster.row(60).seconds_at_zero == 40
+
+
+@pytest.mark.parametrize(
+    ("kind", "replicas", "seconds"),
+    [
+        ("StatefulSet", 3, 30),  # two of three are away from 20 to 50
+        ("StatefulSet", 5, 0),  # three of five are left
+        ("StatefulSet", 2, 0),
+        ("Deployment", 3, 0),
+    ],
+)
+def test_a_stateful_set_of_three_and_more_has_a_quorum(kind: str, replicas: int, seconds: float):
+    rig_cluster = RigCluster(workload(replicas=replicas, kind=kind))
+    rig_cluster.stop(10, "web-0")
+    rig_cluster.stop(20, "web-1")
+    rig_cluster.pod(50, "web-5", kind=kind, node="n2")
+    assert rig_cluster.row(90).seconds_below_quorum == seconds
+    assert rig_cluster.figures(90).totals.seconds_below_quorum == seconds
+
+
 def test_daemon_sets_and_mirror_pods_count_nowhere():
     rig_cluster = RigCluster(workload(replicas=1), nodes=("n1",))
     rig_cluster.pod(1, "agent", "agent", kind="DaemonSet", node="n1")

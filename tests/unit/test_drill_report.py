@@ -26,7 +26,7 @@ ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 
 WEB = WorkloadFigures(
     cluster="harbor", namespace="default", kind="Deployment", name="web", replicas=6, ready_floor=5,
-    min_ready=6, seconds_below_floor=0.0, seconds_below_replicas=0.0,
+    min_ready=6, seconds_below_floor=0.0, seconds_below_quorum=0.0, seconds_below_replicas=0.0,
     ready_replica_seconds_lost=0.0, seconds_at_zero=0.0, pods_killed=0, pods_cut_short=0,
     pods_evicted=0, replaced_first=4, min_ready_on_demand=2, ready_on_spot=3,
 )  # fmt: skip
@@ -36,7 +36,7 @@ NODE = NodeFigures(
 )  # fmt: skip
 TOTALS = Totals(
     pods_killed=0, pods_cut_short=0, workloads_at_zero=0, seconds_at_zero=0.0,
-    seconds_below_floor=0.0, seconds_below_replicas=0.0, ready_replica_seconds_lost=0.0,
+    seconds_below_floor=0.0, seconds_below_quorum=0.0, seconds_below_replicas=0.0, ready_replica_seconds_lost=0.0,
     nodes_noticed=1, nodes_cordoned=1, cordon_after_p50=0.6, cordon_after_p99=0.6,
     empty_after_p50=92.2, empty_after_p99=92.2, cost_vs_all_on_demand=0.61,
 )  # fmt: skip
@@ -90,7 +90,7 @@ def test_the_report_has_the_published_keys_in_the_published_order(drill):
     ]  # fmt: skip
     assert list(report["workloads"][0]) == [
         "cluster", "namespace", "kind", "name", "replicas", "ready_floor", "min_ready",
-        "seconds_below_floor", "seconds_below_replicas", "ready_replica_seconds_lost",
+        "seconds_below_floor", "seconds_below_quorum", "seconds_below_replicas", "ready_replica_seconds_lost",
         "seconds_at_zero", "pods_killed", "pods_cut_short", "pods_evicted", "replaced_first",
         "min_ready_on_demand", "ready_on_spot",
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def test_the_report_has_the_published_keys_in_the_published_order(drill):
     ]  # fmt: skip
     assert list(report["totals"]) == [
         "pods_killed", "pods_cut_short", "workloads_at_zero", "seconds_at_zero",
-        "seconds_below_floor", "seconds_below_replicas", "ready_replica_seconds_lost",
+        "seconds_below_floor", "seconds_below_quorum", "seconds_below_replicas", "ready_replica_seconds_lost",
         "nodes_noticed", "nodes_cordoned", "cordon_after_p50", "cordon_after_p99",
         "empty_after_p50", "empty_after_p99", "cost_vs_all_on_demand",
     ]  # fmt: skip

@@ -80,10 +80,10 @@ def test_nobody_reacts_and_the_pod_dies_with_its_node(play: Play):
     (node,) = report["nodes"]
     assert (node["cordoned"], node["empty"], node["gone"]) == (None, None, 130.0)
     assert (row["pods_killed"], row["pods_evicted"]) == (1, 0)
-    # Gone at 130; the API server believes in the pod until 180. The Node goes at 185, and time 0
+    # Gone and dead at 130; the API server believes in the pod until 180. The Node goes at 185, and time 0
     # is 16 s after the start, so the collector, which looks every 20 s from the start on, sees the
     # orphan at 204 and takes it at 244. 50 ms and 15 s later a new one is Ready.
-    assert row["seconds_at_zero"] == row["ready_replica_seconds_lost"] == 79.05
+    assert row["seconds_at_zero"] == row["ready_replica_seconds_lost"] == 129.05
     assert report["seconds"] == 260.0
     assert report["api"] == {"kubernetes": {}, "aws": {}}
 

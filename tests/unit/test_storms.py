@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.domain.interruptions import MARGIN
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
@@ -23,6 +22,7 @@ from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
 from plimsoll_testbed.scenario.timeline import FaultEntry, Scale, ScaleEntry, ZonalShiftEntry
 from plimsoll_testbed.storms import (
+    Other,
     Storm,
     draw_storm,
     play_storm,
@@ -45,6 +45,8 @@ def a_fault(fault: str, lasts: str, **more) -> FaultEntry:
 
 
 CALL = timedelta(seconds=0.02)
+type Found = tuple[str, str | None]
+"""A figure that is worse, and the reason for which nobody is blamed."""
 ROLLOUT = Rollout(at=timedelta(seconds=30), workload="web")
 
 
@@ -140,59 +142,128 @@ def test_the_rules_go_by_what_can_be_known(changes):
 
 def test_a_workload_is_worse_off_than_under_another_responder_only_in_the_median_of_all_seeds():
     drill, web = read_storm(a_storm()), "Deployment default/web"
-    unlucky = {web: Loss(seconds_at_zero=60, pods=2)}
+    unlucky = {web: Loss(seconds_at_zero=60, killed=2)}
     assert list(worse_than(drill, ("drain", "none"), unlucky)) == []
-    slow = replace(WEB, kind="Job", replicas=1, grace_seconds=60, stop_seconds=55)
-    storms = [a_storm(workloads=(slow,), events=(a_batch(g, 1),)) for g in ("base", "spot-1")]
-    found = [w for s in storms for w in play_storm(s, against=("drain", "none")).worse]
-    assert {(w.workload, w.rule, w.ours, w.theirs, w.excused) for w in found} == {
-        ("Job default/web", "worse-than-drain", 1, 0, "they stop for longer than is known of them")
+
+
+NAME = "Deployment default/web"
+
+
+def found_in(*pairs: tuple[Loss, Loss], than: Other, storm: Storm | None = None) -> set[Found]:
+    """Say which rules a workload breaks that has lost so much under Plimsoll and under another, play by play."""
+    plays = [({NAME: ours}, {NAME: theirs}) for ours, theirs in pairs]
+    found = worse_of(read_storm(storm or a_storm()), than, plays)
+    return {(worse.figure, worse.excused) for worse in found}
+
+
+@pytest.mark.parametrize(
+    ("figure", "field"),
+    [
+        ("seconds at zero", "seconds_at_zero"),
+        ("seconds below quorum", "seconds_below_quorum"),
+        ("seconds below floor", "seconds_below_floor"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("than", "died", "longer", "is_worse"),
+    [
+        ("drain", False, 5, False),
+        ("drain", False, 5.1, True),
+        ("drain", True, 32, False),
+        ("drain", True, 32.1, True),
+        ("none", False, 32, False),
+        ("none", False, 32.1, True),
+    ],
+)
+def test_a_workload_may_lack_pods_a_little_longer_and_where_the_other_let_them_die_as_long_as_a_stop_takes(  # noqa: PLR0913, PLR0917 - what the rules depend on
+    figure, field, than, died, longer, is_worse
+):
+    theirs = replace(Loss(died=died), **{field: 10.0})
+    ours = replace(Loss(), **{field: 10.0 + longer})
+    assert found_in((ours, theirs), than=than) == ({(figure, None)} if is_worse else set())
+
+
+@pytest.mark.parametrize("than", ["drain", "none"])
+@pytest.mark.parametrize(("ours", "theirs", "is_worse"), [(2, 1, True), (1, 1, False)])
+def test_no_more_pods_are_killed_or_cut_short_than_under_another(than, ours, theirs, is_worse):
+    pair = Loss(killed=ours, died=True), Loss(killed=theirs, died=True)
+    assert found_in(pair, than=than) == (
+        {("pods killed or cut short", None)} if is_worse else set()
+    )
+
+
+def test_what_the_other_allows_is_counted_play_by_play():
+    ours = Loss(seconds_at_zero=20)
+    lucky, unlucky = (ours, Loss(died=True)), (ours, Loss())
+    assert found_in(*[lucky] * 3, *[unlucky] * 2, than="drain") == set()
+    assert found_in(*[lucky] * 2, *[unlucky] * 3, than="drain") == {("seconds at zero", None)}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"grace_seconds": 600, "stop_seconds": 5},
+        {"grace_seconds": 110, "stop_seconds": 100},
+        {"grace_seconds": 110, "stop_seconds": 100, "stated": True},
+    ],
+    ids=["stops far sooner", "stops for longer", "says so"],
+)
+def test_nothing_that_a_planner_believes_of_a_stop_excuses_it(changes):
+    slow = a_storm(workloads=(replace(WEB, **changes),))
+    for loss in (Loss(seconds_at_zero=60), Loss(killed=1)):
+        assert {why for _, why in found_in((loss, Loss()), than="drain", storm=slow)} == {None}
+
+
+def test_a_fault_at_an_eviction_deadline_excuses_no_kill():
+    away = a_storm(events=(a_fault("api-server-down", "2m"), a_batch("spot-1", 1)))
+    lost = Loss(killed=1, died=True)
+    assert found_in((lost, Loss()), than="drain", storm=away) == {
+        ("pods killed or cut short", None)
     }
 
 
-def test_who_could_not_be_told_and_who_came_to_a_node_before_its_notice_is_worse_by_chance():
-    drill = read_storm(
-        a_storm(events=(a_fault("api-server-down", "20s"), a_batch("spot-1", 1, spread="10s")))
-    )
-    [fault] = [entry for entry in drill.scenario.timeline if isinstance(entry, FaultEntry)]
-    web = "Deployment default/web"
-    told = fault.at + timedelta(seconds=5)
-    ends = told + timedelta(seconds=WEB.grace_seconds) + MARGIN  # its stop time is its grace period
-    for loss, why in (
-        (Loss(seconds_at_zero=60, pods=0), None),
-        (Loss(seconds_at_zero=60, pods=1, ends=(ends,)), "no last call could reach them"),
-        (Loss(seconds_at_zero=60, pods=1, ends=(ends + timedelta(minutes=5),)), None),
-        (Loss(seconds_at_zero=60, pods=0, surprised=1), "they stood where nobody knew of an end"),
-    ):
-        found = worse_of(drill, "none", [({web: loss}, {web: Loss(seconds_at_zero=0, pods=0)})])
-        assert {worse.excused for worse in found} == {why}
+def test_who_has_opted_out_answers_for_it():
+    left = a_storm(workloads=(replace(WEB, ignored=True),))
+    assert found_in((Loss(seconds_at_zero=60), Loss()), than="none", storm=left) == {
+        ("seconds at zero", "they have opted out")
+    }
+
+
+@pytest.mark.parametrize(("priority", "compared"), [(-10, False), (1000, True), (0, True)])
+def test_pods_of_negative_priority_are_there_to_give_way(priority, compared):
+    storm = a_storm(workloads=(replace(WEB, priority=priority),))
+    pair = Loss(seconds_at_zero=60, killed=1), Loss()
+    assert bool(found_in(pair, than="drain", storm=storm)) == compared
 
 
 @pytest.mark.parametrize(
-    ("calm", "why"), [(0, {"they stood where nobody knew of an end"}), (60, {None})]
-)
-def test_chance_excuses_nobody_who_is_worse_in_the_plays_without_it(calm, why):
-    name, best = "Deployment default/web", Loss(seconds_at_zero=0, pods=0)
-    ours = [Loss(seconds_at_zero=60, pods=0, surprised=1)] * 3
-    ours += [Loss(seconds_at_zero=calm, pods=0)] * 2
-    found = worse_of(read_storm(a_storm()), "none", [({name: loss}, {name: best}) for loss in ours])
-    assert {worse.excused for worse in found} == why
-
-
-@pytest.mark.parametrize(
-    ("than", "at_zero", "why"),
+    ("surprised", "calm", "why"),
     [
-        ("drain", 60, {"they stop far sooner than is known of them"}),
-        ("none", 60, set()),
-        ("none", 113, {None}),
+        ((1, 0), 0, "they stood where nobody knew of an end"),
+        ((1, 0), 60, None),  # it is worse in the plays without that
+        ((1, 1), 0, None),  # the other was surprised as often
     ],
 )
-def test_who_needs_far_less_time_to_stop_than_is_known_may_be_told_early(than, at_zero, why):
-    slow = replace(WEB, kind="StatefulSet", volumes=True, grace_seconds=110)
-    drill, name = read_storm(a_storm(workloads=(slow,))), "StatefulSet default/web"
-    pair = Loss(seconds_at_zero=at_zero, pods=0), Loss(seconds_at_zero=0, pods=0)
-    found = worse_of(drill, than, [({name: pair[0]}, {name: pair[1]})])
-    assert {worse.excused for worse in found} == why
+def test_who_came_to_a_node_before_its_notice_is_worse_by_chance(surprised, calm, why):
+    ours, theirs = surprised
+    struck = Loss(seconds_at_zero=60, surprised=ours), Loss(surprised=theirs)
+    others = Loss(seconds_at_zero=calm), Loss()
+    assert found_in(*[struck] * 3, *[others] * 2, than="none") == {("seconds at zero", why)}
+
+
+def test_a_killed_pod_lacks_from_the_second_that_its_instance_is_gone():
+    alone = replace(WEB, replicas=1, startup_seconds=20)
+    storm = a_storm(workloads=(alone,), groups=(a_group("spot-1", "spot", 2),))
+    for number in (1, 2):
+        batch = a_batch("spot-1", number)
+        result = play_storm(replace(storm, events=(batch,)), responder="none")
+        if result.killed:
+            break
+    loss = result.losses[NAME]
+    assert loss.died
+    assert (
+        loss.seconds_at_zero > 50 + alone.startup_seconds - 1
+    )  # and the API server took 50 s to notice
 
 
 def test_a_seed_is_a_storm():

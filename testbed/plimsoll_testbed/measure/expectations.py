@@ -19,6 +19,7 @@ _MAXIMA: Mapping[str, str] = {
     "pods_killed": "podsKilled",
     "pods_cut_short": "podsCutShort",
     "seconds_below_floor": "secondsBelowFloor",
+    "seconds_below_quorum": "secondsBelowQuorum",
     "seconds_below_replicas": "secondsBelowReplicas",
     "seconds_at_zero": "secondsAtZero",
     "ready_replica_seconds_lost": "readyReplicaSecondsLost",

@@ -27,6 +27,7 @@ class WorkloadFigures:
     ready_floor: int
     min_ready: int
     seconds_below_floor: float
+    seconds_below_quorum: float
     seconds_below_replicas: float
     ready_replica_seconds_lost: float
     seconds_at_zero: float
@@ -80,6 +81,7 @@ class Totals:
     workloads_at_zero: int
     seconds_at_zero: float
     seconds_below_floor: float
+    seconds_below_quorum: float
     seconds_below_replicas: float
     ready_replica_seconds_lost: float
     nodes_noticed: int
@@ -170,6 +172,7 @@ def _workload(metrics: WorkloadMetrics) -> WorkloadFigures:
         ready_floor=metrics.floor,
         min_ready=metrics.min_ready or 0,
         seconds_below_floor=_seconds(metrics.below_floor),
+        seconds_below_quorum=_seconds(metrics.below_quorum),
         seconds_below_replicas=_seconds(metrics.below_replicas),
         ready_replica_seconds_lost=_seconds(metrics.lost),
         seconds_at_zero=_seconds(metrics.at_zero),
@@ -240,6 +243,7 @@ def _totals(
         ),
         seconds_at_zero=_sum(row.seconds_at_zero for row in rows),
         seconds_below_floor=_sum(row.seconds_below_floor for row in rows),
+        seconds_below_quorum=_sum(row.seconds_below_quorum for row in rows),
         seconds_below_replicas=_sum(row.seconds_below_replicas for row in rows),
         ready_replica_seconds_lost=_sum(row.ready_replica_seconds_lost for row in rows),
         nodes_noticed=len(noticed),

@@ -121,6 +121,9 @@ class Measurement:
             self._leave(now, cluster, seen, pod)
         was_on, was_there = seen.node, seen.occupies
         seen.update(now, pod)
+        node = self._node(cluster, seen.node)
+        if node is not None and node.gone is not None:
+            seen.die()  # a watch tells of it late
         if (was_on, was_there) != (seen.node, seen.occupies):
             self._move(now, cluster, seen, was_on if was_there else None)
         if seen.metrics is not None:
@@ -228,7 +231,6 @@ class Measurement:
             ends = None if metrics is None else metrics.deadline
             if seen.metrics is not None:
                 seen.metrics.cut_short += 1
-                seen.metrics.ends.append(ends or now)
                 if metrics is not None and ends is not None:
                     seen.metrics.unforeseen_cut += not metrics.foreseen(ends, _ahead(seen))
             if metrics is not None:
@@ -315,15 +317,17 @@ class Measurement:
         self._surprise(metrics, pods)
         for uid in sorted(pods.on_node.get(metrics.name, ())):
             seen = pods.known[uid]
+            seen.die()
             if seen.metrics is not None:
-                seen.metrics.vanish(now, uid)
+                seen.metrics.set_ready(now, uid, ready=False)
+                self._history.counts(now, seen.metrics)
             if seen.running and not seen.killed and not seen.stopped_by(now):
                 seen.killed = True
                 if self.started is not None:
                     metrics.killed += 1
                     self._history.fate(now, "killed", uid, instance)
                     if seen.metrics is not None:
-                        seen.metrics.kill(now, seen)
+                        seen.metrics.kill(seen)
                         seen.metrics.unforeseen_killed += not metrics.foreseen(now, _ahead(seen))
         metrics.gone = now
         self.groups[metrics.cluster, metrics.group].stop(now, instance)

@@ -1,5 +1,8 @@
 """The metrics of one workload in a drill, and of one pod.
 
+A pod counts as Ready while its Ready condition is true, it is not being deleted, and its instance exists. The API
+server believes in a dead node for another 50 s, which would flatter those who do nothing.
+
 Time is added up lazily: whatever changes a state first accounts for the time since the last change.
 """
 
@@ -8,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.domain.floors import ready_floor, runs_twice
 from plimsoll.domain.pods import Selector
@@ -18,6 +21,8 @@ type WorkloadId = tuple[str, str, str, str]
 """Cluster, namespace, kind and name."""
 
 _ZERO = timedelta(0)
+MEMBERS: Final = 3
+"""From so many on a StatefulSet has a quorum that it can keep while a member is away."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +51,8 @@ class PodMetrics:
     evicted: bool = False
     replaced: bool = False
     killed: bool = False
+    dead: bool = False
+    """Its instance is gone, and its Ready condition has not been false since: nobody has written that yet."""
 
     @property
     def running(self) -> bool:
@@ -83,10 +90,16 @@ class PodMetrics:
                 self.granted = granted
                 ends = now + min(granted, self.stop) if self.stops is None else now + granted
                 self.stops = min(ends, self.stops or ends)
-        self.ready = not interrupted and any(
+        shown = any(
             condition.get("type") == "Ready" and condition.get("status") == "True"
             for condition in status.get("conditions") or ()
         )
+        self.dead = self.dead and shown
+        self.ready = shown and not interrupted and not self.dead
+
+    def die(self) -> None:
+        """Take in that its instance is gone, whatever the API server says of it."""
+        self.dead, self.ready = True, False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,21 +130,16 @@ class WorkloadMetrics:
     min_ready: int | None = None
     min_ready_on_demand: int | None = None
     below_floor: timedelta = _ZERO
+    below_quorum: timedelta = _ZERO
     below_replicas: timedelta = _ZERO
     lost: timedelta = _ZERO
     at_zero: timedelta = _ZERO
-    vanished: set[str] = field(default_factory=set)
-    """Pods whose instance is gone: until the node is found dead their Ready condition says true."""
-    unserved: timedelta = _ZERO
-    """Time at zero, and with no Ready pod but vanished ones."""
     killed: int = 0
     unforeseen_killed: int = 0
     """Of those killed, how many went with an instance whose end was not told in time for them to stop."""
     cut_short: int = 0
     unforeseen_cut: int = 0
     """The same, of those cut short."""
-    ends: list[datetime] = field(default_factory=list)
-    """When the instances of the pods that were killed or cut short go."""
     surprised: int = 0
     """Pods that came to stand, since time 0, on an instance that was yet to get its first notice."""
     evicted: int = 0
@@ -151,6 +159,11 @@ class WorkloadMetrics:
     def ready_on_spot(self) -> int:
         """How many of its Ready pods stand on spot nodes now."""
         return len(self.ready) - len(self.on_demand)
+
+    @property
+    def quorum(self) -> int:
+        """The majority of a StatefulSet of three and more: with fewer Ready, a store takes no writes; else 0."""
+        return self.bound // 2 + 1 if self.id[2] == "StatefulSet" and self.bound >= MEMBERS else 0
 
     @property
     def twice(self) -> bool:
@@ -200,7 +213,6 @@ class WorkloadMetrics:
         self.advance(now)
         if ready:
             self.ready.add(uid)
-            self.vanished.discard(uid)
             self.on_demand |= {uid} if on_demand else set()
         else:
             self.ready.discard(uid)
@@ -228,10 +240,10 @@ class WorkloadMetrics:
             self.lost += elapsed * (self.bound - ready)
             if ready == 0:
                 self.at_zero += elapsed
-        if self.bound and self.ready <= self.vanished:
-            self.unserved += elapsed
         if ready < self.bound_floor:
             self.below_floor += elapsed
+        if ready < self.quorum:
+            self.below_quorum += elapsed
 
     def look(self) -> None:
         """Note the ready count as one that was seen to last."""
@@ -241,15 +253,9 @@ class WorkloadMetrics:
             lowest = self.min_ready_on_demand
             self.min_ready_on_demand = min(on_demand, on_demand if lowest is None else lowest)
 
-    def vanish(self, now: datetime, uid: str) -> None:
-        """Take in that the instance of a pod is gone."""
-        self.advance(now)
-        self.vanished.add(uid)
-
-    def kill(self, now: datetime, pod: PodMetrics) -> None:
+    def kill(self, pod: PodMetrics) -> None:
         """Take in that a pod went down with its instance: it did not leave by any other way."""
         self.killed += 1
-        self.ends.append(now)
         self.evicted -= pod.evicted
         self.replaced_first -= pod.replaced
 

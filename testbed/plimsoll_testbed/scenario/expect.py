@@ -22,6 +22,8 @@ class Bounds(Declared):
     """At most this many pods that got SIGKILL early because the responder shortened their grace period."""
     seconds_below_floor: Amount | None = None
     """At most this many seconds below the ready floor."""
+    seconds_below_quorum: Amount | None = None
+    """At most this many seconds below quorum: of a StatefulSet of three and more, fewer than replicas // 2 + 1 Ready."""
     seconds_below_replicas: Amount | None = None
     """At most this many seconds with fewer Ready pods than replicas."""
     seconds_at_zero: Amount | None = None
