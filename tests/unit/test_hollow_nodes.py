@@ -207,6 +207,19 @@ def test_a_claim_is_bound_in_the_zone_of_its_first_pod_and_keeps_it(play: Play):
     assert "nodeName" not in play.get(f"{PODS}/db-0")["spec"]
 
 
+def test_a_file_system_that_pods_share_is_in_every_zone(play: Play):
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **CLAIM}
+    spec = {**claim["spec"], "accessModes": ["ReadWriteMany"]}
+    play.apply({**claim, "spec": spec})
+    play.nodes("b", zone="us-east-1b")
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    for node in ("a", "b"):
+        here = {"kubernetes.io/hostname": node}
+        play.apply(a_pod(node, a_template(node, nodeSelector=here, volumes=volumes)))
+    play.wait(60)
+    assert play.serving() == {"a", "b"}
+
+
 def test_a_volume_is_detached_before_the_pod_starts_elsewhere(play: Play):
     stateful(play)
     home = play.get(f"{PODS}/db-0")["spec"]["nodeName"]

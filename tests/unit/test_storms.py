@@ -20,7 +20,13 @@ from plimsoll_testbed.model.hollow.cluster import HollowCluster
 from plimsoll_testbed.rigs.simulated.responders import Responder
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.drill import read_drill
-from plimsoll_testbed.scenario.timeline import FaultEntry, Scale, ScaleEntry, ZonalShiftEntry
+from plimsoll_testbed.scenario.timeline import (
+    FaultEntry,
+    NoticeEntry,
+    Scale,
+    ScaleEntry,
+    ZonalShiftEntry,
+)
 from plimsoll_testbed.storms import (
     Other,
     Storm,
@@ -37,6 +43,7 @@ from plimsoll_testbed.storms.model import Rollout
 from plimsoll_testbed.storms.notice_delivery import NOTICE, NoticeDelivery
 from plimsoll_testbed.storms.oracle import knows
 from plimsoll_testbed.storms.watch import Watch
+from plimsoll_testbed.storms.workload import CUSTOM, Workload
 from tests.support.storms import WEB, a_batch, a_group, a_storm
 
 
@@ -278,14 +285,117 @@ def test_some_seeds_shift_a_zone_and_some_of_these_for_practice():
 
 
 def test_a_storm_without_its_shift_is_the_one_that_was_drawn_before_there_were_shifts():
-    storm = draw_storm(7)
-    zone = next(event for event in storm.events if isinstance(event, ZonalShiftEntry)).zone
-    assert zone in {zone for group in storm.groups for zone in group.zones}
-    rest = tuple(event for event in storm.events if not isinstance(event, ZonalShiftEntry))
-    rnd = random.Random("storm/7")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plimsoll_testbed.storms.draw.with_situations", lambda _, storm: storm)
+        storm = draw_storm(7)
+        zone = next(event for event in storm.events if isinstance(event, ZonalShiftEntry)).zone
+        assert zone in {zone for group in storm.groups for zone in group.zones}
+        rest = tuple(event for event in storm.events if not isinstance(event, ZonalShiftEntry))
+        rnd = random.Random("storm/7")
         patch.setattr("plimsoll_testbed.storms.draw.with_shift", lambda _, __, events: events)
         assert storm_by(rnd, seed=7) == replace(storm, events=rest)
+
+
+def situations_of(storm: Storm) -> set[str]:
+    """Name the situations that the workloads of a storm are in."""
+    is_in: dict[str, Callable[[Workload], bool]] = {
+        "a quorum with a long grace period and a budget on it": lambda w: (
+            w.volumes and w.replicas in {3, 5} and w.grace_seconds >= 120 and w.budget is not None
+        ),
+        "a quorum that takes long to stop": lambda w: w.volumes and 45 <= w.stop_seconds <= 90,
+        "a database of an operator": lambda w: w.kind == CUSTOM and w.volumes,
+        "a file system that replicas share": lambda w: w.shared,
+        "a checkpoint": lambda w: w.kind == "Job" and 28 < w.stop_seconds < w.grace_seconds <= 115,
+        "a slow start under an autoscaler": lambda w: (
+            w.startup_seconds >= 40 and w.autoscaled is not None and "hpa" in storm.rivals
+        ),
+        "a hook that sleeps": lambda w: w.hook_seconds is not None,
+        "balloons": lambda w: w.priority < 0 and w.on_demand,
+        "pods that all stand where nodes go": lambda w: bool(w.nodes) and all_go(storm, w),
+    }
+    return {name for name, holds in is_in.items() if any(map(holds, storm.workloads))}
+
+
+def all_go(storm: Storm, workload: Workload) -> bool:
+    gone = {
+        event.nodes.group
+        for event in storm.events
+        if isinstance(event, NoticeEntry) and event.nodes.count == size_of(storm, event.nodes.group)
+    }
+    return {node.rpartition("-")[0] for node in workload.nodes} <= gone
+
+
+def size_of(storm: Storm, group: str | None) -> int | None:
+    return next((g.size for g in storm.groups if g.name == group), None)
+
+
+def test_storms_are_in_every_situation_of_real_clusters_and_some_in_none():
+    found = [situations_of(draw_storm(seed)) for seed in range(200)]
+    assert len(set().union(*found)) == 9
+    assert set() in found
+
+
+def test_what_takes_long_to_stop_seldom_leaves_it_untold():
+    drawn = [w for seed in range(200) for w in draw_storm(seed).workloads]
+    long = [
+        w
+        for w in drawn
+        if min(w.stop_seconds, w.grace_seconds) > 30 and w.kind not in {"Job", "Pod", "DaemonSet"}
+    ]
+    untold = [w for w in long if not w.stated and w.hook_seconds is None]
+    assert len(untold) < len(long) / 10 < len(drawn) / 50
+
+
+def test_a_storm_without_its_situations_is_the_one_that_was_drawn_before_there_were_any():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plimsoll_testbed.storms.draw.with_situations", lambda _, storm: storm)
+        before = [draw_storm(seed) for seed in range(60)]
+    assert 10 < sum(draw_storm(storm.seed) == storm for storm in before) < 50
+
+
+class _AtZero(Quiet):
+    """Looks where pods stand when time 0 has come."""
+
+    def __init__(self) -> None:
+        self.simulation: Simulation | None = None
+        self.there: set[tuple[str, str]] = set()
+
+    def say(self, seconds: float, what: str) -> None:
+        if self.simulation is not None and not self.there:
+            pods = self.simulation.rig_clusters["harbor"].cluster.store.all("pods")
+            self.there = {(p["metadata"]["labels"]["app"], p["spec"]["nodeName"]) for p in pods}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Job", CUSTOM])
+def test_pods_stand_at_time_0_where_a_storm_says(kind):
+    bound = replace(WEB, kind=kind, volumes=kind == CUSTOM, nodes=("spot-1-2", "spot-1-1"))
+    full = replace(WEB, name="balloon", priority=-10, on_demand=True, replicas=1, nodes=("base-1",))
+    groups = (a_group("base", "on-demand"), a_group("spot-1", "spot", 2))
+    looks = _AtZero()
+    looks.simulation = Simulation(
+        read_storm(a_storm(workloads=(bound, full), groups=groups)),
+        responder="none",
+        seed=1,
+        listener=looks,
+    )
+    looks.simulation.run()
+    looks.simulation.close()
+    assert looks.there == {("web", "spot-1-1"), ("web", "spot-1-2"), ("balloon", "base-1")}
+
+
+def test_a_storm_in_a_situation_shrinks_to_what_its_failure_needs():
+    storm = next(s for s in map(draw_storm, range(200)) if any(w.shared for w in s.workloads))
+    found = shrink(
+        storm, lambda s: read_storm(s) is not None and any(w.shared for w in s.workloads)
+    )
+    [server] = found.workloads
+    assert (server.shared, server.nodes, server.budget, server.replicas) == (True, (), None, 1)
+
+
+def test_the_balloons_of_a_smaller_storm_stand_on_nodes_that_are_left():
+    balloon = replace(WEB, priority=-10, on_demand=True, nodes=("base-1", "base-2"))
+    storm = a_storm(workloads=(balloon,))  # base has one node
+    assert read_storm(storm).scenario.clusters[0].bindings == {"Deployment/default/web": ["base-1"]}
 
 
 def test_a_plain_storm_is_judged_by_the_oracle():

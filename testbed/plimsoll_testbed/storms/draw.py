@@ -14,6 +14,7 @@ from typing import Final
 from plimsoll_testbed.model.durations import Span
 from plimsoll_testbed.model.nodegroups import GroupKind, NodeGroupSpec
 from plimsoll_testbed.storms.chance import chance
+from plimsoll_testbed.storms.draw_situations import with_situations
 from plimsoll_testbed.storms.draw_timelines import draw_timeline, with_shift
 from plimsoll_testbed.storms.draw_workloads import draw_workloads
 from plimsoll_testbed.storms.model import Storm
@@ -47,7 +48,8 @@ def storm_by(rnd: random.Random, *, seed: int, small: bool | None = None) -> Sto
     events = draw_timeline(rnd, groups, workloads, small=few)
     rivals = tuple(name for name in ("gitops", "hpa") if chance(rnd, RIVAL))
     events = with_shift(rnd, groups, events)
-    return Storm(seed=seed, groups=groups, workloads=workloads, events=events, rivals=rivals)
+    storm = Storm(seed=seed, groups=groups, workloads=workloads, events=events, rivals=rivals)
+    return with_situations(rnd, storm)
 
 
 def draw_groups(rnd: random.Random, *, small: bool) -> tuple[NodeGroupSpec, ...]:

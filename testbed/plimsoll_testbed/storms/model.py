@@ -72,6 +72,8 @@ class Storm:
                 timeline.append({"at": words(event.at), "apply": file})
             else:
                 timeline.append(_plain(event))
+        there = {f"{g.name}-{n + 1}" for g in self.groups for n in range(g.size)}
+        bindings = {of: on for w in self.workloads for of, on in w.bindings(there).items()}
         scenario: Json = {
             "apiVersion": "plimsoll.dev/v1",
             "kind": "Drill",
@@ -85,6 +87,7 @@ class Storm:
                         "nodeGroups": [_plain(group) for group in self.groups],
                         "manifests": [MANIFESTS],
                         "rivals": self._rivals(),
+                        **({"bindings": bindings} if bindings else {}),
                     }
                 ],
                 "timeline": timeline,

@@ -23,7 +23,7 @@ EXAMPLES: Final = 50
 """How many smaller storms to draw until one fails, from which Hypothesis goes on."""
 _OPTIONS: Final = frozenset(
     {"budget", "volumes", "spread", "apart", "autoscaled", "priority", "run_seconds"}
-    | {"operated", "ignored", "stated", "guarded"}
+    | {"operated", "ignored", "stated", "guarded", "shared", "hook_seconds", "on_demand", "nodes"}
 )
 """Fields of a workload that shrink to their default."""
 _KEEP: Final = st.integers(0, 39).map(bool)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plimsoll.domain.names import GUARD, HOSTNAME, IGNORE, STOP_SECONDS
+from plimsoll.domain.names import CAPACITY_LABELS, GUARD, HOSTNAME, IGNORE, STOP_SECONDS
 from plimsoll_testbed.model.hollow.controllers.kubelet import RUN, STARTUP, STOP, USAGE
 
 type Json = dict[str, Any]
@@ -39,6 +40,9 @@ class Workload:
     budget: tuple[str, int | str] | None = None
     """A field of a PodDisruptionBudget, and its value."""
     volumes: bool = False
+    """Each of its pods has a claim of its own, which one node at a time can mount."""
+    shared: bool = False
+    """Its pods share a claim, which every node can mount."""
     parallel: bool = False
     spread: str | None = None
     """The topology key over which its pods are spread."""
@@ -58,16 +62,24 @@ class Workload:
     """Its owner lets nobody evict its pods before they are replaced."""
     stated: bool = False
     """Its owner states how long its pods take to stop."""
+    hook_seconds: int | None = None
+    """How long a preStop hook sleeps, out of the time that its pods take to stop."""
     priority: int = 0
+    on_demand: bool = False
+    """It runs on on-demand nodes only."""
+    nodes: tuple[str, ...] = ()
+    """Where its pods stand at time 0, one for each; the scheduler places those that are not named."""
     run_seconds: int | None = None
     """After how long its pods finish by themselves; None for never."""
 
     def rendered(self, *, generation: int = 0) -> list[Json]:
         """Return its objects, itself first; another generation is another pod template."""
         if self.kind == CUSTOM:
-            objects = [self._pod(number) for number in range(self.replicas)]
+            objects = [o for number in range(self.replicas) for o in self._member(number)]
         else:
             objects = [self._object(generation)]
+        if self.shared:
+            objects.insert(0, _claim(self.name, "ReadWriteMany"))
         if self.budget is not None:
             field, value = self.budget
             spec: Json = {field: value, "selector": {"matchLabels": {"app": self.name}}}
@@ -82,6 +94,13 @@ class Workload:
             objects.append(self._beside("autoscaling/v2", "HorizontalPodAutoscaler", spec))
         return objects
 
+    def bindings(self, there: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Return where its pods stand at time 0, as a scenario says it, on nodes that are there."""
+        nodes = [node for node in self.nodes[: self.replicas] if node in there]
+        if self.kind in {"StatefulSet", CUSTOM}:
+            return {f"Pod/default/{self.name}-{n}": [node] for n, node in enumerate(nodes)}
+        return {f"{self.kind}/default/{self.name}": nodes} if nodes else {}
+
     def rolled(self, generation: int) -> Json:
         """Return what its owner's tool sends for another pod template.
 
@@ -95,11 +114,14 @@ class Workload:
     def _beside(self, version: str, kind: str, spec: Json) -> Json:
         return {"apiVersion": version, "kind": kind, "metadata": {"name": self.name}, "spec": spec}
 
-    def _pod(self, number: int) -> Json:
-        """Return a pod of a custom resource."""
-        template = self._template(0)
-        metadata = {"name": f"{self.name}-{number}", **self._owner(), **template["metadata"]}
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    def _member(self, number: int) -> Iterator[Json]:
+        """Yield a pod of a custom resource, and its claim."""
+        name, template = f"{self.name}-{number}", self._template(0)
+        if self.volumes:
+            yield _claim(name, "ReadWriteOnce")
+            template["spec"]["volumes"] = [_volume(name)]
+        metadata = {"name": name, **self._owner(), **template["metadata"]}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
     def _owner(self) -> Json:
         """Return the reference to a custom resource, as metadata has it."""
@@ -138,14 +160,15 @@ class Workload:
             spec["serviceName"] = self.name
             spec["podManagementPolicy"] = "Parallel" if self.parallel else "OrderedReady"
             if self.volumes:
-                claim = {
-                    "accessModes": ["ReadWriteOnce"],
-                    "resources": {"requests": {"storage": "10Gi"}},
-                }
-                spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim}]
+                claim = _claim("data", "ReadWriteOnce")
+                spec["volumeClaimTemplates"] = [{k: claim[k] for k in ("metadata", "spec")}]
         return spec
 
     def _template(self, generation: int) -> Json:
+        metadata = {"labels": {"app": self.name}, "annotations": self._annotations(generation)}
+        return {"metadata": metadata, "spec": {**self._pod_spec(), **self._where()}}
+
+    def _annotations(self, generation: int) -> dict[str, str]:
         annotations = {STARTUP: f"{self.startup_seconds}s", STOP: f"{self.stop_seconds}s"}
         if self.run_seconds is not None:
             annotations[RUN] = f"{self.run_seconds}s"
@@ -157,23 +180,37 @@ class Workload:
             annotations[STOP_SECONDS] = str(self.stop_seconds)
         if generation:
             annotations["generation"] = str(generation)
+        return annotations
+
+    def _pod_spec(self) -> Json:
+        """Return the spec of a pod, but for where it may stand."""
+        container: Json = {
+            "name": "main",
+            "image": f"example/{self.name}",
+            "resources": {"requests": {"cpu": f"{self.cpu}m"}},
+        }
+        if self.hook_seconds is not None:
+            container["lifecycle"] = {"preStop": {"sleep": {"seconds": self.hook_seconds}}}
         pod: Json = {
             "terminationGracePeriodSeconds": self.grace_seconds,
-            "containers": [
-                {
-                    "name": "main",
-                    "image": f"example/{self.name}",
-                    "resources": {"requests": {"cpu": f"{self.cpu}m"}},
-                }
-            ],
+            "containers": [container],
         }
         if self.kind == "Job":
             pod["restartPolicy"] = "Never"
+        if self.shared:
+            pod["volumes"] = [_volume(self.name)]
         if self.priority:
             pod["priorityClassName"] = priority_class(self.priority)["metadata"]["name"]
+        return pod
+
+    def _where(self) -> Json:
+        """Return the part of a pod's spec that says where it may stand."""
+        where: Json = {}
         mine = {"matchLabels": {"app": self.name}}
+        if self.on_demand:
+            where["nodeSelector"] = {CAPACITY_LABELS[0]: "on-demand"}
         if self.spread is not None:
-            pod["topologySpreadConstraints"] = [
+            where["topologySpreadConstraints"] = [
                 {
                     "maxSkew": 1,
                     "topologyKey": self.spread,
@@ -182,11 +219,8 @@ class Workload:
                 }
             ]
         if self.apart:
-            pod["affinity"] = {"podAntiAffinity": self._apart(mine)}
-        return {
-            "metadata": {"labels": {"app": self.name}, "annotations": annotations},
-            "spec": pod,
-        }
+            where["affinity"] = {"podAntiAffinity": self._apart(mine)}
+        return where
 
     def _apart(self, mine: Json) -> Json:
         term = {"topologyKey": HOSTNAME, "labelSelector": mine}
@@ -201,6 +235,20 @@ def priority_class(value: int) -> Json:
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
-        "metadata": {"name": f"priority-{value}"},
+        "metadata": {"name": f"priority-{value}" if value >= 0 else f"balloons{value}"},
         "value": value,
     }
+
+
+def _claim(name: str, mode: str) -> Json:
+    spec = {"accessModes": [mode], "resources": {"requests": {"storage": "10Gi"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def _volume(claim: str) -> Json:
+    return {"name": "data", "persistentVolumeClaim": {"claimName": claim}}

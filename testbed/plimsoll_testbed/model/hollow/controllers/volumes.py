@@ -79,7 +79,10 @@ def bind_claims(store: Store, pod: Json, node: Json, *, now: datetime) -> None:
         claim = store.get("persistentvolumeclaims", namespace, name)
         if claim is None or look(claim, "spec", "volumeName"):
             continue
-        made = provisioned(claim, look(node, "metadata", "labels", ZONE))
+        shared = (
+            "ReadWriteMany" in claim["spec"]["accessModes"]
+        )  # a file system of the whole region
+        made = provisioned(claim, None if shared else look(node, "metadata", "labels", ZONE))
         store.create("persistentvolumes", {**made, "status": {"phase": "Bound"}}, now=now)
         volume = made["metadata"]["name"]
         bound = put(put(claim, ("spec", "volumeName"), volume), ("status", "phase"), "Bound")
