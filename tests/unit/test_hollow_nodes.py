@@ -216,7 +216,7 @@ def test_a_file_system_that_pods_share_is_in_every_zone(play: Play):
     for node in ("a", "b"):
         here = {"kubernetes.io/hostname": node}
         play.apply(a_pod(node, a_template(node, nodeSelector=here, volumes=volumes)))
-    play.wait(60)
+        play.wait(30)
     assert play.serving() == {"a", "b"}
 
 
