@@ -38,7 +38,7 @@ Examples:
   plimsoll storms
   plimsoll storms --count 10000 --jobs 4 --keep broken/
   plimsoll storms --seed 4711 --count 1 --twice-every 1
-  plimsoll storms --count 2000 --jobs 2 --against drain --against none
+  plimsoll storms --seed 20000 --count 2000 --jobs 2 --against drain --against none --twice-every 0
   plimsoll storms --count 100 --rival karpenter --guarded --against none
 
 \b
@@ -49,8 +49,8 @@ Exit status:
 """
 EVERY: Final = 5.0
 """Seconds between two lines of progress."""
-REPORTED: Final = 3
-"""How many seeds of one broken rule are reported in full, and shrunk."""
+SHRUNK: Final = 3
+"""How many seeds of one broken rule are shrunk and kept."""
 
 
 @click.command(epilog=EXAMPLES)
@@ -68,7 +68,9 @@ REPORTED: Final = 3
     "--against",
     type=click.Choice(("drain", "none")),
     multiple=True,
-    help="Play this responder too, and print the workloads that it serves better.",
+    help="Play this responder too, and print the workloads that it serves better: longer at zero, below quorum or "
+    "below the ready floor, by more than 5 s (32 s beside none, and where it let pods be killed), or more pods killed "
+    "or cut short.",
 )
 @click.option(
     "--rival",
@@ -110,15 +112,10 @@ def storms(  # noqa: PLR0913, PLR0917 - the options of the command
         worse += ((result.seed, each) for each in result.worse)
         for rule in sorted(result.rules):
             broken[rule] += 1
-            if broken[rule] <= REPORTED:
-                _report(
-                    out,
-                    result,
-                    rule,
-                    keep,
-                    drawn,
-                    partial(play_storm, twice=_is_twice(result.seed, twice_every), against=against),
-                )
+            twice = _is_twice(result.seed, twice_every)
+            again = partial(play_storm, twice=twice, against=against)
+            kept = keep if broken[rule] <= SHRUNK else None
+            _report(out, result, rule, kept, drawn, again)
         if time.monotonic() - progressed > EVERY or played == count:
             progressed = time.monotonic()
             rate = played / (progressed - began)
@@ -181,25 +178,28 @@ def _report(  # noqa: PLR0913, PLR0917 - what is told, and how it is played agai
     drawn: Callable[[int], Storm],
     play: Callable[[Storm], StormResult],
 ) -> None:
-    storm = drawn(result.seed)
-    said = f"seed {storm.seed} broke {rule}{_first(result, rule)}"
-    out.print(Text(said), soft_wrap=True)
+    broken = [f"seed {result.seed} broke {rule}{how}" for how in _broken(result, rule)]
+    for each in broken:
+        out.print(Text(each), soft_wrap=True)
     if keep is None:
         return
 
     def fails(smaller: Storm) -> bool:
         return rule in play(smaller).rules
 
+    storm = drawn(result.seed)
     folder = keep / f"{storm.name}-{rule.replace(' ', '-')}"
-    comment = f"Seed {storm.seed} of `plimsoll storms`, shrunk. It broke the rule {rule}{_first(result, rule)}"
+    comment = f"Shrunk by `plimsoll storms`: {broken[0]}"
     path = write_storm(shrink(storm, fails), folder, comment=comment)
     out.print(Text(f"  kept as {path}"), soft_wrap=True)
 
 
-def _first(result: StormResult, rule: str) -> str:
-    """Return how a rule was broken first."""
+def _broken(result: StormResult, rule: str) -> Iterator[str]:
+    """Yield how a rule was broken: the first time, or for each workload that is worse off."""
     for violation in result.violations:
         if violation.rule == rule:
-            return f" at {violation.seconds:g} s: {violation.what}"
-    each = next(w for w in result.worse if w.rule == rule and not w.excused)
-    return f": {each.workload}, {each.figure} {each.ours:g}, not {each.theirs:g}"
+            yield f" at {violation.seconds:g} s: {violation.what}"
+            return
+    for each in result.worse:
+        if each.rule == rule and not each.excused:
+            yield f": {each.workload}, {each.figure} {each.ours:g}, not {each.theirs:g}"

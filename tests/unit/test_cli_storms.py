@@ -68,12 +68,27 @@ def test_a_broken_rule_is_told_with_its_seed_and_kept_as_a_small_drill(
     assert len(kept.scenario.cluster("harbor").node_groups) == 1
 
 
+def test_every_storm_that_breaks_a_rule_is_a_line_though_few_are_kept(tmp_path, monkeypatch):
+    def broken(storm: Storm, **_: object) -> StormResult:
+        found = Violation(rule="early", seconds=1.0, what="a pod of a Job")
+        return StormResult(seed=storm.seed, violations=(found,))
+
+    monkeypatch.setattr(command, "play_storm", broken)
+    monkeypatch.setattr(command, "shrink", lambda storm, _: storm)
+    result = run("--count", "5", "--keep", str(tmp_path))
+    assert result.stdout.count("broke early at 1 s: a pod of a Job") == 5
+    assert len([*tmp_path.iterdir()]) == 3
+
+
 def test_workloads_that_another_responder_serves_better_are_a_table(monkeypatch):
     def worse(storm: Storm, *, against: tuple[str, ...], **_: object) -> StormResult:
-        names = {"workload": "Deployment default/web", "figure": "seconds at zero"}
         found = [
-            Worse(than="drain", ours=60.5, theirs=2, excused=excused, **names)
-            for excused in (None, "it has opted out")
+            Worse(workload=name, figure=figure, than="drain", ours=60.5, theirs=2, excused=excused)
+            for name, figure, excused in (
+                ("Deployment default/web", "seconds at zero", None),
+                ("StatefulSet default/db", "seconds below quorum", None),
+                ("Deployment default/api", "seconds at zero", "they have opted out"),
+            )
             if "drain" in against
         ]
         return StormResult(seed=storm.seed, worse=tuple(found))
@@ -81,8 +96,12 @@ def test_workloads_that_another_responder_serves_better_are_a_table(monkeypatch)
     monkeypatch.setattr(command, "play_storm", worse)
     result = run("--seed", "7", "--count", "1", "--against", "drain")
     assert result.exit_code == 1
-    assert "worse-than-drain: Deployment default/web, seconds at zero 60.5, not 2" in result.stdout
-    assert result.stdout.count("│ 7 ") == 2
+    told = [line for line in result.stdout.splitlines() if line.startswith("seed 7 broke")]
+    assert told == [
+        "seed 7 broke worse-than-drain: Deployment default/web, seconds at zero 60.5, not 2",
+        "seed 7 broke worse-than-drain: StatefulSet default/db, seconds below quorum 60.5, not 2",
+    ]
+    assert result.stdout.count("│ 7 ") == 3
     assert run("--seed", "7", "--count", "1", "--against", "none").exit_code == 0
 
 
