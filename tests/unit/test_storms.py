@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.domain.interruptions import Interruption, NoticeRecord, to_record
+from plimsoll.domain.names import INTERRUPTION
 from plimsoll_testbed.measure.listening import Quiet
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.model.hollow.cluster import HollowCluster
@@ -423,6 +425,24 @@ def test_the_rules_see_a_job_evicted_before_its_latest_safe_start():
     assert play_storm(busy).rules == frozenset()
 
 
+def on_spot(**changes) -> Storm:
+    """Return a storm in which all pods of a workload stand on the one node that goes."""
+    return a_storm(workloads=(replace(WEB, nodes=("spot-1-1",) * 3, **changes),))
+
+
+@pytest.mark.parametrize(
+    ("grace", "stop", "is_harm"),
+    [
+        (60, 50, True),  # whoever tells it at the notice saves it, whatever a planner believes
+        (300, 115, False),  # nobody does
+    ],
+)
+def test_the_oracle_goes_by_how_long_pods_really_take_to_stop(grace, stop, is_harm):
+    lost = play_storm(on_spot(grace_seconds=grace, stop_seconds=stop), responder="none")
+    assert lost.judged
+    assert ("oracle-killed" in lost.rules) == is_harm
+
+
 type Act = tuple[float, str, Callable[[HollowCluster], tuple[str, str, object]]]
 """What a user does: seconds after the first notice, the user, and how to tell method, path and body."""
 WEB_AT = "/apis/apps/v1/namespaces/default/deployments/web"
@@ -528,9 +548,74 @@ def test_the_rules_count_what_the_responder_did_itself_a_moment_before():
     assert "below-floor" in broken_by(_Clumsy(*acts), two)
 
 
-def broken_by(clumsy: _Clumsy, storm: Storm) -> set[str]:
-    """Play a clumsy responder on a recommendation that leaves it time to do harm."""
-    leave = a_batch("spot-1", 1, notice="rebalance-recommendation")
+def records(node: str) -> Callable[[HollowCluster], tuple[str, str, object]]:
+    """Cordon a node and write down that it goes in two minutes, as a responder does."""
+
+    def request(cluster: HollowCluster) -> tuple[str, str, object]:
+        instance = cluster.store.must_get("nodes", "", node)["spec"]["providerID"].rpartition("/")[
+            2
+        ]
+        ends = cluster.now + timedelta(minutes=2)
+        notice = NoticeRecord(kind="spot-interruption", time=cluster.now, id="n", ends=ends)
+        interruption = Interruption(instance=instance, launched=None, node=node, notices=(notice,))
+        return patches(
+            f"/api/v1/nodes/{node}",
+            {
+                "metadata": {"annotations": {INTERRUPTION: to_record(interruption)}},
+                "spec": {"unschedulable": True},
+            },
+        )(cluster)
+
+    return request
+
+
+GOES = (0.1, "clumsy", records("spot-1-1"))
+EVICTED = (2, "clumsy", evicts("spot-1-1"))
+
+
+@pytest.mark.parametrize(
+    ("stated", "broken"),
+    [
+        (False, {"below-floor"}),  # its long grace period is no reason to let a database go at once
+        (True, set()),
+    ],
+)
+def test_the_rules_see_a_database_evicted_below_its_floor_before_it_has_to_go(stated, broken):
+    store = on_spot(
+        kind="StatefulSet",
+        replicas=3,
+        volumes=True,
+        parallel=True,
+        grace_seconds=600,
+        stop_seconds=119,
+        stated=stated,
+    )
+    found = broken_by(_Clumsy(GOES, EVICTED, EVICTED), store, "spot-interruption")
+    assert found & {"below-floor"} == broken
+
+
+@pytest.mark.parametrize(("grace", "broken"), [(600, set()), (30, {"no-headroom"})])
+def test_who_may_need_all_its_time_to_stop_leaves_within_its_floor_though_nothing_has_room(
+    grace, broken
+):
+    files = replace(
+        WEB, shared=True, grace_seconds=grace, cpu=1450, max_surge=0, nodes=("spot-1-1", "base-1")
+    )
+    found = broken_by(_Clumsy(GOES, EVICTED), a_storm(workloads=(files,)), "spot-interruption")
+    assert found & {"no-headroom", "below-floor"} == broken
+
+
+@pytest.mark.parametrize(("priority", "broken"), [(-10, set()), (0, {"no-headroom"})])
+def test_the_rules_count_what_would_be_preempted_as_headroom(priority, broken):
+    alone = replace(WEB, strategy="Recreate", replicas=1, cpu=1450, nodes=("spot-1-1",))
+    filler = replace(WEB, name="filler", priority=priority, replicas=1, cpu=1450, nodes=("base-1",))
+    found = broken_by(_Clumsy(*LEAVES), a_storm(workloads=(filler, alone)))
+    assert found & {"no-headroom"} == broken
+
+
+def broken_by(clumsy: _Clumsy, storm: Storm, notice: str = "rebalance-recommendation") -> set[str]:
+    """Play a clumsy responder; a recommendation leaves it time to do harm."""
+    leave = a_batch("spot-1", 1, notice=notice)
     later = a_batch("base", 1, at="200s", reclaim="5s")
     storm = replace(storm, events=(leave, later))
     simulation = Simulation(read_storm(storm), responder="none", seed=1, listener=clumsy)

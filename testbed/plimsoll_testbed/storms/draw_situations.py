@@ -164,7 +164,7 @@ def _anew(workload: Workload, **changes: Any) -> Workload:
 
 def _telling(rnd: random.Random, workload: Workload) -> Workload:
     """Return a workload of which something tells that it takes long to stop, if it does."""
-    real = min(workload.stop_seconds, workload.grace_seconds)
+    real = workload.real_stop_seconds
     may_finish = workload.kind in {"Job", "Pod"}  # these have their whole grace period
     if real <= LONG_SECONDS or may_finish or workload.stated:
         return workload

@@ -4,10 +4,10 @@ It answers for plain storms only: one batch of notices in one instant, each with
 no rollout and no new count (also not by an autoscaler), nothing ignored, all pods of one priority, and at most `FEW`
 pods to evict. What it assumes:
 
-* A pod can be evicted at once, so a pod that stops within the time left need not be killed. One that
-  takes longer than its stop time says may be: that is its owner's to state.
+* A pod can be evicted at once, so a pod that really stops within the time left need not be killed, whatever the
+  planner takes its stop time for.
 * A workload stays above zero if one of its pods is Ready elsewhere before its last one is evicted,
-  and every pod gets its stop time (`plimsoll.domain.stop_time`).
+  and every pod gets the time that it really takes to stop.
 * A Deployment whose pods can be released gets the replacement first. All others lose a pod first,
   within their budget; a single pod of those cannot be kept, which is no fault of the plan.
 * New nodes come from on-demand groups that may grow; spot groups may be interrupted as well.
@@ -32,7 +32,6 @@ from plimsoll.domain.floors import resolve
 from plimsoll.domain.future_nodes import Daemons, future_node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
-from plimsoll.domain.stop_time import least_seconds
 from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.aws import group_of
 from plimsoll_testbed.rigs.simulated.rig import Simulation
@@ -97,14 +96,11 @@ def _killed(
 ) -> Iterator[tuple[str, str]]:
     for row in report["workloads"]:
         mine = [
-            (w, pod)
+            w
             for pod in evictable
             if (w := _workload(storm, pod)) is not None and w.name == row["name"]
         ]
-        lost = sum(
-            min(w.stop_seconds, w.grace_seconds) > min(least_seconds(pod), left - DETECTED - DONE)
-            for w, pod in mine
-        )
+        lost = sum(w.real_stop_seconds > left - DETECTED - DONE for w in mine)
         killed = row["pods_killed"] + row["pods_cut_short"]
         if killed > lost:
             yield "oracle-killed", f"{killed} of {row['name']}, and {lost} could not be saved"
@@ -192,9 +188,9 @@ class _Search:
     def _places(self, workload: Workload, snapshot: ClusterSnapshot) -> Iterator[tuple[Pod, str]]:
         takes = workload.startup_seconds + DETECTED
         if not self._surges(workload):
-            takes += workload.stop_seconds + DONE  # and a volume has to follow
+            takes += workload.real_stop_seconds + DONE  # and a volume has to follow
+        must_leave = self._left - workload.real_stop_seconds - DONE
         for evictable in self._evictable[workload.name]:
-            must_leave = self._left - least_seconds(evictable) - DONE
             pod = replacement_of(evictable) if self._surges(workload) else evictable
             for node in snapshot.candidates(pod):
                 if self._ready_after.get(node.name, 0.0) + takes <= must_leave:

@@ -25,8 +25,9 @@ from plimsoll.domain.names import GUARD, IGNORE
 from plimsoll.domain.nodes import Node
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.replace.disruption import EvictablePod
 from plimsoll.domain.selectors import matches
-from plimsoll.domain.stop_time import least_seconds
+from plimsoll.domain.stop_time import stop_time
 from plimsoll_testbed.measure.measure import Measurement
 from plimsoll_testbed.measure.workload_metrics import WorkloadMetrics
 from plimsoll_testbed.model.hollow.subresources import Request
@@ -35,6 +36,7 @@ from plimsoll_testbed.rigs.simulated.rig_cluster import HollowRigCluster
 from plimsoll_testbed.storms.notice_delivery import NoticeDelivery, since
 
 type Wrong = tuple[str, str]
+NO_HEADROOM: Final = "no-headroom"
 GENERATIONS: Final = ("pod-template-hash", "controller-revision-hash")
 """The labels by which controllers tell generations of pods apart."""
 DETECTED: Final = timedelta(seconds=5)
@@ -112,14 +114,34 @@ class _Removal:
             left = (deadline - self.write.now).total_seconds()
             if grace < min(pod.grace_seconds, max(1, int(left))):
                 yield "cut-needlessly", f"{pod} gets {grace} s of {left:g} s left"
-        if not pod.serving:
-            return
+        if pod.serving:
+            yield from self._too_soon(node, deadline)
+
+    def _too_soon(self, node: Node, deadline: datetime | None) -> Iterator[Wrong]:
+        """Yield what is wrong with a removal before the eviction deadline.
+
+        A pod that may need all its time leaves earlier, as its budget and its ready floor allow, with or without a
+        replacement.
+        """
         elapsed = since(self.situation.measurement.started, self.write.now)
         next_plan = self.write.now + self.situation.delivery.until_next_plan(elapsed)
-        stop = timedelta(seconds=least_seconds(pod))
-        late = deadline is not None and next_plan >= deadline - stop
-        if not late:
-            yield from self._not_known_better(node, self.situation.delivery.plan_age(elapsed))
+        promised = self._promised(deadline)
+        if promised.late(next_plan):
+            return
+        for wrong in self._not_known_better(node, self.situation.delivery.plan_age(elapsed)):
+            if wrong[0] != NO_HEADROOM or not promised.may_need_more(next_plan):
+                yield wrong
+
+    def _promised(self, deadline: datetime | None) -> EvictablePod:
+        """Return until when the plan promises to leave the pod in place: the product's own rule."""
+        owner = self.seen.owner(self.pod) or self.pod.owner
+        times = None if owner is None else self.seen.times.get(owner)
+        return EvictablePod(
+            pod=self.pod,
+            interruption="",
+            deadline=deadline,
+            stop=stop_time(self.pod, None if times is None else times.stop),
+        )
 
     def _not_known_better(self, node: Node, age: timedelta) -> Iterator[Wrong]:
         """Yield what is wrong now, and was in each state that the plan can have observed."""
@@ -157,7 +179,7 @@ class _Removal:
         return grace
 
     def early(self, node: Node) -> Iterator[Wrong]:
-        """Before its latest safe start a serving pod is removed only where that costs nothing."""
+        """Before its eviction deadline a serving pod is removed only where that costs nothing."""
         pod, owner = self.pod, self.seen.owner(self.pod)
         metrics = self._metrics(owner) or self._metrics(pod.owner)
         if owner is None or metrics is None or not metrics.counted:
@@ -172,7 +194,7 @@ class _Removal:
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
             yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {floor}"
         if not pod.released and not self._has_headroom():  # a released pod has its replacement
-            yield "no-headroom", f"no node has headroom for the replacement of {pod} of {node.name}"
+            yield NO_HEADROOM, f"no node has headroom for the replacement of {pod} of {node.name}"
 
     def _floor(self, owner: Ref, metrics: WorkloadMetrics) -> int:
         """Return the ready floor: of fewer replicas, if its autoscaler has overruled its owner."""
@@ -236,10 +258,12 @@ class _Removal:
     def _has_headroom(self) -> bool:
         """Whether its replacement fits now without taking a place from pods that wait.
 
-        kube-scheduler may place the pods in another way; what counts is that a placement exists.
+        kube-scheduler may place the pods in another way; what counts is that a placement exists. Pods of negative
+        priority are there to be preempted.
         """
         # A node that waits for its turn on advice is not cordoned, and takes pods until then.
-        snapshot = ClusterSnapshot(self.seen.nodes, self.seen.pods, self.seen.claims)
+        standing = [p for p in self.seen.pods if p.priority >= min(0, self.pod.priority)]
+        snapshot = ClusterSnapshot(self.seen.nodes, standing, self.seen.claims)
         waiting = sorted(self._waiting(), key=lambda pod: -pod.priority)
         alone = _packed(snapshot.copy(), waiting)
         snapshot.remove(self.pod)
@@ -252,10 +276,10 @@ class _Removal:
 
     def _waiting(self) -> Iterator[Pod]:
         """Yield the pods that take headroom first: Pending pods, and replacements of terminating ones."""
-        yield from (p for p in self.seen.pods if p.pending)
+        yield from (p for p in self.seen.pods if p.pending and p.priority >= 0)
         for ref, workload in self.seen.workload.items():
             pods = self.seen.of_workload.get(ref, ())
-            leaving = [p for p in pods if p.deleting is not None]
+            leaving = [p for p in pods if p.deleting is not None and p.priority >= 0]
             owed = workload.replicas - sum(p.deleting is None for p in pods)
             yield from (replacement_of(p) for p in leaving[: max(0, owed)])
 

@@ -72,6 +72,11 @@ class Workload:
     run_seconds: int | None = None
     """After how long its pods finish by themselves; None for never."""
 
+    @property
+    def real_stop_seconds(self) -> int:
+        """How long its pods take to stop: at the end of the grace period the kubelet kills what is left."""
+        return min(self.stop_seconds, self.grace_seconds)
+
     def rendered(self, *, generation: int = 0) -> list[Json]:
         """Return its objects, itself first; another generation is another pod template."""
         if self.kind == CUSTOM:
