@@ -594,6 +594,23 @@ def test_the_rules_see_a_database_evicted_below_its_floor_before_it_has_to_go(st
     assert found & {"below-floor"} == broken
 
 
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [
+        ({"shared": True, "max_surge": 0}, set()),
+        ({"kind": "StatefulSet", "volumes": True, "parallel": True}, {"below-floor"}),  # its quorum
+        ({"shared": True, "max_surge": 0, "grace_seconds": 30}, {"below-floor"}),
+    ],
+)
+def test_who_may_need_all_its_time_to_stop_leaves_as_its_budget_allows_down_to_its_quorum(
+    changes, broken
+):
+    kept = {"replicas": 3, "budget": ("minAvailable", 1), "grace_seconds": 600}
+    store = on_spot(**kept | changes)
+    found = broken_by(_Clumsy(GOES, EVICTED, EVICTED), store, "spot-interruption")
+    assert found & {"below-floor"} == broken
+
+
 @pytest.mark.parametrize(("grace", "broken"), [(600, set()), (30, {"no-headroom"})])
 def test_who_may_need_all_its_time_to_stop_leaves_within_its_floor_though_nothing_has_room(
     grace, broken

@@ -118,19 +118,17 @@ class _Removal:
             yield from self._too_soon(node, deadline)
 
     def _too_soon(self, node: Node, deadline: datetime | None) -> Iterator[Wrong]:
-        """Yield what is wrong with a removal before the eviction deadline.
-
-        A pod that may need all its time leaves earlier, as its budget and its ready floor allow, with or without a
-        replacement.
-        """
+        """Yield what is wrong with a removal before the eviction deadline."""
         elapsed = since(self.situation.measurement.started, self.write.now)
         next_plan = self.write.now + self.situation.delivery.until_next_plan(elapsed)
         promised = self._promised(deadline)
         if promised.late(next_plan):
             return
-        for wrong in self._not_known_better(node, self.situation.delivery.plan_age(elapsed)):
-            if wrong[0] != NO_HEADROOM or not promised.may_need_more(next_plan):
-                yield wrong
+        yield from self._not_known_better(
+            node,
+            self.situation.delivery.plan_age(elapsed),
+            hurried=promised.may_need_more(next_plan),
+        )
 
     def _promised(self, deadline: datetime | None) -> EvictablePod:
         """Return until when the plan promises to leave the pod in place: the product's own rule."""
@@ -143,15 +141,16 @@ class _Removal:
             stop=stop_time(self.pod, None if times is None else times.stop),
         )
 
-    def _not_known_better(self, node: Node, age: timedelta) -> Iterator[Wrong]:
+    def _not_known_better(self, node: Node, age: timedelta, *, hurried: bool) -> Iterator[Wrong]:
         """Yield what is wrong now, and was in each state that the plan can have observed."""
-        wrong = list(self.early(node))
+        wrong = list(self.early(node, hurried=hurried))
         for seen in self.situation.earlier(age) if wrong else ():
             pod = next((p for p in seen.pods if p.uid == self.pod.uid), None)
             if pod is None:
                 continue
             then = replace(self, seen=seen, pod=pod)
-            still = {rule for rule, _ in then.early(node)} if pod.serving else set[str]()
+            broken = then.early(node, hurried=hurried) if pod.serving else ()
+            still = {rule for rule, _ in broken}
             wrong = [each for each in wrong if each[0] in still]
             if not wrong:
                 break
@@ -178,8 +177,14 @@ class _Removal:
         grace: int | None = options.get("gracePeriodSeconds")
         return grace
 
-    def early(self, node: Node) -> Iterator[Wrong]:
-        """Before its eviction deadline a serving pod is removed only where that costs nothing."""
+    def early(self, node: Node, *, hurried: bool) -> Iterator[Wrong]:
+        """Before its eviction deadline a serving pod is removed only where that costs nothing.
+
+        Args:
+            node: where it stands.
+            hurried: whether it may need all the time that is left. Then it leaves as its budget allows, or else the
+                ready floor, with or without a replacement; a quorum stays.
+        """
         pod, owner = self.pod, self.seen.owner(self.pod)
         metrics = self._metrics(owner) or self._metrics(pod.owner)
         if owner is None or metrics is None or not metrics.counted:
@@ -190,10 +195,13 @@ class _Removal:
         if len(staying) >= metrics.replicas or len(mates) > metrics.replicas:
             return  # as many as declared serve on without it
         floor = self._floor(owner, metrics)
+        if hurried and (kept := self._kept(owner, metrics.replicas)):
+            floor = max(*kept, metrics.quorum)
         if len(mates) - 1 < floor:
             rule = "below-floor-in-rollout" if self._rolls_out(owner) else "below-floor"
             yield rule, f"{pod} of {node.name}: {len(mates)} serve, the floor is {floor}"
-        if not pod.released and not self._has_headroom():  # a released pod has its replacement
+        # A released pod has its replacement.
+        if not (pod.released or hurried or self._has_headroom()):
             yield NO_HEADROOM, f"no node has headroom for the replacement of {pod} of {node.name}"
 
     def _floor(self, owner: Ref, metrics: WorkloadMetrics) -> int:
@@ -203,16 +211,18 @@ class _Removal:
             return metrics.floor
         if workload.replicas < (workload.min_replicas or 1):
             return metrics.floor  # the autoscaler will lift it again
-        kept = (
+        kept = self._kept(owner, workload.replicas)
+        return metrics.floor_of(workload.replicas, kept=max(kept, default=0))
+
+    def _kept(self, owner: Ref, replicas: int) -> Sequence[int]:
+        """Return how many of so many replicas each budget of the pod keeps."""
+        return [
             budget_keeps(
-                workload.replicas,
-                min_available=budget.min_available,
-                max_unavailable=budget.max_unavailable,
+                replicas, min_available=budget.min_available, max_unavailable=budget.max_unavailable
             )
             for budget in self.seen.budgets_in.get(owner.namespace, ())
             if matches(budget.selector, self.pod.labels)
-        )
-        return metrics.floor_of(workload.replicas, kept=max(kept, default=0))
+        ]
 
     def _rolls_out(self, owner: Ref) -> bool:
         """Whether its pods are of two generations: then its controller deletes pods as well."""
