@@ -208,9 +208,16 @@ def test_a_claim_is_bound_in_the_zone_of_its_first_pod_and_keeps_it(play: Play):
 
 
 def test_a_file_system_that_pods_share_is_in_every_zone(play: Play):
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **CLAIM}
-    spec = {**claim["spec"], "accessModes": ["ReadWriteMany"]}
-    play.apply({**claim, "spec": spec})
+    many: Json = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteMany"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    play.apply(many)
     play.nodes("b", zone="us-east-1b")
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     for node in ("a", "b"):
