@@ -21,6 +21,7 @@ LIST_CRON_JOBS: Final = Call(verb="list", group="batch", resource="cronjobs")
 LIST_STORAGE_CLASSES: Final = Call(verb="list", group="storage.k8s.io", resource="storageclasses")
 LIST_INGRESSES: Final = Call(verb="list", group="networking.k8s.io", resource="ingresses")
 LIST_SLICES: Final = Call(verb="list", group="discovery.k8s.io", resource="endpointslices")
+LIST_LIMIT_RANGES: Final = Call(verb="list", resource="limitranges")
 LIST_NODE_USAGE: Final = Call(**_METRICS, resource="nodes")
 LIST_POD_USAGE: Final = Call(**_METRICS, resource="pods")
 
@@ -42,6 +43,7 @@ TOLD: Final = (
     calls.LIST_SERVICES,
     LIST_INGRESSES,
     LIST_SLICES,
+    LIST_LIMIT_RANGES,
 )
 """Of which a snapshot tells: listed once, and then watched."""
 WATCHES: Final = tuple(replace(call, verb="watch") for call in TOLD)

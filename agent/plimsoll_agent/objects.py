@@ -28,6 +28,9 @@ _MOST: Final = 2**53
 _LONGEST: Final = 256
 _SERVICE: Final = "kubernetes.io/service-name"
 """On an EndpointSlice, label: whose endpoints it holds."""
+_UNKNOWN: Final = "?"
+"""For the uid of what metrics.k8s.io names."""
+_OOM_KILLED: Final = "OOMKilled"
 _PHASES: Final = {"Pending", "Running"}
 
 
@@ -94,7 +97,7 @@ def read_node(obj: Raw) -> wire.Node:
 @naming("Pod")
 def read_pod(obj: Raw) -> wire.Pod:
     """Read a Pod, with its direct controller as owner: `topmost` finds the one above."""
-    read = decoded(obj, core.Pod)
+    read = decoded(obj, schema.Pod)
     meta, spec = read.metadata, read.spec
     scheduling = read_scheduling(spec, {}, meta.name)
     controller = meta.controller
@@ -108,10 +111,11 @@ def read_pod(obj: Raw) -> wire.Pod:
             phase=read.status.phase if read.status.phase in _PHASES else "Unknown",  # type: ignore[arg-type] # held to it by `within_bounds`
             ready=any(c.type == "Ready" and c.status == "True" for c in read.status.conditions),
             deleting=bool(meta.deletion_timestamp),
-            requests=_amounts(scheduling.requests),
+            requests=amounts(scheduling.requests),
             limits=_limits(spec),
             priority=spec.priority,
             restart_policy=spec.restart_policy,  # type: ignore[arg-type] # held to it by `within_bounds`
+            restarted=_restarted(read.status),
             volumes=scheduling.claims,
             annotations=only(wire.ANNOTATIONS, meta.annotations),
             created_at=created_at(meta),
@@ -220,23 +224,49 @@ def read_slice(obj: Raw) -> Endpoints:
 
 
 @naming("NodeMetrics")
-def read_node_usage(obj: Raw) -> tuple[str, Resources]:
-    """Read what a node used, by its name."""
+def read_node_usage(obj: Raw) -> tuple[str, wire.Usage]:
+    """Read what a node used, by its name; its uid is not there."""
     read = decoded(obj, schema.NodeMetrics)
-    return read.metadata.name, Resources.parse(read.usage)
+    return read.metadata.name, _usage(Resources.parse(read.usage))
 
 
 @naming("PodMetrics")
-def read_pod_usage(obj: Raw) -> tuple[tuple[str, str], Resources]:
-    """Read what a pod used, by its namespace and name."""
+def read_pod_usage(obj: Raw) -> tuple[tuple[str, str], wire.Usage]:
+    """Read what a pod and its containers used, by its namespace and name; its uid is not there."""
     read = decoded(obj, schema.PodMetrics)
-    used = [Resources.parse(container.usage) for container in read.containers]
-    return (read.metadata.namespace, read.metadata.name), total(used)
+    used = [(each.name, Resources.parse(each.usage)) for each in read.containers]
+    told = _usage(total([each for _, each in used]))
+    if len(used) <= wire.MOST_CONTAINERS:
+        containers = (
+            wire.ContainerUsage(name=name, cpu_m=counted(its.cpu), memory=counted(its.memory))
+            for name, its in used
+        )
+        told = within_bounds(replace(told, containers=tuple(containers)))
+    return (read.metadata.namespace, read.metadata.name), told
 
 
-def usage(uid: str, used: Resources) -> wire.Usage:
-    """Return what an object used, as a snapshot tells it."""
-    return wire.Usage(uid=uid, cpu_m=counted(used.cpu), memory=counted(used.memory))
+def _usage(used: Resources) -> wire.Usage:
+    return wire.Usage(uid=_UNKNOWN, cpu_m=counted(used.cpu), memory=counted(used.memory))
+
+
+def _restarted(status: schema.PodStatus) -> tuple[wire.Restarted, ...]:
+    """Return the containers that ended, and how; init containers that did their work are none of them."""
+    found = []
+    for each in (*status.container_statuses, *status.init_container_statuses):
+        ends = [end for end in (each.state.terminated, each.last_state.terminated) if end]
+        killed = [end for end in ends if end.reason == _OOM_KILLED]
+        last = next(iter(killed or ends), schema.Terminated())
+        if each.restart_count or killed:
+            found.append(
+                wire.Restarted(
+                    name=each.name,
+                    restarts=counted(each.restart_count),
+                    reason=last.reason[:64],
+                    at=parse_time(last.finished_at) if last.finished_at else None,
+                )
+            )
+    found.sort(key=lambda each: (each.reason != _OOM_KILLED, each.name))
+    return tuple(found[: wire.MOST_CONTAINERS])
 
 
 def claimed(meta: core.Metadata) -> Claimed | None:
@@ -284,17 +314,38 @@ def _limits(spec: core.PodSpec) -> wire.Amounts:
     )
 
 
+def containers_of(spec: schema.Containers) -> tuple[wire.Container, ...]:
+    """Return the containers of a template that run as long as the pod does, as they are told.
+
+    Requests of the pod as a whole stand in place of theirs: then, or where they are too many, none is told.
+    """
+    staying = [each for each in spec.init_containers if each.restart_policy == "Always"]
+    found = (*spec.containers, *staying)
+    if spec.resources.requests or spec.resources.limits or len(found) > wire.MOST_CONTAINERS:
+        return ()
+    return tuple(
+        wire.Container(
+            name=each.name,
+            sidecar=number >= len(spec.containers),
+            requests=amounts(Resources.parse(each.resources.limits | each.resources.requests)),
+            limits=amounts(Resources.parse(each.resources.limits)),
+        )
+        for number, each in enumerate(found)
+    )
+
+
 def amounts_of_template(spec: core.PodSpec) -> tuple[wire.Amounts, wire.Amounts]:
     """Return requests and limits of one pod of a template."""
-    return _amounts(read_scheduling(spec, {}).requests), _limits(spec)
+    return amounts(read_scheduling(spec, {}).requests), _limits(spec)
 
 
 def _allocatable(said: Mapping[str, str | int | float]) -> wire.Amounts:
     found = read_resources(said, "status.allocatable")
-    return replace(_amounts(found), pods=counted(found.pods))
+    return replace(amounts(found), pods=counted(found.pods))
 
 
-def _amounts(found: Resources) -> wire.Amounts:
+def amounts(found: Resources) -> wire.Amounts:
+    """Return processors and memory as the wire takes them."""
     return wire.Amounts(cpu_m=counted(found.cpu), memory=counted(found.memory))
 
 

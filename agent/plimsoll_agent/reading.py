@@ -16,9 +16,9 @@ from plimsoll.adapters.kubernetes.requests import Json, Requests
 from plimsoll.adapters.kubernetes.watches import Watches, list_unwatched
 from plimsoll.domain.errors import BadInput, MissingRights, NotFound, Temporary
 from plimsoll.domain.pods import OwnerKind
-from plimsoll.domain.quantities import Resources
 from plimsoll.services.ports import Clock, Workers
 from plimsoll_agent import calls, objects, workloads
+from plimsoll_agent.limit_ranges import Limited, by_namespace, read_limit_range
 from plimsoll_agent.objects import Balanced, Budgeted, Endpoints, Scaled
 from plimsoll_agent.workloads import Controller
 from plimsoll_service.wire import snapshot as wire
@@ -41,10 +41,12 @@ class Seen:
     autoscalers: Sequence[Scaled]
     balanced: Sequence[Balanced]
     endpoints: Sequence[Endpoints]
-    node_usage: Mapping[str, Resources]
+    node_usage: Mapping[str, wire.Usage]
     """By name; empty without metrics.k8s.io."""
-    pod_usage: Mapping[tuple[str, str], Resources]
+    pod_usage: Mapping[tuple[str, str], wire.Usage]
     """By namespace and name."""
+    limit_ranges: Mapping[str, Limited] | None
+    """By namespace; None: they cannot be read."""
 
 
 WATCH_SECONDS: Final = 290
@@ -85,6 +87,8 @@ class ClusterReader:
         self._services = Collection(core.LIST_SERVICES, objects.read_service)
         self._ingresses = Collection(calls.LIST_INGRESSES, objects.read_ingress)
         self._slices = Collection(calls.LIST_SLICES, objects.read_slice)
+        self._limit_ranges = Collection(calls.LIST_LIMIT_RANGES, read_limit_range)
+        self._missing = set[Collection[Any]]()
         self._kinds = [kind for part in vars(self).values() for kind in _kinds(part)]
 
     def follow(self) -> None:
@@ -120,20 +124,25 @@ class ClusterReader:
             endpoints=self._slices.objects,
             node_usage=dict(self._usage(calls.LIST_NODE_USAGE, objects.read_node_usage)),
             pod_usage=dict(self._usage(calls.LIST_POD_USAGE, objects.read_pod_usage)),
+            limit_ranges=None
+            if self._limit_ranges in self._missing
+            else by_namespace(self._limit_ranges.objects),
         )
 
     def _list(self, kind: Collection[Any]) -> None:
         try:
             kind.list(self._requests, self._warn)
+            self._missing.discard(kind)
         except (NotFound, MissingRights) as error:
             if kind in {self._nodes, self._pods}:
                 raise
             self._warn(f"left out: {error}")
             kind.forget()
+            self._missing.add(kind)
 
     def _usage[K](
-        self, call: Call, read: Callable[[Json | Raw], tuple[K, Resources]]
-    ) -> Iterator[tuple[K, Resources]]:
+        self, call: Call, read: Callable[[Json | Raw], tuple[K, wire.Usage]]
+    ) -> Iterator[tuple[K, wire.Usage]]:
         """Yield what was used. It is new each time, so it is neither watched nor kept."""
         try:
             for page in self._requests.pages(call):

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from plimsoll.adapters.kubernetes import schema as core
 from plimsoll.adapters.kubernetes.schema import (
     Amounts,
     CountOrShare,
@@ -22,6 +23,7 @@ from plimsoll.adapters.kubernetes.schema import (
     Object,
     PodTemplate,
     Reference,
+    ResourceRequirements,
     VolumeNodeAffinity,
     Whole,
 )
@@ -53,15 +55,19 @@ class Counted(Part):
 
 
 class Container(Part):
-    """The name of a container."""
+    """A container of a pod template."""
 
     name: str = ""
+    restart_policy: str = ""
+    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
 
 
 class Containers(Part):
-    """Of a pod template: the containers that run as long as the pod does."""
+    """Of a pod template: what its containers ask for, and what is asked for all of them together."""
 
     containers: Annotated[tuple[Container, ...], _MANY] = ()
+    init_containers: Annotated[tuple[Container, ...], _MANY] = ()
+    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
 
 
 class Template(Part):
@@ -82,6 +88,57 @@ class JobSpec(Part):
     parallelism: Whole = 1
     template: PodTemplate = field(default_factory=PodTemplate)
 
+
+class Terminated(Part):
+    """How a container ended."""
+
+    reason: str = ""
+    finished_at: str = ""
+
+
+class ContainerState(Part):
+    """In which state a container is, or was before."""
+
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Part):
+    """What the kubelet says of a container."""
+
+    name: str = ""
+    restart_count: Whole = 0
+    state: ContainerState = field(default_factory=ContainerState)
+    last_state: ContainerState = field(default_factory=ContainerState)
+
+
+class PodStatus(core.PodStatus):
+    """The status of a pod, with its containers."""
+
+    container_statuses: Annotated[tuple[ContainerStatus, ...], _MANY] = ()
+    init_container_statuses: Annotated[tuple[ContainerStatus, ...], _MANY] = ()
+
+
+Pod = Object[core.PodSpec, PodStatus]
+
+
+class LimitItem(Part):
+    """What a LimitRange says of one type."""
+
+    type: str = ""
+    min: Amounts = field(default_factory=dict)
+    max: Amounts = field(default_factory=dict)
+    default: Amounts = field(default_factory=dict)
+    default_request: Amounts = field(default_factory=dict)
+    max_limit_request_ratio: Amounts = field(default_factory=dict)
+
+
+class LimitRangeSpec(Part):
+    """Of a LimitRange."""
+
+    limits: Annotated[tuple[LimitItem, ...], _MANY] = ()
+
+
+LimitRange = Described[LimitRangeSpec]
 
 Job = Object[JobSpec, ReadyCounts]
 
@@ -241,6 +298,7 @@ class Slice(Named):
 class ContainerUsage(Part):
     """What a container used."""
 
+    name: str = ""
     usage: Amounts = field(default_factory=dict)
 
 

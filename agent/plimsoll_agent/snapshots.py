@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from plimsoll.domain.names import MIN_ON_DEMAND
 from plimsoll.domain.selectors import matches
-from plimsoll_agent.objects import Claimed, usage
+from plimsoll_agent.limit_ranges import Limited, with_limit_ranges
+from plimsoll_agent.objects import Claimed
 from plimsoll_agent.reading import Seen
 from plimsoll_agent.workloads import Owning
 from plimsoll_service.wire import snapshot as wire
@@ -38,7 +39,7 @@ def full_snapshot(
         kubernetes=seen.kubernetes,
         nodes=tuple(seen.nodes),
         pods=tuple(_under_topmost(pod, claimed) for pod in seen.pods),
-        workloads=tuple(_with_floor(o.workload, seen.namespaces) for o in owning.values()),
+        workloads=tuple(_in_namespace(o.workload, seen) for o in owning.values()),
         volumes=tuple(
             replace(volume, type=seen.volume_types.get(volume.storage_class, ""))
             for volume in seen.volumes
@@ -62,11 +63,14 @@ def _under_topmost(pod: wire.Pod, claimed: Mapping[str, Claimed]) -> wire.Pod:
     return pod if above is None else replace(pod, owner=above.owner)
 
 
-def _with_floor(workload: wire.Workload, namespaces: Mapping[str, str]) -> wire.Workload:
-    floor = namespaces.get(workload.namespace)
-    if floor is None or MIN_ON_DEMAND in workload.annotations:
+def _in_namespace(workload: wire.Workload, seen: Seen) -> wire.Workload:
+    """Return a workload with what its namespace states for it: a floor, and LimitRanges."""
+    floor = seen.namespaces.get(workload.namespace)
+    if floor is not None and MIN_ON_DEMAND not in workload.annotations:
+        workload = replace(workload, annotations=workload.annotations | {MIN_ON_DEMAND: floor})
+    if seen.limit_ranges is None:
         return workload
-    return replace(workload, annotations=workload.annotations | {MIN_ON_DEMAND: floor})
+    return with_limit_ranges(workload, seen.limit_ranges.get(workload.namespace, Limited()))
 
 
 def _budgets(seen: Seen, owning: Mapping[str, Owning]) -> Iterator[wire.Budget]:
@@ -95,7 +99,7 @@ def _load_balancers(seen: Seen) -> Iterator[wire.LoadBalancer]:
 def _usage(seen: Seen) -> Iterator[wire.Usage]:
     for node in seen.nodes:
         if (used := seen.node_usage.get(node.name)) is not None:
-            yield usage(node.uid, used)
+            yield replace(used, uid=node.uid)
     for pod in seen.pods:
         if (used := seen.pod_usage.get((pod.namespace, pod.name))) is not None:
-            yield usage(pod.uid, used)
+            yield replace(used, uid=pod.uid)

@@ -17,6 +17,7 @@ from plimsoll_agent.objects import (
     Claimed,
     amounts_of_template,
     claimed,
+    containers_of,
     counted,
     created_at,
     only,
@@ -59,7 +60,6 @@ def read_job(obj: Raw) -> Controller:
         JOB,
         read.metadata,
         read.spec.template,
-        containers=_containers(obj),
         replicas=counted(read.spec.parallelism),
         ready=counted(read.status.active),
     )
@@ -86,7 +86,7 @@ def _replaced(kind: str, obj: Raw, read: core.Workload) -> Owning:
         kind,
         read.metadata,
         spec.template,
-        containers=_containers(obj),
+        template=containers_of(decoded(obj, core.Described[schema.Templated]).spec.template.spec),
         replicas=counted(count.desired_number_scheduled if daemons else spec.replicas),
         ready=counted(count.number_ready if daemons else count.ready_replicas),
         strategy=strategy,
@@ -96,9 +96,9 @@ def _replaced(kind: str, obj: Raw, read: core.Workload) -> Owning:
     )
 
 
-def _told(kind: str, meta: core.Metadata, template: core.PodTemplate, **more: object) -> Owning:
-    labels = template.metadata.labels
-    requests, limits = amounts_of_template(template.spec)
+def _told(kind: str, meta: core.Metadata, pods: core.PodTemplate, **more: object) -> Owning:
+    labels = pods.metadata.labels
+    requests, limits = amounts_of_template(pods.spec)
     told = wire.Workload(
         uid=meta.uid,
         kind=kind,
@@ -106,17 +106,12 @@ def _told(kind: str, meta: core.Metadata, template: core.PodTemplate, **more: ob
         name=meta.name,
         requests=requests,
         limits=limits,
-        placing=_placing(read_scheduling(template.spec, labels), labels),
+        placing=_placing(read_scheduling(pods.spec, labels), labels),
         annotations=only(wire.ANNOTATIONS, meta.annotations),
         created_at=created_at(meta),
         **more,  # type: ignore[arg-type] # held to it by `within_bounds`
     )
     return Owning(within_bounds(told), labels)
-
-
-def _containers(obj: Raw) -> tuple[str, ...]:
-    template = decoded(obj, core.Described[schema.Templated]).spec.template
-    return tuple(container.name for container in template.spec.containers)
 
 
 def _placing(found: Scheduling, labels: Mapping[str, str]) -> wire.Placing:

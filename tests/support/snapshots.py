@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll_service.wire.snapshot import Amounts, Node, Owner, Pod, Snapshot, Usage, Workload
+from plimsoll_service.wire.snapshot import (
+    Amounts,
+    Container,
+    LimitRanges,
+    Node,
+    Owner,
+    Pod,
+    Snapshot,
+    Usage,
+    Workload,
+)
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 GIB = 2**30
@@ -44,9 +54,12 @@ def wire_workload(name: str, *, replicas: int = 1, **changes: Any) -> Workload:
         "replicas": replicas,
         "ready": replicas,
         "requests": amounts(500, GIB),
+        "limits": amounts(),
+        "limit_ranges": LimitRanges(),
         "created_at": NOW,
-    }
-    return Workload(**facts | changes)
+    } | changes
+    main = Container(name="main", requests=facts["requests"], limits=facts["limits"])
+    return Workload(**{"template": (main,)} | facts)
 
 
 def wire_pods(workload: Workload, *nodes: str, **changes: Any) -> tuple[Pod, ...]:

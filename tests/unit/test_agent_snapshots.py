@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
@@ -16,7 +17,21 @@ from plimsoll.domain.errors import MissingRights, Temporary
 from plimsoll_agent.calls import TOLD
 from plimsoll_agent.reading import ClusterReader
 from plimsoll_agent.snapshots import full_snapshot
-from plimsoll_service.wire.snapshot import Amounts, Owner, Snapshot, Usage, decode, encode
+from plimsoll_service.wire.snapshot import (
+    MOST_CONTAINERS,
+    Amounts,
+    Bounds,
+    Container,
+    ContainerUsage,
+    LimitRanges,
+    Owner,
+    Restarted,
+    Snapshot,
+    Usage,
+    Workload,
+    decode,
+    encode,
+)
 from tests.support.builders import NOON, node_json, pod_json, pod_spec_json
 from tests.support.cli_environment import StillClock
 
@@ -72,13 +87,29 @@ def a_pod(name: str, owner: tuple[str, str] | None, **spec: Any) -> Any:
     return pod
 
 
+def with_statuses(pod: Any) -> Any:
+    killed = {"terminated": {"reason": "OOMKilled", "finishedAt": CREATED}}
+    pod["status"]["containerStatuses"] = [{"name": "main", "restartCount": 1, "lastState": killed}]
+    return pod
+
+
+def used_by(container: str, cpu: str) -> Any:
+    return {"name": container, "usage": {"cpu": cpu, "memory": "64Mi"}}
+
+
+LIMITS: Final = {"type": "Container", "max": {"cpu": "4"}, "default": {"cpu": "2"}}
+
+
 def a_shop() -> Listed:
     web = {"replicas": 3, "template": a_template(), "selector": {}}
     service = {"type": "LoadBalancer"}
     balanced = {"loadBalancer": {"ingress": [{"hostname": "a.elb.amazonaws.com"}]}}
     return Listed(
         nodes=[node_json(labels={"team": SECRET}, annotations={"note": SECRET})],
-        pods=[a_pod("web-1", ("ReplicaSet", "web-abc")), a_pod("nightly-1", ("Job", "nightly-7"))],
+        pods=[
+            with_statuses(a_pod("web-1", ("ReplicaSet", "web-abc"))),
+            a_pod("nightly-1", ("Job", "nightly-7")),
+        ],
         namespaces=[an_object("shop", annotations={"plimsoll.dev/min-on-demand": "20%"})],
         deployments=[an_object("web", spec=web, status={"readyReplicas": 2})],
         replicasets=[an_object("web-abc", owner=("Deployment", "web"), spec=web)],
@@ -108,8 +139,9 @@ def a_shop() -> Listed:
         ],
         used_nodes=[an_object("node-1", usage={"cpu": "1500m", "memory": "1Gi"})],
         used_pods=[
-            an_object("web-1", containers=[{"usage": {"cpu": "250m", "memory": "64Mi"}}] * 2)
+            an_object("web-1", containers=[used_by("main", "250m"), used_by("proxy", "50m")])
         ],
+        limitranges=[an_object("limits", spec={"limits": [LIMITS]})],
     )
 
 
@@ -132,7 +164,8 @@ def test_a_workload_is_told_with_its_counts_its_pods_and_the_floor_of_its_namesp
     web = snapshot_of(a_shop()).workloads[0]
     assert (web.kind, web.replicas, web.ready) == ("Deployment", 3, 2)
     assert web.requests == Amounts(cpu_m=500, memory=64 * 2**20)
-    assert web.containers == ("main",)
+    requests, limits = Amounts(cpu_m=500, memory=64 * 2**20), Amounts(cpu_m=2000)
+    assert web.template == (Container(name="main", requests=requests, limits=limits),)
     assert web.annotations == {"plimsoll.dev/min-on-demand": "20%"}
 
 
@@ -144,10 +177,207 @@ def test_budgets_autoscalers_and_load_balancers_are_joined_by_uid() -> None:
     assert (balancer.name, balancer.provisioned, balancer.ready_endpoints) == ("shop", True, 1)
 
 
-def test_usage_is_the_sum_of_the_containers() -> None:
+def test_usage_is_told_of_each_container_and_as_their_sum() -> None:
     node, pod = snapshot_of(a_shop()).usage
     assert node == Usage(uid="node-node-1", cpu_m=1500, memory=2**30)
-    assert pod == Usage(uid="pod-shop-web-1", cpu_m=500, memory=2**27)
+    containers = [("main", 250), ("proxy", 50)]
+    assert pod == Usage(
+        uid="pod-shop-web-1",
+        cpu_m=300,
+        memory=2**27,
+        containers=tuple(
+            ContainerUsage(name=name, cpu_m=cpu, memory=2**26) for name, cpu in containers
+        ),
+    )
+
+
+def test_of_a_pod_with_very_many_containers_only_their_sum_is_told() -> None:
+    server = a_shop()
+    many = [used_by(f"c-{number}", "10m") for number in range(MOST_CONTAINERS + 1)]
+    server.lists["used_pods"][0]["containers"] = many
+    _, pod = snapshot_of(server).usage
+    assert (pod.cpu_m, pod.containers) == (210, ())
+
+
+# --- Containers ------------------------------------------------------------------------------------
+
+
+def told_template(server: Listed) -> tuple[Container, ...]:
+    return snapshot_of(server).workloads[0].template
+
+
+def spec_of(server: Listed) -> Any:
+    return server.lists["deployments"][0]["spec"]["template"]["spec"]
+
+
+def test_sidecars_are_told_beside_containers_and_other_init_containers_are_not() -> None:
+    server = a_shop()
+    asks = {"resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1", "memory": "1Gi"}}}
+    spec_of(server)["initContainers"] = [
+        {"name": "migrate", **asks},
+        {"name": "proxy", "restartPolicy": "Always", **asks},
+    ]
+    _, proxy = told_template(server)
+    assert proxy == Container(
+        name="proxy",
+        sidecar=True,
+        requests=Amounts(cpu_m=100, memory=2**30),  # a limit without a request is one
+        limits=Amounts(cpu_m=1000, memory=2**30),
+    )
+
+
+def test_containers_are_not_told_where_the_pod_as_a_whole_requests_or_they_are_too_many() -> None:
+    whole, many = a_shop(), a_shop()
+    spec_of(whole)["resources"] = {"requests": {"cpu": "2"}}
+    spec_of(many)["containers"] *= MOST_CONTAINERS + 1
+    assert told_template(whole) == told_template(many) == ()
+
+
+def ended(reason: str, at: str | None = CREATED) -> Any:
+    return {"terminated": {"reason": reason, "finishedAt": at, "exitCode": 137}}
+
+
+def a_status(name: str = "main", restarts: int = 1, **states: Any) -> Any:
+    return {"name": name, "restartCount": restarts, **states}
+
+
+def told_restarts(*statuses: Any, **more: Any) -> tuple[Restarted, ...]:
+    server = a_shop()
+    server.lists["pods"][0]["status"] |= {"containerStatuses": list(statuses), **more}
+    return snapshot_of(server).pods[0].restarted
+
+
+AT: Final = datetime(2026, 1, 2, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (a_status(restarts=0, state={"running": {}}), None),
+        (a_status(lastState=ended("Error")), ("Error", AT)),
+        (a_status(lastState=ended("OOMKilled")), ("OOMKilled", AT)),
+        (a_status(restarts=0, state=ended("OOMKilled")), ("OOMKilled", AT)),
+        (a_status(state=ended("Error"), lastState=ended("OOMKilled")), ("OOMKilled", AT)),
+        (a_status(lastState={}), ("", None)),
+        (
+            a_status(lastState=ended("ContainerStatusUnknown", None)),
+            ("ContainerStatusUnknown", None),
+        ),
+        (a_status(restarts=0, state=ended("Completed")), None),
+    ],
+    ids=[
+        "runs",
+        "error",
+        "killed",
+        "not restarted yet",
+        "killed before",
+        "forgotten",
+        "unknown",
+        "done",
+    ],
+)
+def test_containers_that_ended_are_told_with_how_they_ended(status: Any, told: Any) -> None:
+    found = [(each.reason, each.at) for each in told_restarts(status)]
+    assert found == ([] if told is None else [told])
+
+
+def test_sidecars_that_ended_are_told_too() -> None:
+    (proxy,) = told_restarts(
+        initContainerStatuses=[a_status("proxy", lastState=ended("OOMKilled"))]
+    )
+    assert (proxy.name, proxy.restarts, proxy.reason) == ("proxy", 1, "OOMKilled")
+
+
+def test_of_very_many_containers_those_that_were_oom_killed_are_told_first() -> None:
+    statuses = [a_status(f"a-{number}", lastState=ended("Error")) for number in range(30)]
+    found = told_restarts(*statuses, a_status("z", lastState=ended("OOMKilled")))
+    assert (found[0].name, len(found)) == ("z", MOST_CONTAINERS)
+
+
+# --- LimitRanges -----------------------------------------------------------------------------------
+
+
+def limited_by(*limits: list[Any]) -> Workload:
+    server = a_shop()
+    server.lists["limitranges"] = [
+        an_object(f"limits-{number}", spec={"limits": items}) for number, items in enumerate(limits)
+    ]
+    return snapshot_of(server).workloads[0]
+
+
+def test_a_namespace_without_limit_ranges_allows_everything() -> None:
+    assert limited_by().limit_ranges == LimitRanges()
+
+
+def test_the_limit_range_of_its_namespace_is_told_with_a_workload() -> None:
+    container = {
+        "type": "Container",
+        "min": {"cpu": "100m", "memory": "64Mi"},
+        "max": {"cpu": "4", "memory": "0"},
+        "maxLimitRequestRatio": {"cpu": "1.5", "memory": "2"},
+    }
+    claim = {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}
+    found = limited_by([container, {"type": "Pod", "max": {"memory": "2Gi"}}, claim])
+    assert found.limit_ranges == LimitRanges(
+        container=Bounds(
+            least=Amounts(cpu_m=100, memory=2**26),
+            most=Amounts(cpu_m=4000, memory=1),
+            ratio=Amounts(cpu_m=1500, memory=2000),
+        ),
+        pod=Bounds(most=Amounts(memory=2**31)),
+    )
+
+
+def test_of_several_limit_ranges_all_hold_and_those_of_other_namespaces_do_not() -> None:
+    server = a_shop()
+    items = [{"max": {"cpu": "3"}}, {"max": {"cpu": "2"}}, {"min": {"cpu": "1"}}]
+    server.lists["limitranges"] = [
+        an_object(f"l-{n}", namespace=where, spec={"limits": [{"type": "Container", **item}]})
+        for n, (where, item) in enumerate(zip(["shop", "shop", "dock"], items, strict=True))
+    ]
+    found = snapshot_of(server).workloads[0].limit_ranges
+    assert found == LimitRanges(container=Bounds(most=Amounts(cpu_m=2000)))
+
+
+def test_defaults_are_told_where_a_container_states_nothing() -> None:
+    defaults = {
+        "type": "Container",
+        "default": {"cpu": "2", "memory": "1Gi"},
+        "defaultRequest": {"cpu": "1", "memory": "512Mi"},
+    }
+    (main,) = limited_by([defaults]).template
+    assert main.requests == Amounts(cpu_m=500, memory=2**26)  # its own
+    assert main.limits == Amounts(cpu_m=2000, memory=2**30)
+    server = a_shop()
+    server.lists["limitranges"] = [an_object("limits", spec={"limits": [defaults]})]
+    del spec_of(server)["containers"][0]["resources"]
+    assert told_template(server)[0].requests == Amounts(cpu_m=1000, memory=2**29)
+
+
+@pytest.mark.parametrize("spec", [{"limits": [{"max": {"cpu": "many"}}]}, {"limits": 7}])
+def test_a_limit_range_that_cannot_be_read_leaves_its_namespace_unknown(spec: Any) -> None:
+    server = a_shop()
+    server.lists["limitranges"] = [an_object("limits", spec=spec)]
+    server.lists["deployments"] += [an_object("pier", namespace="dock", spec={"selector": {}})]
+    found = snapshot_of(server)
+    assert [w.limit_ranges for w in found.workloads if w.kind == "Deployment"] == [
+        None,
+        LimitRanges(),
+    ]
+
+
+def test_without_the_right_to_list_limit_ranges_none_are_known_until_it_comes() -> None:
+    server, warnings = a_shop(), list[str]()
+    server.refused["limitranges"] = 403
+    requests = Requests(transport=server, cluster="harbor")
+    reader = ClusterReader(requests, SerialWorkers(), StillClock(), warnings.append)
+    known = []
+    for _ in range(2):
+        found = full_snapshot(reader.read(), cluster_id="c", epoch="e", sequence=1, now=NOON)
+        known.append(found.workloads[0].limit_ranges is not None)
+        server.refused.clear()
+    assert known == [False, True]
+    assert any("limitranges" in words for words in warnings)
 
 
 def test_nothing_but_the_allowed_fields_leaves_the_cluster() -> None:

@@ -34,6 +34,7 @@ EMPTY = Seen(
     endpoints=[],
     node_usage={},
     pod_usage={},
+    limit_ranges={},
 )
 
 

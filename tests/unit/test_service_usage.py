@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
 from math import ceil
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll_service.domain.usage import Histogram, WorkloadUsage, usage_by_workload
-from plimsoll_service.wire.snapshot import Usage
-from tests.support.snapshots import GIB, wire_pods, wire_snapshot, wire_workload
+from plimsoll_service.domain.usage import (
+    MOST_NAMES,
+    ContainerUsage,
+    Histogram,
+    WorkloadUsage,
+    usage_by_workload,
+)
+from plimsoll_service.wire.snapshot import Container, Restarted, Usage
+from plimsoll_service.wire.snapshot import ContainerUsage as ContainerTold
+from tests.support.snapshots import GIB, NOW, wire_pods, wire_snapshot, wire_workload
+
+HOUR = timedelta(hours=1)
 
 amounts = st.lists(st.integers(0, 2**53), max_size=40)
 
@@ -50,3 +63,68 @@ def test_pods_of_a_workload_are_samples_of_the_same_and_only_ready_ones_count():
             cpu_m=Histogram.of([100, 300]), memory_mib=Histogram.of([1024, 1024])
         )
     }
+
+
+TWO = wire_workload("web", template=(Container(name="main"), Container(name="tail")))
+
+
+def containers_of(*restarted: Restarted, **states: bool) -> Mapping[str, ContainerUsage]:
+    """Return what is known of the containers of a workload by one of its pods."""
+    (pod,) = wire_pods(TWO, "a", restarted=restarted, **states)
+    containers = [("main", 100, GIB), ("tail", 10, GIB // 4), ("injected", 900, GIB)]
+    told = tuple(ContainerTold(name=n, cpu_m=cpu, memory=memory) for n, cpu, memory in containers)
+    used = (Usage(uid=pod.uid, cpu_m=1010, memory=2 * GIB, containers=told),)
+    seen = wire_snapshot(workloads=(TWO,), pods=(pod,), usage=used)
+    return usage_by_workload(seen)[TWO.uid].containers
+
+
+def test_containers_of_the_template_are_samples_of_their_own_and_what_is_injected_is_not():
+    assert containers_of() == {
+        "main": ContainerUsage(cpu_m=Histogram.of([100]), memory_mib=Histogram.of([1024])),
+        "tail": ContainerUsage(cpu_m=Histogram.of([10]), memory_mib=Histogram.of([256])),
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "at", "killed"),
+    [
+        ("OOMKilled", NOW - HOUR, NOW - HOUR),
+        ("OOMKilled", NOW + HOUR, NOW),
+        ("OOMKilled", None, NOW),
+        ("", None, NOW),
+        ("ContainerStatusUnknown", None, NOW),
+        ("Error", NOW - HOUR, None),
+    ],
+)
+def test_when_a_container_was_oom_killed_is_known_of_pods_that_are_not_ready_too(
+    reason, at, killed
+):
+    ended = Restarted(name="main", restarts=1, reason=reason, at=at)
+    assert containers_of(ended)["main"].killed == killed
+    found = containers_of(ended, ready=False) if killed else {}
+    assert {name: (its.cpu_m.samples, its.killed) for name, its in found.items()} == (
+        {"main": (0, killed)} if killed else {}
+    )
+
+
+def test_the_last_oom_kill_of_all_hours_is_kept():
+    hours = [
+        WorkloadUsage(containers={"main": ContainerUsage(killed=killed)})
+        for killed in (None, NOW, NOW - HOUR, None)
+    ]
+    assert sum(hours, WorkloadUsage()).containers["main"].killed == NOW
+
+
+def test_an_owner_who_renames_containers_all_the_time_fills_no_memory_but_hides_no_oom_kill():
+    whole = WorkloadUsage(containers={"main": ContainerUsage(killed=NOW)})
+    for number in range(500):
+        names = {f"{number}-{n}": ContainerUsage(cpu_m=Histogram.of([1])) for n in range(20)}
+        whole += WorkloadUsage(containers=names)
+    assert len(whole.containers) == MOST_NAMES
+    assert whole.containers["main"].killed == NOW
+
+
+def test_a_rollup_of_an_older_version_is_read():
+    old = b'{"cpu_m":{"counts":{"3":1}},"memory_mib":{"counts":{}}}'
+    found = msgspec.json.decode(old, type=WorkloadUsage)
+    assert (found.cpu_m.samples, found.containers) == (1, {})

@@ -37,6 +37,18 @@ def test_equal_snapshots_travel_as_equal_bytes():
     assert snapshot.encode(wire_snapshot()) == snapshot.encode(wire_snapshot())
 
 
+def test_what_an_older_agent_tells_is_read_and_nothing_is_known_of_its_containers():
+    document = json.loads(documents.encode(wire_snapshot()))
+    document["usage"] = [usage[:3] for usage in document["usage"]]
+    for workload in document["workloads"]:
+        workload["containers"] = ["main"]
+        del workload["template"], workload["limit_ranges"]
+    found = snapshot.parse(json.dumps(document).encode())
+    assert [(w.template, w.limit_ranges) for w in found.workloads] == [((), None)]
+    assert [each.containers for each in found.usage] == [()]
+    assert [pod.restarted for pod in found.pods] == [(), ()]
+
+
 def test_what_a_newer_agent_adds_is_dropped():
     document = json.loads(documents.encode(wire_snapshot())) | {"env": {"PASSWORD": "1"}}
     found = snapshot.parse(json.dumps(document).encode())
@@ -58,6 +70,9 @@ def test_what_a_newer_agent_adds_is_dropped():
         ({"usage": [["a", 1.5, 0]]}, "$.usage[0][1]"),
         ({"usage": [["a", 2**53 + 1, 0]]}, "$.usage[0][1]"),
         ({"usage": [["a", 1, 1], ["a", 1, 1]]}, "$.usage"),
+        ({"usage": [["a", 1, 1, [["main", -1, 0]]]]}, "$.usage[0][3][0][1]"),
+        ({"usage": [["a", 1, 1, [["Main", 1, 0]]]]}, "$.usage[0][3][0][0]"),
+        ({"usage": [["a", 1, 1, [["main", 1, 0]] * 21]]}, "$.usage[0][3]"),
         ({"deleted": [["pods", "a"]]}, "$.deleted"),
         ({"pods": [{}] * 30_001}, "$.pods"),
     ],

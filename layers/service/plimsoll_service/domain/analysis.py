@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from plimsoll.domain.floors import unavailable
 from plimsoll.domain.names import INSTANCE_TYPE, MIN_ON_DEMAND
+from plimsoll.domain.pods import OwnerKind
 from plimsoll_service.domain.consolidation import Consolidation, Consolidations, consolidations
 from plimsoll_service.domain.instance_mix import (
     Instance,
@@ -31,6 +32,7 @@ from plimsoll_service.wire.advice import (
     About,
     Advice,
     Configuration,
+    ContainerRequests,
     InstanceRow,
     Kind,
     Recommendation,
@@ -100,17 +102,19 @@ def analyse(
 
 def resized_view(view: View, better: Iterable[Resize]) -> View:
     """Return the cluster as if the pods of these workloads had other requests."""
-    then = {each.workload.uid: each.then for each in better}
+    found = {each.workload.uid: each for each in better}
     return View(
         seen=replace(
             view.seen,
             workloads=tuple(
-                replace(w, requests=then[w.uid]) if w.uid in then else w
+                replace(w, template=its.template, requests=its.instead_of(w.requests))
+                if (its := found.get(w.uid))
+                else w
                 for w in view.seen.workloads
             ),
             pods=tuple(
-                replace(pod, requests=then[pod.owner.uid])
-                if pod.owner and pod.owner.uid in then
+                replace(pod, requests=its.instead_of(pod.requests))
+                if pod.owner and (its := found.get(pod.owner.uid))
                 else pod
                 for pod in view.seen.pods
             ),
@@ -183,7 +187,7 @@ def _draft(  # noqa: PLR0913 - the fields of a recommendation
     *,
     patch: str = "",
     executable: bool = False,
-    then: wire.Amounts | None = None,
+    containers: tuple[ContainerRequests, ...] = (),
 ) -> Recommendation:
     told = f"{view.seen.cluster_id}/{kind}/{about.uid}"
     return Recommendation(
@@ -194,8 +198,7 @@ def _draft(  # noqa: PLR0913 - the fields of a recommendation
         monthly=round(monthly, 2),
         executable=executable,
         patch=patch,
-        cpu_m=then.cpu_m if then else 0,
-        memory=then.memory if then else 0,
+        containers=containers,
         since=view.at,
         changed_at=view.at,
     )
@@ -230,33 +233,61 @@ def _name(workload: wire.Workload) -> str:
 
 
 def _right_size(view: View, table: PriceTable, found: Resize) -> Recommendation:
-    workload, then = found.workload, found.then
-    cpu, memory = workload.requests.cpu_m - then.cpu_m, workload.requests.memory - then.memory
+    cpu, memory = (sum(less) for less in zip(*map(_less, found.changed), strict=True))
     saved = share_monthly(
-        view, table, workload, wire.Amounts(cpu_m=max(0, cpu), memory=max(0, memory))
+        view, table, found.workload, wire.Amounts(cpu_m=max(0, cpu), memory=max(0, memory))
     )
     costs = share_monthly(
-        view, table, workload, wire.Amounts(cpu_m=max(0, -cpu), memory=max(0, -memory))
+        view, table, found.workload, wire.Amounts(cpu_m=max(0, -cpu), memory=max(0, -memory))
     )
-    several = len(workload.containers) != 1
     return _draft(
         view,
         "right-size",
-        _about(workload),
+        _about(found.workload),
         saved - costs,
-        found.reason
-        + ("; split it between its containers" if several else "")
-        + "; it saves once nodes are consolidated",
-        patch="" if several else _requests(workload, then),
-        then=then,
+        f"it saves once nodes are consolidated. {found.reason}",
+        patch=_requests(found),
+        containers=tuple(
+            ContainerRequests(
+                name=then.name,
+                sidecar=then.sidecar,
+                cpu_m=then.requests.cpu_m,
+                memory=then.requests.memory,
+            )
+            for _, then in found.changed
+        ),
     )
 
 
-def _requests(workload: wire.Workload, then: wire.Amounts) -> str:
-    """Return a strategic merge patch, for `kubectl patch` or as an overlay of Kustomize."""
-    requests = {"cpu": f"{then.cpu_m}m", "memory": f"{-(-then.memory // MIB)}Mi"}
-    container = {"name": workload.containers[0], "resources": {"requests": requests}}
-    return json.dumps({"spec": {"template": {"spec": {"containers": [container]}}}})
+def _less(change: tuple[wire.Container, wire.Container]) -> tuple[int, int]:
+    now, then = (each.requests for each in change)
+    return now.cpu_m - then.cpu_m, now.memory - then.memory
+
+
+def _requests(found: Resize) -> str:
+    """Return a strategic merge patch, for `kubectl patch` or as an overlay of Kustomize.
+
+    It names the containers and the requests that change, and leaves all others as they are. Of a
+    custom resource there is no such patch: merged, its list of containers would be replaced.
+    """
+    if found.workload.kind == OwnerKind.ROLLOUT:
+        return ""
+    lists: dict[str, list[dict[str, object]]] = defaultdict(list)
+    for now, then in found.changed:
+        requests = {}
+        if then.requests.cpu_m != now.requests.cpu_m:
+            requests["cpu"] = f"{then.requests.cpu_m}m"
+        if then.requests.memory != now.requests.memory:
+            requests["memory"] = _quantity(then.requests.memory)
+        lists["initContainers" if then.sidecar else "containers"].append(
+            {"name": then.name, "resources": {"requests": requests}}
+        )
+    return json.dumps({"spec": {"template": {"spec": lists}}})
+
+
+def _quantity(size: int) -> str:
+    """Return bytes as a quantity, and never as more: a request above its limit is refused."""
+    return str(size) if size % MIB else f"{size // MIB}Mi"
 
 
 def _mix(view: View, advice: Advice, mix: InstanceMix) -> Iterator[Recommendation]:

@@ -17,6 +17,7 @@ from plimsoll.domain.errors import Refused
 from plimsoll.domain.names import MIN_ON_DEMAND
 from plimsoll_service.domain.consolidation import Consolidation
 from plimsoll_service.domain.view import View
+from plimsoll_service.wire import snapshot as wire
 from plimsoll_service.wire.advice import Recommendation
 from plimsoll_service.wire.instructions import (
     Action,
@@ -96,9 +97,7 @@ def _is_done(each: Recommendation, view: View) -> bool:
             return all(node.uid != uid for node in seen.nodes)
         case "right-size":
             workload = view.workloads.get(uid)
-            return workload is not None and (
-                workload.requests.cpu_m == each.cpu_m and workload.requests.memory == each.memory
-            )
+            return workload is not None and _is_resized(each, workload)
         case "allow-spot":
             workload = view.workloads.get(uid)
             return workload is not None and MIN_ON_DEMAND in workload.annotations
@@ -108,6 +107,16 @@ def _is_done(each: Recommendation, view: View) -> bool:
             return all(balancer.uid != uid for balancer in seen.load_balancers)
         case "instance-mix":
             return False  # what its owner makes of it shows in the spend, and in nothing else
+
+
+def _is_resized(each: Recommendation, workload: wire.Workload) -> bool:
+    if not each.containers:
+        return (each.cpu_m, each.memory) == (workload.requests.cpu_m, workload.requests.memory)
+    now = {container.name: container.requests for container in workload.template}
+    return all(
+        now.get(then.name) == wire.Amounts(cpu_m=then.cpu_m, memory=then.memory)
+        for then in each.containers
+    )
 
 
 def accepted(each: Recommendation, now: datetime) -> Recommendation:

@@ -7,16 +7,22 @@ https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/pkg
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import ceil, log
 from typing import Final, Self
 
-from plimsoll_service.wire.snapshot import Amounts, Snapshot
+from plimsoll_service.wire.snapshot import MOST_CONTAINERS, Amounts, Snapshot
 
 GROWTH: Final = 1.05
 MIB: Final = 2**20
+MOST_NAMES: Final = 2 * MOST_CONTAINERS
+"""Of the containers of one workload: its owner may rename them as often as he likes."""
+OOM_KILLED: Final = "OOMKilled"
+UNTOLD: Final = frozenset({"", "ContainerStatusUnknown"})
+"""Reasons that do not say why a container ended: it may have been OOM-killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +56,12 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadUsage:
-    """What one pod of a workload used: all pods and times are samples of the same thing."""
+class Samples:
+    """What was used: all pods and times are samples of the same thing."""
 
     cpu_m: Histogram = field(default_factory=Histogram)
     """Millicores."""
     memory_mib: Histogram = field(default_factory=Histogram)
-
-    def __add__(self, other: WorkloadUsage) -> WorkloadUsage:
-        return WorkloadUsage(
-            cpu_m=self.cpu_m + other.cpu_m, memory_mib=self.memory_mib + other.memory_mib
-        )
 
     def at(self, cpu: float, memory: float) -> Amounts:
         """Return the percentiles of processors and memory."""
@@ -69,24 +70,107 @@ class WorkloadUsage:
         )
 
 
-def usage_by_workload(snapshot: Snapshot) -> Mapping[str, WorkloadUsage]:
-    """Return what the Ready pods of a full snapshot use, by the uid of their workload.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerUsage(Samples):
+    """What one container of a pod template used."""
 
-    A pod that starts or stops tells nothing of what its workload needs.
+    killed: datetime | None = None
+    """When one was last OOM-killed, or ended for a reason that nobody knows."""
+
+    def __add__(self, other: ContainerUsage) -> ContainerUsage:
+        return ContainerUsage(
+            cpu_m=self.cpu_m + other.cpu_m,
+            memory_mib=self.memory_mib + other.memory_mib,
+            killed=max(filter(None, (self.killed, other.killed)), default=None),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadUsage(Samples):
+    """What one pod of a workload used, and its containers."""
+
+    containers: Mapping[str, ContainerUsage] = field(default_factory=dict)
+    """By name. Those of the template only: containers that admission adds are not its owner's to size."""
+
+    def __add__(self, other: WorkloadUsage) -> WorkloadUsage:
+        nothing = ContainerUsage()
+        containers = {
+            name: self.containers.get(name, nothing) + other.containers.get(name, nothing)
+            for name in {**self.containers, **other.containers}
+        }
+        return WorkloadUsage(
+            cpu_m=self.cpu_m + other.cpu_m,
+            memory_mib=self.memory_mib + other.memory_mib,
+            containers=_most_telling(containers),
+        )
+
+
+def usage_by_workload(snapshot: Snapshot) -> Mapping[str, WorkloadUsage]:
+    """Return what the pods of a full snapshot use, by the uid of their workload.
+
+    A pod that starts or stops tells nothing of what its workload needs, but for how its containers ended.
     """
     used = {each.uid: each for each in snapshot.usage}
-    cpu: dict[str, list[int]] = {}
-    memory: dict[str, list[int]] = {}
+    templates = {w.uid: frozenset(c.name for c in w.template) for w in snapshot.workloads}
+    whole: dict[str, _Seen] = defaultdict(_Seen)
+    parts: dict[str, dict[str, _Seen]] = defaultdict(lambda: defaultdict(_Seen))
     for pod in snapshot.pods:
-        sample = used.get(pod.uid)
-        if sample is None or pod.owner is None or not pod.ready or pod.deleting:
+        if pod.owner is None:
             continue
-        cpu.setdefault(pod.owner.uid, []).append(sample.cpu_m)
-        memory.setdefault(pod.owner.uid, []).append(ceil(sample.memory / MIB))
+        uid = pod.owner.uid
+        template = templates.get(uid, frozenset())
+        for ended in pod.restarted:
+            if ended.name in template and ended.reason in {OOM_KILLED, *UNTOLD}:
+                parts[uid][ended.name].kill(min(ended.at or snapshot.taken_at, snapshot.taken_at))
+        sample = used.get(pod.uid)
+        if sample is None or not pod.ready or pod.deleting:
+            continue
+        whole[uid].add(sample.cpu_m, sample.memory)
+        for each in sample.containers:
+            if each.name in template:
+                parts[uid][each.name].add(each.cpu_m, each.memory)
     return {
-        uid: WorkloadUsage(cpu_m=Histogram.of(cpu[uid]), memory_mib=Histogram.of(memory[uid]))
-        for uid in cpu
+        uid: WorkloadUsage(
+            cpu_m=Histogram.of(whole[uid].cpu_m),
+            memory_mib=Histogram.of(whole[uid].memory_mib),
+            containers={
+                name: ContainerUsage(
+                    cpu_m=Histogram.of(part.cpu_m),
+                    memory_mib=Histogram.of(part.memory_mib),
+                    killed=part.killed,
+                )
+                for name, part in parts[uid].items()
+            },
+        )
+        for uid in {**whole, **parts}
     }
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one snapshot tells of one thing."""
+
+    cpu_m: list[int] = field(default_factory=list)
+    memory_mib: list[int] = field(default_factory=list)
+    killed: datetime | None = None
+
+    def add(self, cpu_m: int, memory: int) -> None:
+        self.cpu_m.append(cpu_m)
+        self.memory_mib.append(ceil(memory / MIB))
+
+    def kill(self, at: datetime) -> None:
+        self.killed = max(self.killed or at, at)
+
+
+def _most_telling(containers: dict[str, ContainerUsage]) -> Mapping[str, ContainerUsage]:
+    """Return as many containers as are kept: first those that were killed, then by their samples."""
+    if len(containers) <= MOST_NAMES:
+        return containers
+    order = sorted(
+        containers.items(),
+        key=lambda item: (item[1].killed is None, -item[1].cpu_m.samples, item[0]),
+    )
+    return dict(order[:MOST_NAMES])
 
 
 def _bucket(amount: int) -> int:

@@ -36,6 +36,16 @@ class About(Part, frozen=True, kw_only=True):
     uid: Text
 
 
+class ContainerRequests(Part, frozen=True, kw_only=True):
+    """What right-sizing asks for, of one container."""
+
+    name: Text
+    sidecar: bool = False
+    """It stands among the init containers, with restartPolicy Always."""
+    cpu_m: Count
+    memory: Count
+
+
 class Recommendation(Part, frozen=True, kw_only=True):
     """One thing to do."""
 
@@ -50,8 +60,10 @@ class Recommendation(Part, frozen=True, kw_only=True):
     """Whether accepting it makes an instruction; else its owner carries it out."""
     patch: Words = ""
     """What the owner commits, or the command that does it."""
+    containers: tuple[ContainerRequests, ...] = ()
+    """Those whose requests right-sizing changes."""
     cpu_m: Count = 0
-    """What right-sizing asks for, of one pod; 0: as it is."""
+    """Of advice of an older version: what it asked for, of one pod."""
     memory: Count = 0
     state: State = "open"
     since: datetime

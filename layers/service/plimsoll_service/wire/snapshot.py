@@ -53,6 +53,9 @@ type CountOrShare = (
     Annotated[int, Meta(ge=0, le=2**31 - 1)] | Annotated[str, Meta(pattern=r"^[0-9]{1,9}%\Z")]
 )
 type Texts = Annotated[tuple[Text, ...], Meta(max_length=64)]
+MOST_CONTAINERS: Final = 20
+"""Of a pod or a template that is told by its containers: a patch for more would be too long to keep."""
+type ContainerName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")]
 
 
 class Part(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -69,12 +72,22 @@ class Amounts(Part, frozen=True, kw_only=True):
     pods: Count = 0
 
 
+class ContainerUsage(Part, array_like=True, frozen=True, kw_only=True):
+    """What a container of a pod used."""
+
+    name: ContainerName
+    cpu_m: Count
+    memory: Count
+
+
 class Usage(Part, array_like=True, frozen=True, kw_only=True):
     """What a node or a pod used when the snapshot was taken, by the uid of that object."""
 
     uid: Text
     cpu_m: Count
     memory: Count
+    containers: Annotated[tuple[ContainerUsage, ...], Meta(max_length=MOST_CONTAINERS)] = ()
+    """Of a pod. Empty: an agent of an older version, or a pod with more containers."""
 
 
 class Taint(Part, frozen=True, kw_only=True):
@@ -108,6 +121,17 @@ class Owner(Part, frozen=True, kw_only=True):
     uid: Text
 
 
+class Restarted(Part, frozen=True, kw_only=True):
+    """A container of a pod that was restarted or OOM-killed, and how it ended last."""
+
+    name: ContainerName
+    restarts: Count = 0
+    reason: Annotated[str, Meta(max_length=64)] = ""
+    """Such as OOMKilled or Error; empty: Kubernetes does not say any more."""
+    at: Time | None = None
+    """When it ended."""
+
+
 class Pod(Part, frozen=True, kw_only=True):
     """A pod that is neither Succeeded nor Failed."""
 
@@ -125,6 +149,8 @@ class Pod(Part, frozen=True, kw_only=True):
     """0 is no limit."""
     priority: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] = 0
     restart_policy: Literal["Always", "OnFailure", "Never"] = "Always"
+    restarted: Annotated[tuple[Restarted, ...], Meta(max_length=MOST_CONTAINERS)] = ()
+    """Its containers that ended, those that were OOM-killed first."""
     volumes: Texts = ()
     """Names of its PersistentVolumeClaims."""
     annotations: Labels = {}
@@ -173,6 +199,34 @@ class Placing(Part, frozen=True, kw_only=True):
     ports of the host, extended resources. Such pods are left where they stand."""
 
 
+class Container(Part, frozen=True, kw_only=True):
+    """A container of a pod template, with the defaults of the LimitRanges of its namespace."""
+
+    name: ContainerName
+    sidecar: bool = False
+    """An init container with restartPolicy Always."""
+    requests: Amounts = Amounts()
+    limits: Amounts = Amounts()
+
+
+class Bounds(Part, frozen=True, kw_only=True):
+    """What LimitRanges allow. 0: they do not say."""
+
+    least: Amounts = Amounts()
+    most: Amounts = Amounts()
+    ratio: Amounts = Amounts()
+    """The most that a limit may be of its request, in thousandths."""
+
+
+class LimitRanges(Part, frozen=True, kw_only=True):
+    """The LimitRanges of a namespace, as one."""
+
+    container: Bounds = Bounds()
+    """Of each container."""
+    pod: Bounds = Bounds()
+    """Of the sum of a pod."""
+
+
 class Workload(Part, frozen=True, kw_only=True):
     """A Deployment, StatefulSet, DaemonSet, ReplicaSet, Rollout, Job or CronJob that owns itself."""
 
@@ -185,8 +239,11 @@ class Workload(Part, frozen=True, kw_only=True):
     requests: Amounts = Amounts()
     """Of one pod."""
     limits: Amounts = Amounts()
-    containers: Texts = ()
-    """Names, without init containers."""
+    template: Annotated[tuple[Container, ...], Meta(max_length=MOST_CONTAINERS)] = ()
+    """The containers that run as long as the pod does. Empty: an agent of an older version, a pod whose
+    requests are those of the pod as a whole, or more containers."""
+    limit_ranges: LimitRanges | None = None
+    """None: nobody knows them."""
     strategy: Literal["RollingUpdate", "Recreate", "OnDelete", "BlueGreen"] = "RollingUpdate"
     max_unavailable: CountOrShare = "25%"
     max_surge: CountOrShare = "25%"
