@@ -29,7 +29,15 @@ from plimsoll_agent.service import Service
 from plimsoll_service.domain.principals import Role
 from plimsoll_service.domain.rollups import Span
 from plimsoll_service.services.history import rollups
-from plimsoll_service.wire.snapshot import Snapshot, Usage, delta, encode
+from plimsoll_service.wire.snapshot import (
+    Container,
+    ContainerUsage,
+    LimitRanges,
+    Snapshot,
+    Usage,
+    delta,
+    encode,
+)
 from plimsoll_testbed.rigs.emulated.service import ServiceRig
 
 MINUTE: Final = timedelta(minutes=1)
@@ -51,7 +59,15 @@ def a_cluster_as_told(pods: int, seed: int) -> Snapshot:
     return replace(
         seen,
         nodes=tuple(replace(node, uid=uids[node.uid]) for node in seen.nodes),
-        workloads=tuple(replace(w, uid=uids[w.uid]) for w in seen.workloads),
+        workloads=tuple(
+            replace(
+                w,
+                uid=uids[w.uid],
+                template=(Container(name="main", requests=w.requests, limits=w.limits),),
+                limit_ranges=LimitRanges(),
+            )
+            for w in seen.workloads
+        ),
         pods=tuple(
             replace(pod, uid=uids[pod.uid], owner=replace(pod.owner, uid=uids[pod.owner.uid]))
             if pod.owner
@@ -68,9 +84,7 @@ def told(seen: Snapshot, cluster: str, start: datetime, seed: int) -> Iterator[b
     used = [*(pod.uid for pod in seen.pods), *(node.uid for node in seen.nodes)]
     while True:
         sequence += 1
-        usage = [
-            Usage(uid=uid, cpu_m=draw.randrange(2000), memory=draw.randrange(2**32)) for uid in used
-        ]
+        usage = [_used(uid, draw) for uid in used]
         full = replace(
             seen,
             cluster_id=cluster,
@@ -83,6 +97,13 @@ def told(seen: Snapshot, cluster: str, start: datetime, seed: int) -> Iterator[b
             yield encode(full)
         else:
             yield encode(delta(base, full))
+
+
+def _used(uid: str, draw: Random) -> Usage:
+    """Return what a pod with one container used; that a node has one too costs little."""
+    cpu, memory = draw.randrange(2000), draw.randrange(2**32)
+    main = ContainerUsage(name="main", cpu_m=cpu, memory=memory)
+    return Usage(uid=uid, cpu_m=cpu, memory=memory, containers=(main,))
 
 
 @dataclass(slots=True)

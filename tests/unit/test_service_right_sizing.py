@@ -312,6 +312,12 @@ def test_requests_stay_within_the_limit_range_of_the_namespace(allowed, limits, 
     assert resized(limits=limits, limit_ranges=allowed) == then
 
 
+def test_a_request_that_is_nearly_right_and_below_the_minimum_is_raised_to_it():
+    allowed = limited(least=amounts(60))
+    found = resized(requests=amounts(55, GIB), limit_ranges=allowed)
+    assert found == amounts(60, 256 * MIB)
+
+
 @pytest.mark.parametrize(
     ("allowed", "limits"),
     [
