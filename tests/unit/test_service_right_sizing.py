@@ -120,12 +120,12 @@ def test_requests_stay_where_nothing_shows_that_others_are_better(changes, why):
     ],
 )
 def test_what_an_older_agent_does_not_tell_is_not_guessed(changes, why):
-    assert why in resized(**changes)
+    assert why in str(resized(**changes))
 
 
 def test_usage_of_pods_alone_sizes_no_container():
     whole = WorkloadUsage(cpu_m=LITTLE.cpu_m, memory_mib=LITTLE.memory_mib)
-    assert "0 samples" in analysed(wire_workload("web"), whole)
+    assert "0 samples" in str(analysed(wire_workload("web"), whole))
 
 
 def test_a_pod_that_asks_for_too_little_is_told_to_ask_for_more():
@@ -145,6 +145,7 @@ def test_no_request_is_advised_above_its_limit():
 
 def test_a_container_that_was_oom_killed_in_the_window_keeps_its_requests():
     found = resized(used([50] * 1000, [200] * 1000, killed=NOW - timedelta(days=6)))
+    assert isinstance(found, str)
     assert "was OOM-killed" in found
     assert "at 2026-11-16 12:00 UTC" in found
 
