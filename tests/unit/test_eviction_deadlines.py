@@ -149,8 +149,7 @@ def test_pods_of_a_deployment_that_may_need_long_leave_as_their_budget_allows_be
     nodes = [interrupted("spot"), a_node("od")]
     shared = a_deployment(replicas=6)
     budget = a_budget("web", allowed=1, maxUnavailable=1)
-    claims = {}
-    plan = plan_drain(looked(nodes, pods, [shared], budgets=[budget], claims=claims), noon(1))
+    plan = plan_drain(looked(nodes, pods, [shared], budgets=[budget]), noon(1))
     assert len(actions(plan, Evict)) == 1
     assert not actions(plan, Evict)[0].overrule
     assert len(actions(plan, Release)) <= 5
