@@ -11,6 +11,7 @@ from plimsoll.domain.disruptions import InterruptedNodes
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.preemption import PreemptingSnapshot
 from plimsoll.domain.replace.contention import Contention
 from plimsoll.domain.snapshot import headroom_for
 from tests.support.builders import (
@@ -78,6 +79,63 @@ def test_who_may_leave_has_a_place_however_the_others_are_placed(free, wishes):
             told.pop()
     for pod in safe:
         assert not can_be_shut_out(snapshot, pod, [p for p in told if p is not pod])
+
+
+@given(
+    free=st.lists(st.tuples(st.sampled_from(SIZES), st.sampled_from(("0", *SIZES))), max_size=3),
+    wishes=st.lists(
+        st.tuples(st.sampled_from(SIZES), st.sampled_from((0, 0, -1)), st.booleans()),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_a_place_where_others_make_way_is_promised_once_and_balloons_take_none(free, wishes):
+    nodes = [
+        a_node(f"node-{n}", cpu=str(int(rest) + int(taken))) for n, (rest, taken) in enumerate(free)
+    ]
+    balloons = [
+        a_pod(f"balloon-{n}", node=f"node-{n}", cpu=taken, priority=-10)
+        for n, (_, taken) in enumerate(free)
+    ]
+    snapshot = PreemptingSnapshot(nodes, balloons)
+    contention = Contention(snapshot.copy())
+    told: list[Pod] = []
+    safe: list[Pod] = []
+    for n, (cpu, priority, leaves) in enumerate(wishes):
+        pod = a_pod(f"pod-{n}", cpu=cpu, owner=None, priority=priority)
+        if priority < 0:
+            contention.join(pod, 9)
+        elif leaves and contention.holds(pod):
+            contention.promise(pod)
+            safe.append(pod)
+            told.append(pod)
+        elif not leaves and contention.spares(pod, 1):
+            contention.join(pod)
+            told.append(pod)
+    for pod in safe:
+        others = [p for p in told if p is not pod]
+        assert not can_be_shut_out(snapshot.without_yielding, pod, others)
+
+
+def test_a_pod_that_preempts_nobody_has_no_place_where_others_make_way():
+    balloon = a_pod("balloon", node="node-1", cpu="8", priority=-10)
+    contention = Contention(PreemptingSnapshot([a_node("node-1")], [balloon]))
+    assert contention.holds(a_pod("web", cpu="8"))
+    assert not contention.holds(a_pod("polite", cpu="8", preemptionPolicy="Never"))
+    assert not contention.holds(a_pod("other", cpu="8", priority=-1))
+
+
+def test_a_place_that_is_kept_is_spared_while_there_is_time():
+    snapshot = a_snapshot([("4", "a")])
+    contention = Contention(snapshot.copy())
+    later = a_pod("db-0", cpu="2")
+    contention.keep(later)
+    assert contention.spares(a_pod("web", cpu="1"), 9) == 2
+    assert contention.spares(a_pod("web", cpu="1"), 9, in_time=False) == 9
+    assert contention.holds(a_pod("leader", cpu="1"))
+    assert contention.holds(later)
+    contention.promise(later)
+    assert contention.spares(a_pod("web", cpu="1"), 9, in_time=False) == 1
 
 
 def test_a_pod_for_other_nodes_holds_nobody_back():

@@ -78,6 +78,8 @@ class BinPacking:
         """All nodes that are not there yet, new or asked for before, in the order in which they were added."""
         self.group_of: dict[str, str] = {}
         """The keys of their groups."""
+        self.pods: dict[str, Pod] = {}
+        """All that were to be placed by uid, those too that made way for others."""
         self.placed: dict[str, str] = {}
         """Pod uid -> node name, in the order of placing."""
         self.refused: dict[str, str] = {}
@@ -89,17 +91,19 @@ class BinPacking:
     def pack(self, pods: Sequence[Pod]) -> None:
         """Give each pod a node, or the reason why it gets none.
 
-        Pods that wait for others by affinity or spread are tried again while anything moves.
+        Pods that wait for others by affinity or spread are tried again while anything moves. Those that make way
+        for others come after all.
         """
-        waiting = list(pods)
+        waiting = [*pods, *self._snapshot.take_displaced()]
         while waiting:
+            self.pods |= {pod.uid: pod for pod in waiting}
             rest = [p for n, p in enumerate(waiting) if not self._seat(p, waiting[n : n + _GLANCE])]
             again = [p for p in rest if p.scheduling.affinity or p.scheduling.spread]
             if len(rest) == len(waiting):
                 return
-            waiting = again
+            waiting = [*again, *self._snapshot.take_displaced()]
 
-    def drop(self, pods: Mapping[str, Pod]) -> bool:
+    def drop(self) -> bool:
         """Close new nodes whose pods fit elsewhere by now, the emptiest first.
 
         Returns:
@@ -108,7 +112,7 @@ class BinPacking:
         before = len(self.opened)
         emptiest = sorted(self.opened, key=lambda name: (self._share(name), name))
         for name in emptiest:
-            self._close(name, pods)
+            self._close(name)
         return len(self.opened) < before
 
     def _seat(self, pod: Pod, rest: Sequence[Pod]) -> bool:
@@ -245,15 +249,15 @@ class BinPacking:
             doubt is not None and nodes > self._ready_to_open(group, zone) - doubt.overdue
         )
 
-    def _close(self, name: str, pods: Mapping[str, Pod]) -> None:
+    def _close(self, name: str) -> None:
         node = self._snapshot.nodes[name]
         held = self._snapshot.on(name)
-        unschedulable = [p for p in held if p.uid in pods]
+        unschedulable = [p for p in held if p.uid in self.pods]
         self._snapshot.remove_node(name)
         moved: dict[str, str] = {}
         for pod in unschedulable:
             other = self._snapshot.choose(pod)
-            if other is None:
+            if other is None or self._snapshot.why_not(pod, other):  # others would make way
                 break
             moved[pod.uid] = other.name
             self._snapshot.place(pod, other.name)

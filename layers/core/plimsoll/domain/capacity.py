@@ -3,7 +3,8 @@
 Pods are placed by priority, the constrained and the big first, on the nodes that stay, then to those
 that were asked for, then to new ones: of on-demand groups, of spot groups where no on-demand
 group will do, and as last resort out of capacity pools that are reclaimed just now, and of groups whose
-nodes do not come. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
+nodes do not come. Pods of a negative priority make way for those that have no place, and are placed after all
+others. Then each new node is tried once more: one whose pods fit elsewhere is not asked for.
 The exact minimum is a bin packing problem; this is first-fit decreasing with a second look, and
 what it asks for is enough by construction, because every pod was placed by the scheduler's rules.
 """
@@ -125,7 +126,7 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
     first = packed(groups, upcoming)
     if first.opened:
         slim = packed(groups, upcoming)
-        if slim.drop({pod.uid: pod for pod in order}):
+        if slim.drop():
             # Fewer nodes are asked for only if the next round is content with them, whether it
             # knows in which zones they come up or not.
             asked = Counter(slim.opened.values())
@@ -133,19 +134,18 @@ def plan_growth(  # noqa: PLR0913 - the whole world of the decision, each part n
             again = packed(grown, Counter(upcoming) + asked)
             blind = packed(grown, Counter(upcoming) + _without_zones(asked))
             if all(not d.opened and d.placed.keys() >= first.placed.keys() for d in (again, blind)):
-                return _plan(again, asked, first.cause, order, groups)
-    return _plan(first, Counter(first.opened.values()), first.cause, order, groups)
+                return _plan(again, asked, first.cause, groups)
+    return _plan(first, Counter(first.opened.values()), first.cause, groups)
 
 
 def _plan(
     packing: BinPacking,
     asked: Mapping[Asked, int],
     cause: Mapping[Asked, str],
-    pods: Sequence[Pod],
     groups: Sequence[NodeGroup],
 ) -> GrowthPlan:
     waiting: dict[Asked, list[str]] = defaultdict(list)
-    for pod in pods:
+    for pod in packing.pods.values():
         node = packing.awaited.get(packing.placed.get(pod.uid, ""))
         if node is not None:
             for zone in (node.zone, None):

@@ -6,7 +6,7 @@ https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 NodeResourcesFit, NodePorts and the volume's zone are here; the others in `node_rules`, `affinity`
 and `spreading`.
 
-Left out: attach limits, dynamic resources, preemption, host addresses of ports (a port taken is
+Left out: attach limits, dynamic resources, preemption (see `preemption`), host addresses of ports (a port taken is
 taken on all), and ReadWriteOnce volumes that still hang on another node, which the scheduler does
 not look at either.
 
@@ -70,7 +70,7 @@ class ClusterSnapshot:
             self.add_node(node)
         for pod in pods:
             if pod.node in self._nodes and not pod.finished:
-                self.remove(pod)
+                self._take_off(pod)
                 self._put(pod, pod.node)
         for name, there in self._on.items():  # at once: a million differences take seconds
             taken = total([pod.scheduling.requests for pod in there.values()])
@@ -114,6 +114,26 @@ class ClusterSnapshot:
         finally:
             self._put_back(held)
 
+    def must_leave(self, pod: Pod, node: Node, others: Sequence[Pod]) -> Sequence[Pod] | None:
+        """Return which of the others on a node must leave it so that a pod fits there.
+
+        They are spared in their order, as long as it fits. None where it does not fit without all of them.
+        """
+        if why_never(pod.scheduling, node) is not None:
+            return None
+        lifted = {each.uid: self._lift(each) for each in others}
+        try:
+            if self.why_not(pod, node) is not None:
+                return None
+            for each in others:
+                self._put_back(lifted.pop(each.uid))
+                if self.why_not(pod, node) is not None:
+                    lifted[each.uid] = self._lift(each)
+            return [each for each in others if each.uid in lifted]
+        finally:
+            for held in lifted.values():
+                self._put_back(held)
+
     def candidates(self, pod: Pod) -> list[Node]:
         """Return the nodes that a pod fits on, in the order in which they were added.
 
@@ -124,7 +144,7 @@ class ClusterSnapshot:
             need = pod.scheduling.requests
             nodes = [
                 self._nodes[name]
-                for name in self._suitable.of(pod.scheduling, self._volumes_of(pod))
+                for name in self.suitable(pod)
                 if _why_short(need, self._free[name]) is None
             ]
             for filter_reason in self._filter_reasons(pod) if nodes else ():
@@ -132,6 +152,31 @@ class ClusterSnapshot:
             return nodes
         finally:
             self._put_back(held)
+
+    @property
+    def without_yielding(self) -> ClusterSnapshot:
+        """The same without the pods that make way for others at once: see `plimsoll.domain.preemption`."""
+        return self
+
+    def yields(self, _pod: Pod) -> bool:
+        """Whether a pod makes way for others at once, wherever it stands."""
+        return False
+
+    def preempts(self, _pod: Pod) -> bool:
+        """Whether they make way for a pod."""
+        return False
+
+    def open_to(self, pod: Pod) -> ClusterSnapshot:
+        """Return what a pod may count on."""
+        return self.without_yielding if self.preempts(pod) else self
+
+    def suitable(self, pod: Pod) -> Sequence[str]:
+        """Return the names of the nodes that meet what a pod requires of a node itself."""
+        return self._suitable.of(pod.scheduling, self._volumes_of(pod))
+
+    def take_displaced(self) -> Sequence[Pod]:
+        """Return the pods that have made way since this was asked last, and need another node."""
+        return ()
 
     def alike(self, pod: Pod) -> Hashable | None:
         """Return what all pods have in common that fit on the same nodes, but for their own spread constraints.
@@ -217,7 +262,10 @@ class ClusterSnapshot:
         """
         if node_name not in self._nodes:
             raise KeyError(node_name)
-        self.remove(pod)
+        self._take_off(pod)
+        self._stand(pod, node_name)
+
+    def _stand(self, pod: Pod, node_name: str) -> None:
         self._free[node_name] -= pod.scheduling.requests
         self._put(pod, node_name)
 
@@ -228,6 +276,9 @@ class ClusterSnapshot:
 
     def remove(self, pod: Pod) -> None:
         """Take a pod off; nothing happens where it is not in the snapshot."""
+        self._take_off(pod)
+
+    def _take_off(self, pod: Pod) -> None:
         name = self._where.pop(pod.uid, None)
         if name is None:
             return
@@ -242,7 +293,7 @@ class ClusterSnapshot:
             self._nodes[node.name] = node
             return
         pods = tuple(self._on.get(node.name, {}).values())
-        self.remove_node(node.name)
+        self._take_off_node(node.name)
         self._nodes[node.name] = node
         self._on[node.name] = {}
         self._free[node.name] = node.allocatable
@@ -252,14 +303,17 @@ class ClusterSnapshot:
         self._suitable.add(node)
         self._node_changed(node.name)
         for pod in pods:
-            self.place(pod, node.name)
+            self._stand(pod, node.name)
 
     def remove_node(self, node_name: str) -> None:
         """Take a node off with its pods; nothing happens where it is not in the snapshot."""
+        self._take_off_node(node_name)
+
+    def _take_off_node(self, node_name: str) -> None:
         if node_name not in self._nodes:
             return
         for pod in tuple(self._on[node_name].values()):
-            self.remove(pod)
+            self._take_off(pod)
         del self._nodes[node_name], self._on[node_name], self._free[node_name]
         del self._places[node_name]
         self._topology.remove_node(node_name)
@@ -311,12 +365,12 @@ class ClusterSnapshot:
         if name is None:
             return None
         held = self._on[name][pod.uid]
-        self.remove(held)
+        self._take_off(held)
         return held, name
 
     def _put_back(self, held: tuple[Pod, str] | None) -> None:
         if held is not None:
-            self.place(*held)
+            self._stand(*held)
 
     def _volumes_of(self, pod: Pod) -> NodeRequirements:
         return tuple(

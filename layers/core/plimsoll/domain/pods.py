@@ -159,6 +159,8 @@ class Pod:
     generate_name: str = ""
     """The name of its ReplicaSet and a dash, for a pod that a ReplicaSet made. It never changes."""
     priority: int = 0
+    preempts: bool = True
+    """Whether kube-scheduler lets pods of lower priority go for it: not with `preemptionPolicy: Never`."""
     mirror: bool = False
     gated: bool = False
     """Behind a scheduling gate: kube-scheduler leaves it alone.

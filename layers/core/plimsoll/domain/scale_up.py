@@ -88,7 +88,7 @@ def plan_scale_up(  # noqa: PLR0913 - the whole world of the decision, each part
         doubts |= {key: replace(expected[key], doubt=doubt) for key in idle}
         plan = grown()
     crowded_out: Collection[str] = ()
-    if plan.unplaceable:
+    if any(pod.priority >= 0 and pod.uid in plan.unplaceable for pod in unschedulable):
         first = frozenset(_first(seen, interrupted, headroom, unschedulable))
         plan = grown(foremost=first)
         coming = (

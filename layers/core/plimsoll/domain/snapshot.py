@@ -9,10 +9,10 @@ from itertools import islice
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.disruptions import InterruptedNodes, is_gone, leaves
-from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.floors import resolve, unavailable
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.preemption import snapshot_of
 from plimsoll.domain.replace.contention import Contention
 from plimsoll.domain.replace.headroom import MOST_UNSERVED, Headroom
 from plimsoll.domain.workloads import Workload
@@ -27,7 +27,7 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     nodes = (
         replace(n, unschedulable=True) if n.name in interrupted.names else n for n in seen.nodes
     )
-    snapshot = ClusterSnapshot(nodes, seen.pods, seen.claims)
+    snapshot = snapshot_of(nodes, seen)
     dead = _dead(seen, interrupted)
     for pod in dead:
         snapshot.remove(pod)
@@ -44,6 +44,7 @@ def headroom_for(seen: Observation, interrupted: InterruptedNodes) -> Headroom:
     return Headroom(
         snapshot=snapshot,
         contention=contention,
+        budgets_in=seen.budgets_in,
         closed=interrupted.names,
         short=short,
         unserved=[*islice(_unserved(seen, interrupted, short), MOST_UNSERVED)],

@@ -111,7 +111,7 @@ def given_back(
     """Yield the first node left on advice that a pod needs which nothing else can take.
 
     The advice may never come true, and that pod waits now. Where the owner has such instances
-    replaced, it is too late.
+    replaced, it is too late. A pod of a negative priority only keeps headroom for others.
 
     Args:
         seen: the observation.
@@ -119,7 +119,7 @@ def given_back(
         snapshot: where pods stand.
         now: the time of the observation.
     """
-    waiting = [pod for pod in seen.pods if pod.pending and pod.uid in unplaceable]
+    waiting = [p for p in seen.pods if p.pending and p.uid in unplaceable and p.priority >= 0]
     ends = {instance for group in seen.groups if group.renew for instance in group.instances}
     for node in seen.nodes if waiting else ():
         found = node.interruption

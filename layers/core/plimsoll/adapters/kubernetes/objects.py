@@ -132,6 +132,7 @@ def parse_pod(obj: Raw) -> Pod:
         sleeps_before_stop=_sleeps(pod.spec),
         generate_name=meta.generate_name,
         priority=spec.priority,
+        preempts=spec.preemption_policy != "Never",
         mirror=names.MIRROR in annotations
         or (controller is not None and controller.kind == OwnerKind.NODE),
         restarts=spec.restart_policy != "Never",

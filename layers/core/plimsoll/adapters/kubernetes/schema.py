@@ -234,6 +234,7 @@ class BarePodSpec(_Read):
     scheduling_gates: Annotated[tuple[SchedulingGate, ...], _MANY] = ()
     termination_grace_period_seconds: Whole = 30
     priority: Whole = 0
+    preemption_policy: str = ""
     restart_policy: str = "Always"
 
 
@@ -242,6 +243,7 @@ class PodSpec(Placing):
     scheduling_gates: Annotated[tuple[SchedulingGate, ...], _MANY] = ()
     termination_grace_period_seconds: Whole = 30
     priority: Whole = 0
+    preemption_policy: str = ""
     restart_policy: str = "Always"
     volumes: Annotated[tuple[PodVolume, ...], _MANY] = ()
 

@@ -6,16 +6,21 @@ it, however they are placed, cannot fill every node that it fits on. That is ans
 on the safe side: each of the others that fit on one of these nodes is taken to be as large as the
 largest of them, and to go where it does the most harm. In doubt the answer is no, and a second later they have their places.
 
+Pods that make way at once (`plimsoll.domain.preemption`) take no place from a pod that would preempt them,
+neither where they stand nor where they ask for one.
+
 Not looked at: that others of its kind may come to stand where its spread constraints forbid it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import compress
 from operator import or_
+from typing import NamedTuple
 
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.pods import Pod, Scheduling
@@ -43,6 +48,19 @@ class _Need:
     requests: Resources
     picky: bool
     """Whether one pod may be enough to spoil a node for it, however small."""
+    preempts: bool
+    """Whether it counts on places where others make way."""
+
+    def loses_to(self, other: _Seeker) -> bool:
+        """Whether another pod may come to stand where this one would."""
+        return bool(self.nodes & other.nodes) and not (self.preempts and other.yields)
+
+
+class _Seeker(NamedTuple):
+    """What decides whose place a pod may take."""
+
+    nodes: int
+    yields: bool
 
 
 class Contention:
@@ -58,10 +76,11 @@ class Contention:
         self._snapshot = snapshot
         self._closed = closed
         self._bits = {name: 1 << n for n, name in enumerate(snapshot.nodes)}
-        self._joined: dict[int, _Rivals] = {}  # by the nodes that they fit on
+        self._joined: dict[_Seeker, _Rivals] = {}
         self._promised: dict[_Need, _Rivals] = {}
+        self._kept: Counter[_Need] = Counter()
         # By the identity of their scheduling: those of one template fit on the same nodes.
-        self._known: dict[int, tuple[Scheduling, _Need]] = {}
+        self._known: dict[tuple[int, bool], tuple[Scheduling, _Need]] = {}
         self._open: dict[Hashable, int] = {}
         self._domains: dict[str, dict[str, int]] = {}
         self._strong: dict[tuple[_Need, Resources], int] = {}
@@ -70,10 +89,10 @@ class Contention:
         """Add pods that ask for a place at any moment."""
         if count <= 0:
             return
-        need = self._need(pod)
-        self._joined.setdefault(need.nodes, _Rivals()).add(need.requests, count)
+        need, seeker = self._need(pod), self._seeker(pod)
+        self._joined.setdefault(seeker, _Rivals()).add(need.requests, count)
         for one, rivals in self._promised.items():
-            if one.nodes & need.nodes:
+            if one.loses_to(seeker):
                 rivals.add(need.requests, count)
 
     def promise(self, pod: Pod) -> None:
@@ -81,7 +100,12 @@ class Contention:
         need = self._need(pod)
         if need not in self._promised and need.nodes:
             self._promised[need] = self._rivals(need)
+        self._kept[need] = max(0, self._kept[need] - 1)
         self.join(pod)
+
+    def keep(self, pod: Pod) -> None:
+        """Keep a place for a pod that leaves later: `promise` ends that."""
+        self._kept[self._need(pod)] += 1
 
     def holds(self, pod: Pod) -> bool:
         """Whether a pod may leave now: it, and all with a promise, have a place for sure."""
@@ -89,24 +113,40 @@ class Contention:
         rivals = self._rivals(need)
         rivals.add(need.requests, 1)
         return self._strength(need, rivals.largest) >= rivals.count and all(
-            spare >= 1 for spare in self._spares(need)
+            spare >= 1 for spare in (*self._spares(pod), *self._spares_kept(pod))
         )
 
-    def spares(self, pod: Pod, wanted: int) -> int:
-        """Return how many pods like this one may be made beside the promises, at most `wanted`."""
-        return max(0, min((*self._spares(self._need(pod)), wanted)))
+    def spares(self, pod: Pod, wanted: int, *, in_time: bool = True) -> int:
+        """Return how many pods like this one may be made beside the promises, at most `wanted`.
 
-    def _spares(self, need: _Need) -> Iterator[int]:
+        Where they are made in time, they leave the places that are kept too.
+        """
+        kept = [*self._spares_kept(pod)] if in_time else []
+        return max(0, min((*self._spares(pod), *kept, wanted)))
+
+    def _spares(self, pod: Pod) -> Iterator[int]:
         """Yield for each promise how many such pods may come beside its rivals."""
+        need, seeker = self._need(pod), self._seeker(pod)
         for one, rivals in self._promised.items():
-            if one.nodes & need.nodes:
+            if one.loses_to(seeker):
                 yield self._strength(one, rivals.largest.larger(need.requests)) - rivals.count
+
+    def _spares_kept(self, pod: Pod) -> Iterator[int]:
+        """Yield for each place that is kept for pods of another kind how many such pods may come beside it."""
+        need, seeker = self._need(pod), self._seeker(pod)
+        for one, count in self._kept.items():
+            if count and one != need and one.loses_to(seeker):
+                rivals = self._rivals(one)
+                rivals.add(
+                    need.requests if count == 1 else need.requests.larger(one.requests), count
+                )
+                yield self._strength(one, rivals.largest) - rivals.count
 
     def _rivals(self, need: _Need) -> _Rivals:
         """Return those that fit on one of its nodes: who never comes to a node takes no place there."""
         found = _Rivals()
-        for nodes, joined in self._joined.items():
-            if nodes & need.nodes:
+        for seeker, joined in self._joined.items():
+            if need.loses_to(seeker):
                 found.add(joined.largest, joined.count)
         return found
 
@@ -116,31 +156,37 @@ class Contention:
             return need.nodes.bit_count()
         key = need, largest
         if key not in self._strong:
+            snapshot = self._snapshot.without_yielding if need.preempts else self._snapshot
             here = compress(self._bits, map("1".__eq__, reversed(f"{need.nodes:b}")))
             self._strong[key] = sum(
-                _until_full(need.requests, self._snapshot.free(name), largest) for name in here
+                _until_full(need.requests, snapshot.free(name), largest) for name in here
             )
         return self._strong[key]
 
     def _need(self, pod: Pod) -> _Need:
-        scheduling = pod.scheduling
-        known = self._known.get(id(scheduling))
+        scheduling, preempts = pod.scheduling, self._snapshot.preempts(pod)
+        known = self._known.get((id(scheduling), preempts))
         if known is None:
-            need = _Need(self._nodes(pod), scheduling.requests, _picky(scheduling))
-            known = self._known[id(scheduling)] = (scheduling, need)
+            need = _Need(self._nodes(pod), scheduling.requests, _picky(scheduling), preempts)
+            known = self._known[id(scheduling), preempts] = (scheduling, need)
         return known[1]
+
+    def _seeker(self, pod: Pod) -> _Seeker:
+        return _Seeker(self._need(pod).nodes, self._snapshot.yields(pod))
 
     def _nodes(self, pod: Pod) -> int:
         """Return the nodes that a pod fits on, found once for all templates to which the same are open."""
-        where = self._snapshot.where(pod)
-        alike = self._snapshot.alike(pod) if where is None or where in self._closed else None
+        snapshot = self._snapshot.open_to(pod)
+        where = snapshot.where(pod)
+        alike = snapshot.alike(pod) if where is None or where in self._closed else None
         if alike is None:
             return self._fitting(pod)
-        if alike not in self._open:
+        key = alike, self._snapshot.preempts(pod)
+        if key not in self._open:
             anywhere = replace(pod.scheduling, spread=())
-            self._open[alike] = self._fitting(replace(pod, scheduling=anywhere))
-        nodes = self._open[alike]
-        for spread in self._snapshot.spread_filters(pod):
+            self._open[key] = self._fitting(replace(pod, scheduling=anywhere))
+        nodes = self._open[key]
+        for spread in snapshot.spread_filters(pod):
             domains = self.domains(spread.key)
             nodes &= reduce(
                 or_, (domains[domain] for domain in domains if spread.admits(domain)), 0
@@ -148,7 +194,8 @@ class Contention:
         return nodes
 
     def _fitting(self, pod: Pod) -> int:
-        names = {node.name for node in self._snapshot.candidates(pod)} - self._closed
+        fitting = self._snapshot.open_to(pod).candidates(pod)
+        names = {node.name for node in fitting} - self._closed
         return sum(self._bits[name] for name in names)
 
     def domains(self, topology_key: str) -> Mapping[str, int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from plimsoll.domain.capacity import replacement_of
 from plimsoll.domain.fit import ClusterSnapshot
 from plimsoll.domain.pods import Pod
+from plimsoll.domain.preemption import BudgetsIn, victims_for
 from plimsoll.domain.replace.contention import Contention
 
 MOST_UNSERVED: Final = 20
@@ -25,8 +26,11 @@ class Headroom:
     contention: Contention
     closed: frozenset[str] = frozenset()
     """Interrupted nodes: even a pod that tolerates their cordon has no place there."""
+    budgets_in: BudgetsIn = field(default_factory=dict)
     unplaceable: Collection[str] = frozenset()
     """Uids of pods that no node and no node group can take."""
+    out_of_time: Collection[str] = frozenset()
+    """Uids of pods that leave in a moment, whether a node comes or not."""
     crowded_out: Collection[str] = frozenset()
     """Uids of pods for which there is no place on the nodes that come either: if they ask for one, they take
     somebody else's."""
@@ -38,10 +42,23 @@ class Headroom:
     reserved: bool = False
     """Some places wait for pods that cannot run twice. Until these have moved, nothing else may be
     Pending: kube-scheduler would give the place to whoever asks first."""
+    preempting: str | None = None
+    """The uid of the one pod that is to have the place of pods of a lower priority which serve."""
+    _hopeless: set[tuple[int, int]] = field(default_factory=set)
+    """Identity of a template, and priority, for which pods of a lower priority would make way nowhere."""
 
     def reserve(self, pod: Pod) -> str | None:
-        """Claim a place as `move` does, and keep it from whoever could be Pending meanwhile."""
+        """Claim a place as `move` does, and keep it from whoever could be Pending meanwhile.
+
+        A place near its volumes where others make way is also kept from replacements that come before: kube-scheduler
+        places as many as it can where one of them was made room. Where no node comes in time, the place may
+        be that of pods of a lower priority.
+        """
         place = self.move(pod)
+        if place is None:
+            place = self._preempt(pod)
+        elif pod.scheduling.claims and pod.deleting is None and self.snapshot.preempts(pod):
+            self.contention.keep(pod)
         self.reserved = self.reserved or place is not None
         return place
 
@@ -65,18 +82,40 @@ class Headroom:
         """
         if pod.priority <= 0:
             return False
-        trial = self.snapshot.copy()
-        for name, node in self.snapshot.nodes.items():
-            lower = [
-                p for p in self.snapshot.on(name) if p.ready and 0 <= p.priority < pod.priority
-            ]
-            if not lower or name in self.closed:
-                continue
-            for victim in lower:
-                trial.remove(victim)
-            if trial.why_not(pod, node) is None:
-                return True
-        return False
+        found = victims_for(self.snapshot, pod, self.closed, {})
+        return any(p.ready and p.priority >= 0 for _, victims in found for p in victims)
+
+    def holds(self, pod: Pod) -> bool:
+        """Whether a pod with a place may leave now, since nobody else can take the place first."""
+        return pod.uid == self.preempting or self.contention.holds(pod)
+
+    def _preempt(self, pod: Pod) -> str | None:
+        """Claim the place of pods of a lower priority, for one pod in a plan.
+
+        Pods of its own or a higher priority that wait may preempt the same ones: then it is not sure. Nor where
+        there are many kinds of them, since tenants may make any number.
+        """
+        if self.preempting or not (pod.uid in self.unplaceable or pod.uid in self.out_of_time):
+            return None
+        template = id(pod.scheduling), pod.priority
+        if pod.priority <= 0 or template in self._hopeless:
+            return None
+        found = next(victims_for(self.snapshot, pod, self.closed, self.budgets_in), None)
+        if found is None:
+            self._hopeless.add(template)
+            return None
+        node, victims = found
+        waiting = {id(p.scheduling): p for p in self.short if p.priority >= pod.priority}
+        if len(waiting) > MOST_UNSERVED or any(
+            self.snapshot.must_leave(p, node, victims) is not None for p in waiting.values()
+        ):
+            return None
+        for victim in victims:
+            self.snapshot.remove(victim)
+            self.contention.join(replacement_of(victim))
+        self.snapshot.place(pod, node.name)
+        self.preempting = pod.uid
+        return node.name
 
     def gives_way(self, pod: Pod) -> bool:
         """Whether another pod in its place, which would serve nobody, could take that of one that serves."""

@@ -86,7 +86,7 @@ def _next(
         if one.pod.serving:
             if disruption.serving - 1 < disruption.floor and not disruption.pressed:
                 return Steps(waiting=f"its ready floor of {disruption.floor} allows no less")
-            if not hurried and not headroom.contention.holds(one.pod):
+            if not hurried and not headroom.holds(one.pod):
                 return Steps(waiting=CONTENDED)
             if (blocked := allowance.take(one.pod)) is not None:
                 waiting = blocked

@@ -250,7 +250,8 @@ def _releases(
             wave, waiting = wave[:share], "waits: all places on the nodes that come are for others"
     if wave:
         new = replacement_of(wave[0].pod)
-        spared = headroom.contention.spares(new, len(wave))
+        in_time = all(one.pod.uid not in headroom.out_of_time for one in wave)
+        spared = headroom.contention.spares(new, len(wave), in_time=in_time)
         if spared < len(wave):
             wave, waiting = wave[:spared], CONTENDED
         headroom.contention.join(new, len(wave))

@@ -42,7 +42,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
         if place is None and not hurried:
             waiting = "waits for headroom for a replacement"
             continue
-        if one.pod.serving and not hurried and not headroom.contention.holds(one.pod):
+        if one.pod.serving and not hurried and not headroom.holds(one.pod):
             waiting = CONTENDED
             continue
         if one.pod.serving and (blocked := allowance.take(one.pod)) is not None:

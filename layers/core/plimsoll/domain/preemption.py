@@ -1,0 +1,223 @@
+"""Preemption: pods that kube-scheduler lets go so that a pod of a higher priority has a place.
+
+Clusters keep headroom by pods of a negative priority ("balloons", the cluster-overprovisioner). Their places
+are free to any pod that preempts, at once: `PreemptingSnapshot`. Pods of other lower priorities serve somebody:
+`victims_for` finds them, and `plimsoll.domain.replace.headroom` says when they count.
+
+Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/,
+k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode,
+filterPodsWithPDBViolation), pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption).
+kube-scheduler takes the node on which no budget is violated and the highest priority of a victim is the lowest, so
+a node where pods of a negative priority suffice comes before all others.
+
+Left out: among such nodes the one that is chosen here is the one with the most room, not the one with the
+fewest victims. On the safe side: a pod whose budget may not let it go makes way for nobody, nor does
+one that may take long to stop; and a pod of a negative priority counts on nobody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, override
+
+from plimsoll.domain.fit import ClusterSnapshot
+from plimsoll.domain.nodes import Node
+from plimsoll.domain.observation import Observation
+from plimsoll.domain.pods import Pod, Ref
+from plimsoll.domain.selectors import matches
+from plimsoll.domain.workloads import Budget, Claim
+
+MOST_BUDGETS: Final = 100
+"""Of one namespace: each pod there is compared with all of them, and tenants may make any number."""
+
+type BudgetsIn = Mapping[str, Sequence[Budget]]
+"""By namespace."""
+
+YIELDING_GRACE: Final = 30
+"""The longest grace period, in seconds, of a pod that makes way at once: kube-scheduler waits until it has ended.
+It is Kubernetes' default; that of a balloon is usually 0."""
+
+
+def makes_way(pod: Pod) -> bool:
+    """Whether the place of a pod is free to others at once, as far as its budgets let it go."""
+    return pod.priority < 0 and pod.grace_seconds <= YIELDING_GRACE and not pod.mirror
+
+
+def violating(pods: Iterable[Pod], budgets_in: BudgetsIn) -> frozenset[str]:
+    """Return the uids of those that their budgets would not let go, asked in this order.
+
+    In a namespace with more than `MOST_BUDGETS` that is taken to be every pod.
+    """
+    taken: Counter[Ref] = Counter()
+    found = set()
+    for pod in pods:
+        budgets = budgets_in.get(pod.namespace, ())
+        if len(budgets) > MOST_BUDGETS:
+            found.add(pod.uid)
+            continue
+        for budget in budgets:
+            if matches(budget.selector, pod.labels):
+                taken[budget.ref] += 1
+                if taken[budget.ref] > budget.disruptions_allowed:
+                    found.add(pod.uid)
+    return frozenset(found)
+
+
+def victims_on(
+    snapshot: ClusterSnapshot,
+    pod: Pod,
+    node: Node,
+    lower: Iterable[Pod],
+    guarded: Collection[str] = frozenset(),
+) -> Sequence[Pod] | None:
+    """Return the fewest that must leave a node for a pod; None where all of them are not enough.
+
+    Those that stop already go first, then those that are not guarded, of the lowest priority, the youngest.
+    """
+    return snapshot.must_leave(
+        pod,
+        node,
+        sorted(
+            lower,
+            key=lambda p: (p.deleting is not None, p.uid not in guarded, -p.priority, p.created),
+        ),
+    )
+
+
+def victims_for(
+    snapshot: ClusterSnapshot, pod: Pod, closed: Collection[str], budgets_in: BudgetsIn
+) -> Iterator[tuple[Node, Sequence[Pod]]]:
+    """Yield the nodes on which pods of a lower priority would make way for a pod, and which of them.
+
+    Nodes on which that would violate one of the given budgets are left out.
+    """
+    need = pod.scheduling.requests.cpu
+    for name in snapshot.suitable(pod) if pod.preempts else ():
+        lower = [p for p in snapshot.on(name) if p.priority < pod.priority and not p.mirror]
+        freed = sum(p.scheduling.requests.cpu for p in lower)
+        if name in closed or not lower or need > snapshot.free(name).cpu + freed:
+            continue
+        guarded = violating(sorted(lower, key=lambda p: -p.priority), budgets_in)
+        going = victims_on(snapshot, pod, snapshot.nodes[name], lower, guarded)
+        if going and guarded.isdisjoint(p.uid for p in going):
+            yield snapshot.nodes[name], going
+
+
+def snapshot_of(nodes: Iterable[Node], seen: Observation) -> ClusterSnapshot:
+    """Return where the pods of an observation stand, on these nodes."""
+    yielding = [pod for pod in seen.pods if makes_way(pod)]
+    if not yielding:
+        return ClusterSnapshot(nodes, seen.pods, seen.claims)
+    guarded = violating(yielding, seen.budgets_in) if seen.budgets else frozenset()
+    return PreemptingSnapshot(nodes, seen.pods, seen.claims, guarded)
+
+
+class PreemptingSnapshot(ClusterSnapshot):
+    """A snapshot in which pods make way for those that would preempt them, and fit nowhere beside them."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        pods: Iterable[Pod],
+        claims: Mapping[tuple[str, str], Claim] | None = None,
+        guarded: frozenset[str] = frozenset(),
+    ) -> None:
+        """Place pods as `ClusterSnapshot` does.
+
+        Args:
+            nodes: all nodes.
+            pods: all pods.
+            claims: what is known of their claims.
+            guarded: uids of pods that their budgets would not let go.
+        """
+        pods = list(pods)
+        self._guarded = guarded
+        self._displaced: dict[str, Pod] = {}
+        self._rest: ClusterSnapshot | None = None
+        super().__init__(nodes, pods, claims)
+        rest = self.copy()
+        for pod in pods:
+            if self.yields(pod):
+                rest.remove(pod)
+        self._rest = rest
+
+    @override
+    def yields(self, pod: Pod) -> bool:
+        return makes_way(pod) and pod.uid not in self._guarded
+
+    @override
+    def preempts(self, pod: Pod) -> bool:
+        return self._rest is not None and pod.preempts and pod.priority >= 0
+
+    @property
+    @override
+    def without_yielding(self) -> ClusterSnapshot:
+        return self if self._rest is None else self._rest
+
+    @override
+    def take_displaced(self) -> Sequence[Pod]:
+        """Return those that controllers make anew."""
+        displaced, self._displaced = self._displaced, {}
+        return tuple(
+            p for p in displaced.values() if p.owner and not p.of_daemon_set and p.deleting is None
+        )
+
+    @override
+    def choose(self, pod: Pod, closed: Collection[str] = frozenset()) -> Node | None:
+        """Return the best node on which it fits; where there is none, one on which others make way."""
+        found = super().choose(pod, closed)
+        if found is None and self.preempts(pod):
+            return self.without_yielding.choose(pod, closed)
+        return found
+
+    @override
+    def place(self, pod: Pod, node_name: str) -> None:
+        """Put a pod on a node, and take off those that make way for it there."""
+        for victim in self._victims(pod, node_name):
+            self._take_off(victim)
+            self._displaced[victim.uid] = victim
+        super().place(pod, node_name)
+        self._displaced.pop(pod.uid, None)
+        if self._rest is not None and not self.yields(pod):
+            self._rest.place(pod, node_name)
+
+    def _victims(self, pod: Pod, node_name: str) -> Sequence[Pod]:
+        if not self.preempts(pod):
+            return ()
+        yielding = [p for p in self.on(node_name) if self.yields(p)]
+        node = self.nodes[node_name]
+        if not yielding or self.why_not(pod, node) is None:
+            return ()
+        return victims_on(self, pod, node, yielding) or ()
+
+    @override
+    def remove(self, pod: Pod) -> None:
+        super().remove(pod)
+        if self._rest is not None:
+            self._rest.remove(pod)
+
+    @override
+    def add_node(self, node: Node) -> None:
+        super().add_node(node)
+        if self._rest is not None:
+            self._rest.add_node(node)
+
+    @override
+    def remove_node(self, node_name: str) -> None:
+        super().remove_node(node_name)
+        if self._rest is not None:
+            self._rest.remove_node(node_name)
+
+    @override
+    def set_claim(self, claim: Claim) -> None:
+        super().set_claim(claim)
+        if self._rest is not None:
+            self._rest.set_claim(claim)
+
+    @override
+    def _part(self) -> None:
+        super()._part()
+        self._displaced = self._displaced.copy()
+        if self._rest is not None:
+            self._rest = self._rest.copy()
