@@ -1,6 +1,7 @@
 """How long the plan of a drain takes, from memory: storms of 500 nodes, and 200 nodes of a cluster of 5,000.
 
 Each workload has a Service, a budget and one ReplicaSet; in `zones` it must spread over the zones besides.
+In `balloons` the nodes that are else empty are full of pods of a negative priority.
 Each plan is made of a fresh observation. Run it from the repository:
 
     .venv/bin/python -m benchmarks.drain_plan [--runs 3] [--profile]
@@ -28,6 +29,7 @@ from plimsoll.domain.names import ZONE
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.pods import Scheduling, SpreadConstraint
+from plimsoll.domain.quantities import Resources
 from plimsoll.domain.replace.pace import Pace
 from plimsoll.domain.replace.throughput import Throughput
 from plimsoll.domain.workloads import Budget, LabelSelection, ReplicaSet, Workload
@@ -86,6 +88,13 @@ def cluster(size: Size, state: str) -> Observation:
         for number, (workload, replica_set) in enumerate(owned)
         for replica in range(size.replicas)
     ]
+    if state == "balloons":
+        half = Scheduling(requests=Resources(cpu=8_000, memory=1 << 30, pods=1))
+        balloon = replace(pods[0], namespace="balloons", priority=-10, scheduling=half)
+        pods += [
+            replace(balloon, name=f"balloon-{n}", uid=f"balloon-{n}", node=each.name)
+            for n, each in enumerate(2 * nodes[len(full) :])
+        ]
     return Observation(
         cluster="harbor",
         nodes=nodes,
@@ -123,7 +132,7 @@ def main() -> None:
     headings = "cluster pods spread fastest slowest processor target actions"
     shown = table("plan of a drain", *headings.split())
     profile = cProfile.Profile()
-    for size, state in product(SIZES, ("none", "zones")):
+    for size, state in product(SIZES, ("none", "zones", "balloons")):
         took, used, done = [], [], Counter[str]()
         for _ in range(chosen.runs):
             seen = cluster(size, state)
