@@ -41,7 +41,6 @@ from plimsoll.domain.placement import between_runs
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.refusals import Refusal
 from plimsoll.domain.replace import Headroom, WorkloadDisruption, way_of
-from plimsoll.domain.replace.disruption import START
 from plimsoll.domain.replace.evict_first import EvictFirst
 from plimsoll.domain.replace.one_by_one import returning
 from plimsoll.domain.replace.pace import SURE, Pace, queued
@@ -103,7 +102,7 @@ def plan_drain(  # noqa: PLR0913 - what was learned from earlier plans, each par
     headroom.unplaceable = scale_up.unplaceable
     headroom.crowded_out = scale_up.crowded_out
     headroom.out_of_time = {
-        one.pod.uid for d in disruptions for one in d.evictable if one.late(now + START)
+        one.pod.uid for d in disruptions for one in d.evictable if one.late(now + d.start)
     }
     for grow in scale_up.grows:
         draft.add(grow, interrupted.names)
