@@ -5,6 +5,7 @@ All its nodes are interrupted at once. Its grace period alone would put the evic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -49,7 +50,7 @@ def a_database(name: str) -> dict[str, Any]:
     )
 
 
-def interrupt_all(cast: Cast, names: list[str], ends: datetime) -> None:
+def interrupt_all(cast: Cast, names: Sequence[str], ends: datetime) -> None:
     """Let these nodes be interrupted in the same second."""
     now = datetime.now(UTC)
     launched = now - timedelta(hours=1)
@@ -70,7 +71,7 @@ def test_two_of_three_members_are_ready_until_the_last_thirty_seconds(cast: Cast
     ground.until(lambda: len(ground.serving("db")) == MEMBERS)
     new = ground.nodes(*(f"new-{n}" for n in range(MEMBERS)))
     ends = datetime.now(UTC) + LEFT
-    interrupt_all(cast, [*old], ends)
+    interrupt_all(cast, old, ends)
 
     lowest = MEMBERS
     while datetime.now(UTC) < ends - OVERRULED:
