@@ -28,9 +28,8 @@ LONG_STOPS: Final = 0.15
 LONG_SECONDS: Final = 30
 """What a pod has to stop by default: who takes longer has an owner who chose its grace period."""
 UNTOLD: Final = 0.02
-UNTOLD_WITH_CLAIM: Final = 0.15
-"""Shares of workloads with long stop times of which neither an annotation nor a preStop hook tells. Who waits for
-connections to end has a hook for it, and of who writes a volume the claim tells."""
+"""The share of workloads with long stop times of which neither an annotation nor a preStop hook tells. Who waits for
+connections to end has a hook for it, and the stop times of a database are observed when it is next restarted."""
 HOOKED: Final = 0.4
 """Of the others without a claim, the share with a hook that sleeps."""
 OPERATED: Final = 0.25
@@ -169,7 +168,7 @@ def _telling(rnd: random.Random, workload: Workload) -> Workload:
     if real <= LONG_SECONDS or may_finish or workload.stated:
         return workload
     claim = workload.volumes or workload.shared
-    if chance(rnd, UNTOLD_WITH_CLAIM if claim else UNTOLD):
+    if chance(rnd, UNTOLD):
         return workload
     if not claim and chance(rnd, HOOKED):
         return replace(workload, hook_seconds=real - rnd.choice((5, 10, 20)))
