@@ -22,6 +22,7 @@ from plimsoll.domain.drain import plan_drain
 from plimsoll.domain.interruptions import Interruption, NoticeRecord, marked
 from plimsoll.domain.lifecycle_hooks import LifecycleHook
 from plimsoll.domain.names import IGNORE, STOP_SECONDS
+from plimsoll.domain.nodes import Taint
 from plimsoll.domain.plan import Plan
 from plimsoll.domain.pods import Ref
 from plimsoll.domain.refusals import InsufficientCapacity
@@ -406,6 +407,74 @@ def test_pods_and_volumes_are_freed_while_ec2_says_that_the_instance_is_off_and_
         assert asked.grace_seconds is None
 
 
+def test_at_its_latest_safe_start_a_job_s_pod_is_evicted_and_never_deleted_past_its_budget():
+    work = a_pod("work", node="spot", owner=("Job", "work"), grace_seconds=10)
+    seen = looked([interrupted("spot"), a_node("od")], [work])
+
+    (last,) = actions(plan_drain(seen, noon(109)), Evict)
+
+    assert (last.pod.name, last.overrule) == ("work", False)
+
+
+def dead(*pods, ready=False, attached=()):
+    """Return a look at a node that died at 30 s, with these pods on it."""
+    node = replace(died(interrupted("spot")), ready=ready)
+    volumes = {"spot": frozenset(attached)}
+    return looked([node, a_node("od")], list(pods), attached=volumes, instances=ec2(node))
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_dead_pod_of_a_job_is_evicted_and_never_deleted(ready):
+    work = a_pod("work", node="spot", owner=("Job", "work"))
+    plan = plan_drain(dead(work, a_pod("bare", node="spot", owner=None), ready=ready), noon(130))
+
+    assert [(e.pod.name, e.overrule) for e in actions(plan, Evict)] == [
+        ("work", False),
+        *([("bare", True)] if ready else []),
+    ]
+    assert [f.pod.name for f in actions(plan, ForceDelete)] == ([] if ready else ["bare"])
+
+
+def test_once_only_evicted_pods_of_jobs_are_left_on_a_dead_node_it_is_out_of_service_for_pod_gc():
+    work = a_pod("work", node="spot", owner=("Job", "work"))
+    told = replace(work, deleting=noon(140))
+    bare = a_pod("bare", node="spot", owner=None)
+    out = replace(bare, labels={IGNORE: "true"})
+
+    asked = [
+        bool(actions(plan_drain(dead(*pods, ready=ready), noon(130)), OutOfService))
+        for pods, ready in [
+            ([told], False),
+            ([told], True),
+            ([work], False),
+            ([told, bare], False),
+            ([told, out], False),
+        ]
+    ]
+
+    assert asked == [True, False, False, False, False]
+
+
+def test_pods_of_jobs_that_pod_gc_ends_keep_no_reconcile_busy():
+    told = a_pod("work", node="spot", owner=("Job", "work"), deleting=noon(140))
+    node = replace(
+        died(interrupted("spot", ends=-600)),
+        taints=(Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute"),),
+    )
+    seen = looked([node, a_node("od")], [told], instances=ec2(node, state="stopped"))
+
+    assert not plan_drain(seen, noon(1000)).busy
+
+
+def test_a_dead_pod_of_a_job_whose_budget_refuses_is_left_to_pod_gc_after_ten_minutes():
+    work = a_pod("work", node="spot", owner=("Job", "work"))
+
+    assert actions(plan_drain(dead(work), noon(629)), Evict)
+    later = plan_drain(dead(work), noon(630))
+    assert actions(later, Evict) == []
+    assert actions(later, OutOfService)
+
+
 @pytest.mark.parametrize(
     ("now", "room", "priority", "freed"),
     [
@@ -429,7 +498,8 @@ def test_a_dead_pod_that_serves_nobody_leaves_places_that_are_short_to_those_tha
     )
 
     plan = plan_drain(seen, noon(now))
-    assert {action.pod.name for action in actions(plan, ForceDelete)} == freed
+    ends = [*actions(plan, ForceDelete), *actions(plan, Evict)]
+    assert {action.pod.name for action in ends} == freed
     assert any("serve" in text for text in plan.waiting.get("spot", ())) == ("sum" not in freed)
 
 

@@ -220,8 +220,10 @@ class Evict(AboutPod):
 
     With `overrule`, a pod whose budget still refuses is deleted: the instance takes the pod in any
     case, and a delete leaves it time to stop. The same holds for the 500 that an eviction of a pod
-    with two budgets always gets.
-    Source: https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+    with two budgets always gets. Never for a Job's pod: an eviction sets the condition DisruptionTarget, which
+    the Job's podFailurePolicy may ignore, and a delete leaves a failure.
+    Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/,
+    https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
     """
 
     verb: ClassVar[str] = "evict"
@@ -251,7 +253,7 @@ class ForceDelete(AboutPod):
 
     Nothing runs there any more, yet for most of a minute the API server shows the pod as Ready, and
     a StatefulSet waits for its deletion before it makes the next pod of that name. Never for an instance that may still run: two
-    pods of one name could then write to one volume. Source:
+    pods of one name could then write to one volume. Never for a Job's pod, which `Evict` describes. Source:
     https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
     """
 
@@ -265,7 +267,7 @@ class ForceDelete(AboutPod):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfService(AboutNode):
-    """Taint a node out of service, so that its volumes detach without a wait of six minutes.
+    """Taint a node out of service: its volumes detach without a wait of six minutes, and PodGC ends its pods.
 
     Only when EC2 says that the instance is gone: two writers on one volume lose data.
     Source: https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown

@@ -24,7 +24,7 @@ from plimsoll.domain.observed_times import WorkloadTimes
 from plimsoll.domain.pods import Pod, Ref, Scheduling
 from plimsoll.domain.policy import Response
 from plimsoll.domain.quantities import Resources
-from plimsoll.domain.replace.disruption import EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.eligibility import one_node_claims, why_not_released, why_undone
 from plimsoll.domain.stop_time import StopTime, stop_time
 from plimsoll.domain.workloads import Budget, Workload
@@ -150,6 +150,18 @@ def _chose(pod: Pod, node: Node) -> bool:
 def left_on(seen: Observation, node: Node) -> list[Pod]:
     """Pods that must leave and have not, the stopping ones too."""
     return [pod for pod in seen.on_node.get(node.name, ()) if must_leave(seen, pod, node)]
+
+
+def left_to_pod_gc(node: Node, pod: Pod, now: datetime) -> bool:
+    """Whether nothing more is done about a dead pod: a Job's that was evicted, or that nobody let go for ten minutes.
+
+    Its object stays until PodGC has written that it failed. A delete could not take it away sooner where the
+    Job has a podFailurePolicy, since its finalizer stays until then. By then taint eviction has told it to go,
+    past its budget and with the condition DisruptionTarget: 300 s after its node was not Ready.
+    Source: k8s.io/kubernetes/pkg/controller/job/job_controller.go (isPodFailed), pkg/controller/podgc
+    """
+    gone = node.interruption and node.interruption.gone
+    return pod.of_job and bool(pod.deleting or (gone and gone + 2 * PATIENCE <= now))
 
 
 def is_empty(seen: Observation, node: Node) -> bool:
@@ -294,7 +306,7 @@ def disruptions_of(
                         cordoned=interruption.cordoned,
                         deadline=interruption.deadline,
                         stop=_stop_time(seen, pod),
-                        overrules=not interruption.guessed,
+                        overrules=not interruption.guessed and not pod.of_job,
                         obeys=_never_overruled(seen, pod),
                         clamps=interruption.exact,
                         guarded=bool(guards_of(seen, pod)),

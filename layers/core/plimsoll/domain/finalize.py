@@ -21,6 +21,7 @@ from plimsoll.domain.disruptions import (
     InterruptedNodes,
     is_gone,
     left_on,
+    left_to_pod_gc,
     opted_out_on,
     why_over,
 )
@@ -57,7 +58,7 @@ def _finalize(
     gone = is_gone(seen, node)
     left = left_on(seen, node)
     if gone:
-        yield from _after_death(seen, node, left)
+        yield from _after_death(seen, node, left, now)
     empty = not left and not opted_out_on(seen, node)
     hooks = seen.hooks_of(node)
     ours = tuple(hook for hook in hooks if hook.ours)
@@ -99,19 +100,27 @@ def _finalize(
         yield Record(node=node, interruption=reached, reason=said)
 
 
-def _after_death(seen: Observation, node: Node, left: Sequence[Pod]) -> Iterator[Action]:
+def _after_death(
+    seen: Observation, node: Node, left: Sequence[Pod], now: datetime
+) -> Iterator[Action]:
     """Yield what frees the pods and volumes of an instance that is off.
 
-    As long as its Node is Ready nothing is forced: should EC2 be wrong, the pods stop in good order.
+    As long as its Node is Ready nothing is forced: should EC2 be wrong, the pods stop in good order. Jobs' pods are
+    only ever evicted; Kubernetes' pod garbage collector then writes that they failed.
     """
-    if not node.ready and seen.attached.get(node.name) and "out-of-service" not in _taints(node):
-        yield OutOfService(node=node, reason="its instance is gone and volumes hang on it")
+    for_pod_gc = [pod for pod in left if left_to_pod_gc(node, pod, now)]
+    if not node.ready and "out-of-service" not in _taints(node):
+        if seen.attached.get(node.name):
+            yield OutOfService(node=node, reason="its instance is gone and volumes hang on it")
+        elif left and for_pod_gc == left and not opted_out_on(seen, node):
+            said = "its instance is gone, and PodGC then ends the pods of Jobs on it within 20 s"
+            yield OutOfService(node=node, reason=said)
     reason = f"it died with {node.instance}, and is counted still"
     for pod in left:
-        if not node.ready:
+        if not node.ready and not pod.of_job:
             yield ForceDelete(pod=pod, reason=reason)
-        elif pod.deleting is None:
-            yield Evict(pod=pod, overrule=True, reason=reason)
+        elif pod.deleting is None and pod not in for_pod_gc:
+            yield Evict(pod=pod, overrule=not pod.of_job, reason=reason)
 
 
 def _finished(interruption: Interruption, *, empty: bool) -> bool:

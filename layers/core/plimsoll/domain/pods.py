@@ -199,7 +199,7 @@ class Pod:
 
     @property
     def of_job(self) -> bool:
-        """Whether a Job made it."""
+        """Whether a Job made it, and may count its end as a failure."""
         return self.owner is not None and self.owner.kind == OwnerKind.JOB
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from plimsoll.domain.disruptions import InterruptedNodes, is_gone, left_on
+from plimsoll.domain.disruptions import InterruptedNodes, is_gone, left_on, left_to_pod_gc
 from plimsoll.domain.interruptions import NEAR, is_near
 from plimsoll.domain.observation import Observation
 from plimsoll.domain.replace import WorkloadDisruption
@@ -34,7 +34,8 @@ def under_way(
     now: datetime,
 ) -> bool:
     """Whether a deadline presses, or pods stop or start whose state the next step waits for."""
-    if any(is_gone(seen, node) and left_on(seen, node) for node in interrupted.nodes):
+    gone = (node for node in interrupted.nodes if is_gone(seen, node))
+    if any(not left_to_pod_gc(n, pod, now) for n in gone for pod in left_on(seen, n)):
         return True
     if any(
         i.deadline and abs(i.deadline - now) < NEAR and i.phase == "open"

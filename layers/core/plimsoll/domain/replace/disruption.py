@@ -44,7 +44,8 @@ class EvictablePod:
     stop: StopTime
     """How long it needs to stop."""
     overrules: bool = True
-    """Whether its eviction deadline overrules budgets: not where the deadline is only guessed."""
+    """Whether its eviction deadline overrules budgets: not where the deadline is only guessed, and not for a Job's
+    pod, since only an eviction says that a disruption ended it."""
     obeys: bool = False
     """Whether its owner lets nobody delete it past its budget."""
     guarded: bool = False
