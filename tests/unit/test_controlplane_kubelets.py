@@ -142,10 +142,32 @@ def test_a_pod_exits_after_its_stop_time():
     kubelet.loop.wait(2.999)
     assert kubelet.said == []
     kubelet.loop.wait(0.001)
-    assert kubelet.said == ["DELETE pod"]
+    assert kubelet.said == ["PATCH Failed"]
     assert [(stop.how, stop.at) for stop in kubelet.stops] == [
         ("exited", START + timedelta(seconds=7))
     ]
+
+
+def test_a_pod_is_removed_once_its_last_status_was_written():
+    kubelet = Kubelet()
+    pod = kubelet.runs(stop="60s")
+    kubelet.kubelets.show("pods", "MODIFIED", told_to_go(pod, 30))
+    kubelet.loop.wait(30)
+    [last] = kubelet.loop.writes
+    [main] = last.body["status"]["containerStatuses"]
+    assert main["state"]["terminated"]["exitCode"] == 128 + 9
+    last.then(Response(status=200))
+    assert kubelet.said == ["PATCH Failed", "DELETE pod"]
+
+
+def test_a_pod_that_succeeded_before_it_was_told_to_go_has_not_failed():
+    kubelet = Kubelet()
+    pod = a_pod(run="10s")
+    pod["spec"]["restartPolicy"] = "Never"
+    kubelet.kubelets.show("pods", "ADDED", pod)
+    kubelet.loop.wait(14)
+    kubelet.kubelets.show("pods", "MODIFIED", told_to_go(pod, 30))
+    assert kubelet.said == ["PATCH Running", "PATCH Succeeded", "PATCH Succeeded"]
 
 
 def test_a_shorter_grace_period_counts_from_when_the_kubelet_hears_of_it():

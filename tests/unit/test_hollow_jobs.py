@@ -117,6 +117,72 @@ def test_a_pod_killed_with_its_node_counts_when_its_object_is_collected(play: Pl
     assert figures(play) == (1, 0, 1)
 
 
+IGNORING = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+
+
+def ended(play: Play) -> list[tuple[str, str, int]]:
+    """Return phase, reason of the condition DisruptionTarget and exit code of pods that ended, as watches showed them."""
+    return [
+        (
+            change.object["status"]["phase"],
+            (condition(change.object, "DisruptionTarget") or {}).get("reason", ""),
+            change.object["status"]["containerStatuses"][0]["state"]
+            .get("terminated", {})
+            .get("exitCode", 0),
+        )
+        for change in play.cluster.store.since(0, "pods")
+        if change.type == "DELETED"
+    ]
+
+
+def test_a_pod_that_was_told_to_go_says_how_it_ended_before_its_object_goes(play: Play):
+    play.apply(a_job(None, parallelism=2))
+    play.wait(20)
+    first, second = active(play)
+    play.evict(first)
+    play.delete(second, gracePeriodSeconds=1)
+    play.wait(10)
+    assert sorted(ended(play)) == [
+        ("Failed", "", 128 + 9),
+        ("Failed", "EvictionByEvictionAPI", 128 + 15),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "how", "failed"),
+    [
+        (IGNORING, "evicted", False),
+        (IGNORING, "deleted", True),
+        (IGNORING, "orphaned", False),
+        (IGNORING, "out of service", False),
+        (None, "evicted", True),
+        (None, "orphaned", True),
+    ],
+)
+def test_a_policy_ignores_what_evictions_taints_and_pod_gc_end_and_not_what_was_deleted(
+    play: Play, policy, how, failed
+):
+    play.apply(a_job(None, backoffLimit=0, **({"podFailurePolicy": policy} if policy else {})))
+    play.wait(20)
+    (old,) = active(play)
+    node = "a" if play.pods_on("a") else "b"
+    match how:
+        case "evicted":
+            play.evict(old)
+        case "deleted":
+            play.delete(old)
+        case _:
+            play.cluster.vanish(node, now=play.now, stopped=how == "out of service")
+            play.wait(70)
+    if how == "out of service":
+        taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
+        play.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": [taint]}})
+    play.wait(180)
+    assert is_true(job(play), "Failed") is failed
+    assert old not in active(play)
+    assert len(active(play)) == (not failed)
+
+
 def test_pods_that_a_job_takes_away_itself_have_not_failed(play: Play):
     play.apply(a_job(None, parallelism=3, completions=3, backoffLimit=0))
     play.wait(20)

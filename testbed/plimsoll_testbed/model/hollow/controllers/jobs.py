@@ -2,16 +2,16 @@
 
 A pod that is told to go, or whose object is gone, before it succeeded has failed and counts towards
 `backoffLimit`; another is made at once (podReplacementPolicy TerminatingOrFailed, the default). So
-a Job whose limit is 0 does not outlive an eviction. Pods that the Job itself takes away count not.
-It is Complete, or Failed, only when its last pod is gone (see enactJobFinished and delayTerminal).
+a Job whose limit is 0 does not outlive an eviction. Where there is a podFailurePolicy, or pods are replaced once
+they have Failed, a pod counts, and is replaced, when it has ended: then a rule may ignore the condition DisruptionTarget,
+which evictions, taints and PodGC set, and a plain delete does not. Pods that the Job itself takes away count not. It is Complete, or Failed, only when its last pod is gone (see enactJobFinished and delayTerminal).
 
 How long a pod runs is said by `drill.plimsoll.dev/run` (see `kubelet`); without it, for ever.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/,
 k8s.io/kubernetes/pkg/controller/job/job_controller.go (isPodFailed, manageJob, deleteJobPods)
-Where there is a podFailurePolicy, or pods are replaced once they have Failed, a pod counts when it has
-ended. Of policies, rules by exit codes and by DisruptionTarget are known.
-Left out: the delay after a failure (10 s, doubled each time), indexes and what counts by them, success
+Left out: the finalizer batch.kubernetes.io/job-tracking, which keeps a pod that was deleted by force until PodGC says that it
+failed, where there is a podFailurePolicy (here it has failed at once, without the condition); the delay after a failure (10 s, doubled each time), indexes and what counts by them, success
 policies, ttlSecondsAfterFinished.
 """
 
@@ -73,7 +73,7 @@ class Jobs(Controller[Key]):
         ended = gone or phase == "Failed" or (is_deleting(pod) and not _waits_for_ends(spec))
         if phase == "Succeeded" or not ended or uid in self._dismissed:
             return
-        action = _by_policy(spec, pod)
+        action = policy_on(spec, pod)
         if action == "Ignore":
             self._dismissed.add(uid)
             return
@@ -176,7 +176,7 @@ def _waits_for_ends(spec: Json) -> bool:
     return "podFailurePolicy" in spec or spec.get("podReplacementPolicy") == "Failed"
 
 
-def _by_policy(spec: Json, pod: Json) -> str | None:
+def policy_on(spec: Json, pod: Json) -> str | None:
     """Return the action of the first rule that a failed pod matches."""
     ends = [
         look(each, "state", "terminated", "exitCode")

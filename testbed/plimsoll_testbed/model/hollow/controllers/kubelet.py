@@ -3,15 +3,16 @@
 A pod that was bound is Pending until its start-up time is over (`drill.plimsoll.dev/startup`, else
 the cluster's default), and its volumes are attached first. Told to go, it gets SIGTERM and exits
 after its stop time (`drill.plimsoll.dev/stop`), or is killed when its grace period ends. The Ready
-condition stays as it was until the object goes: who serves is told by deletionTimestamp. A pod with
-readiness gates is Ready only while their conditions, which others write, are all True. A pod whose
+condition stays as it was until its containers have ended: who serves is told by deletionTimestamp. Then its
+status says how they ended, and the object goes. A pod with readiness gates is Ready only while their conditions, which others write, are all True. A pod whose
 annotations cannot be read stays Pending, and its status says why.
 
 A pod that is not restarted (restartPolicy other than Always) and says how long it runs
 (`drill.plimsoll.dev/run`) succeeds after that time, also when it was told to go meanwhile.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination,
-k8s.io/kubernetes/pkg/kubelet/pod_workers.go (a shorter grace period starts the kill anew).
+k8s.io/kubernetes/pkg/kubelet/pod_workers.go (a shorter grace period starts the kill anew),
+pkg/kubelet/kubelet_pods.go (getPhase: a pod that was told to go ends as Failed or Succeeded).
 The store may also be what watches showed of another API server, which takes writes later: so a pod is
 held until its object is gone.
 Left out: images, probes, restarts, init containers, preStop as something apart from the stop time,
@@ -46,6 +47,9 @@ NEVER_READY = "drill.plimsoll.dev/never-ready"
 RUN = "drill.plimsoll.dev/run"
 USAGE = "drill.plimsoll.dev/usage"
 """The share of its CPU request that a pod uses, as an autoscaler is told it: `70%`."""
+
+_SIGTERM, _SIGKILL = 128 + 15, 128 + 9
+"""Exit codes. A container that was told to go has not done its work, so it never ends with 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +94,8 @@ class _Held:
     starting: bool = False
     """Its start-up time is running."""
     running: bool = False
-    finished: bool = False
-    """Its containers are done, or will never start; its object may not say so yet."""
+    code: int | None = None
+    """With which its containers ended, once they are done or will never start; its object may not say so yet."""
     told: datetime | None = None
     """When it got SIGTERM."""
     exits: datetime | None = None
@@ -121,6 +125,11 @@ class Kubelets(Controller[Held]):
 
     def unmounted(self, pod: Json) -> None:
         """Take note that a pod's containers let go of its volumes."""
+
+    def confirm(self, pod: Json, now: datetime) -> None:
+        """Write how the containers of a pod ended, and let its object go."""
+        self.store.replace("pods", pod, now=now)
+        self.store.remove("pods", *key_of(pod), now=now)
 
     @override
     def observe(self, change: Change) -> None:
@@ -205,7 +214,7 @@ class Kubelets(Controller[Held]):
 
     def _begin(self, uid: str, now: datetime) -> None:
         held = self._held.get(uid)
-        if held is None or held.finished:
+        if held is None or held.code is not None:
             return
         held.running = True
         self.state.timers.write(now, lambda at: self._publish(uid, at))
@@ -217,17 +226,16 @@ class Kubelets(Controller[Held]):
         held = self._held.get(uid)
         if held is None or not held.running:
             return
-        self._finish(held)
+        self._finish(held, 0)
 
-        def confirm(at: datetime) -> None:
+        def say(at: datetime) -> None:
             pod = self._shown(held)
-            if pod is None:
-                return
-            self.store.replace("pods", _succeeded(pod, at), now=at)
-            if is_deleting(pod):
-                self.store.remove("pods", *held.key, now=at)
+            if pod is not None and is_deleting(pod):
+                self._remove(held, at)
+            elif pod is not None:
+                self.store.replace("pods", _ended(pod, at, 0), now=at)
 
-        self.state.timers.write(now, confirm)
+        self.state.timers.write(now, say)
 
     def _publish(self, uid: str, now: datetime) -> None:
         held = self._held.get(uid)
@@ -241,8 +249,8 @@ class Kubelets(Controller[Held]):
 
     def _stop(self, held: _Held, now: datetime) -> None:
         if not held.running:
-            self._finish(held)
-            self.store.remove("pods", *held.key, now=now)
+            self._finish(held, _SIGKILL)
+            self._remove(held, now)
             return
         grace = timedelta(seconds=held.pod["metadata"]["deletionGracePeriodSeconds"])
         if held.told is None or held.exits is None or held.killed is None:
@@ -262,25 +270,27 @@ class Kubelets(Controller[Held]):
             return
         if not held.running or end != min(held.exits, held.killed):
             return
-        self._finish(held)
         exited = held.exits <= held.killed
+        self._finish(held, _SIGTERM if exited else _SIGKILL)
         self.state.stopped(held.pod, "exited" if exited else _by_force(held, now), now)
+        self.state.timers.write(now, lambda at: self._remove(held, at))
 
-        def confirm(at: datetime) -> None:
-            if self._shown(held) is not None:
-                self.store.remove("pods", *held.key, now=at)
-
-        self.state.timers.write(now, confirm)
+    def _remove(self, held: _Held, now: datetime) -> None:
+        pod = self._shown(held)
+        if pod is not None:
+            ended = pod if is_finished(pod) else _ended(pod, now, held.code or 0)
+            self.confirm(ended, now)
 
     def _forget(self, held: _Held, now: datetime) -> None:
         """The object went first, by force: what runs is killed without ceremony."""
         self._drop(held)
         if held.running:
             self.state.stopped(held.pod, _by_force(held, now), now)
-        self._finish(held)
+        self._finish(held, _SIGKILL)
 
-    def _finish(self, held: _Held) -> None:
-        held.running, held.finished = False, True
+    def _finish(self, held: _Held, code: int) -> None:
+        held.running = False
+        held.code = code if held.code is None else held.code
         self.unmounted(held.pod)
 
     def _shown(self, held: _Held) -> Json | None:
@@ -350,14 +360,16 @@ def _gates_open(pod: Json) -> bool:
     return all(is_true(pod, gate["conditionType"]) for gate in gates)
 
 
-def _succeeded(pod: Json, now: datetime) -> Json:
-    """Return a pod whose containers are done."""
+def _ended(pod: Json, now: datetime, code: int) -> Json:
+    """Return a pod whose containers have ended with an exit code."""
     since = stamp(now)
     began = look(pod, "status", "startTime", default=since)
-    ended = {"exitCode": 0, "reason": "Completed", "startedAt": began, "finishedAt": since}
+    phase, reason, why = (
+        ("Failed", "Error", "PodFailed") if code else ("Succeeded", "Completed", "PodCompleted")
+    )
+    ended = {"exitCode": code, "reason": reason, "startedAt": began, "finishedAt": since}
     statuses = _containers(pod, ready=False, state={"terminated": ended})
-    status = {**pod["status"], "phase": "Succeeded", "containerStatuses": statuses}
-    pod = {**pod, "status": status}
+    pod = {**pod, "status": {**pod["status"], "phase": phase, "containerStatuses": statuses}}
     for kind in ("ContainersReady", "Ready"):
-        pod = with_condition(pod, kind, "False", now=now, reason="PodCompleted")
+        pod = with_condition(pod, kind, "False", now=now, reason=why)
     return pod

@@ -19,7 +19,12 @@ from math import floor
 from typing import ClassVar, override
 
 from plimsoll_testbed.model.hollow.admission import admitted
-from plimsoll_testbed.model.hollow.conditions import is_deleting, is_ready, with_condition
+from plimsoll_testbed.model.hollow.conditions import (
+    is_deleting,
+    is_finished,
+    is_ready,
+    with_condition,
+)
 from plimsoll_testbed.model.hollow.controllers.base import Controller
 from plimsoll_testbed.model.hollow.controllers.volumes import out_of_service
 from plimsoll_testbed.model.hollow.edits import Json, look, put
@@ -76,7 +81,7 @@ class NodeLifecycle(Controller[str]):
         if not is_ready(node) and out_of_service(node):
             for pod in self.state.indexes.on_node(key):
                 if is_deleting(pod):
-                    self.store.remove("pods", *key_of(pod), now=now)
+                    self._collect(pod, now)
 
     def join(self, node: Json, now: datetime) -> None:
         """Register a Node, Ready; one that is there already is Ready again."""
@@ -153,13 +158,23 @@ class NodeLifecycle(Controller[str]):
         scans = floor((now - self.state.started) / settings.orphans_scan) + 1
         found = self.state.started + scans * settings.orphans_scan
         waits = -(-settings.orphans_quarantine // settings.orphans_scan) * settings.orphans_scan
-        self.state.timers.write(found + waits, lambda then: self._collect(name, then))
+        self.state.timers.write(found + waits, lambda then: self._collect_orphans(name, then))
 
-    def _collect(self, name: str, now: datetime) -> None:
+    def _collect_orphans(self, name: str, now: datetime) -> None:
         if self.store.get("nodes", "", name) is not None:
             return
         for pod in self.state.indexes.on_node(name):
-            self.store.remove("pods", *key_of(pod), now=now)
+            why, message = "DeletionByPodGC", "PodGC: node no longer exists"
+            told = with_condition(
+                pod, "DisruptionTarget", "True", now=now, reason=why, message=message
+            )
+            self._collect(pod if is_finished(pod) else told, now)
+
+    def _collect(self, pod: Json, now: datetime) -> None:
+        """Say of a pod that it failed, for want of a kubelet that could, and take it away."""
+        if not is_finished(pod):
+            self.store.replace("pods", put(pod, ("status", "phase"), "Failed"), now=now)
+        self.store.remove("pods", *key_of(pod), now=now)
 
 
 def _states(node: Json) -> list[tuple[str, str]]:

@@ -4,12 +4,13 @@ The rules, annotations and times are those of `plimsoll_testbed.model.hollow.con
 API server is down containers run on, exit and are killed in their time; what waits to be written is
 written when it is back.
 
-Left out: as there, and the last status that a kubelet posts before it deletes a pod.
+Left out: as there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, override
 
@@ -42,20 +43,20 @@ class ApiStore(WatchedStore):
     def replace(self, resource: str, obj: Json, *, now: datetime) -> Json:
         """Send a pod's status."""
         body = {"metadata": {"uid": obj["metadata"]["uid"]}, "status": obj["status"]}
-        self._send(obj, "PATCH", "/status", body, STRATEGIC)
+        self._loop.write(self._write(obj, "PATCH", "/status", body, STRATEGIC))
         return obj
 
-    @override
-    def remove(self, resource: str, namespace: str, name: str, *, now: datetime) -> Json:
-        """Confirm that a pod's containers are gone: its object may go."""
-        pod = self.must_get(resource, namespace, name)
-        preconditions = {"uid": pod["metadata"]["uid"]}
-        self._send(pod, "DELETE", "", {"gracePeriodSeconds": 0, "preconditions": preconditions})
-        return pod
+    def end(self, pod: Json) -> None:
+        """Send a pod's last status, and confirm after it that its containers are gone: its object may go."""
+        uid = {"uid": pod["metadata"]["uid"]}
+        delete = self._write(pod, "DELETE", "", {"gracePeriodSeconds": 0, "preconditions": uid})
+        last = {"metadata": uid, "status": pod["status"]}
+        status = self._write(pod, "PATCH", "/status", last, STRATEGIC)
+        self._loop.write(replace(status, then=lambda _: self._loop.write(delete)))
 
-    def _send(
+    def _write(
         self, pod: Json, method: str, part: str, body: Json, content_type: str = JSON
-    ) -> None:
+    ) -> Write:
         meta, node = pod["metadata"], pod["spec"]["nodeName"]
 
         def wanted() -> bool:
@@ -64,9 +65,7 @@ class ApiStore(WatchedStore):
             return same and node not in self._vanished
 
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}{part}"
-        self._loop.write(
-            Write(method=method, path=path, body=body, content_type=content_type, wanted=wanted)
-        )
+        return Write(method=method, path=path, body=body, content_type=content_type, wanted=wanted)
 
 
 class WatchedKubelets(Kubelets):
@@ -142,6 +141,10 @@ class WatchedKubelets(Kubelets):
     @override
     def unmounted(self, pod: Json) -> None:
         self.volumes.unmount(pod)
+
+    @override
+    def confirm(self, pod: Json, now: datetime) -> None:
+        self._watched.end(pod)
 
     def _join(self, node: Json) -> None:
         name = node["metadata"]["name"]
