@@ -19,7 +19,10 @@ from plimsoll.services.ports import Clock
 
 type Json = Mapping[str, Any]
 
-_READ: Final = (*calls.FOLLOWED, calls.LIST_NAMESPACES)
+_LIST_JOBS: Final = calls.Call(verb="list", group="batch", resource="jobs")
+_READ: Final = (*calls.FOLLOWED, calls.LIST_NAMESPACES, _LIST_JOBS)
+_OPTIONAL: Final = {calls.LIST_ROLLOUTS, _LIST_JOBS}
+"""Argo Rollouts may not be installed, and a reconcile needs no right to list Jobs."""
 _NOT_FOUND: Final = 404
 
 
@@ -31,7 +34,7 @@ class LiveCluster:
     at: datetime
     seen: Observation
     objects: Mapping[str, Sequence[Json]]
-    """By resource, as in a path: `pods`."""
+    """By resource, as in a path: `pods`. Of `jobs` nothing where there was no right to list them."""
     groups: Sequence[NodeGroup] | None = None
     """None where AWS was not asked: then nothing is known to grow."""
     launched: Mapping[str, datetime] = field(default_factory=dict)
@@ -46,7 +49,7 @@ class LiveCluster:
 
 
 def read_cluster(requests: Requests, clock: Clock) -> LiveCluster:
-    """Read a cluster by the lists that a reconcile reads, each once.
+    """Read a cluster by the lists that a reconcile reads, and its Jobs, each once.
 
     Raises:
         PlimsollError: it cannot be read.
@@ -56,16 +59,20 @@ def read_cluster(requests: Requests, clock: Clock) -> LiveCluster:
         try:
             found = requests.list(call, fields=UNFINISHED if call == calls.LIST_PODS else None)
         except (NotFound, MissingRights):
-            if call != calls.LIST_ROLLOUTS:
+            if call not in _OPTIONAL:
                 raise
-            continue  # Argo Rollouts are not installed
+            continue
         lists[call.path()] = found
     answers = KubernetesCluster(_Read(lists), requests.cluster, clock, workers=SerialWorkers())
     return LiveCluster(
         name=requests.cluster,
         at=clock.now(),
         seen=answers.observe(),
-        objects={call.resource: lists.get(call.path(), ()) for call in _READ},
+        objects={
+            call.resource: lists.get(call.path(), ())
+            for call in _READ
+            if call != _LIST_JOBS or call.path() in lists
+        },
     )
 
 

@@ -16,6 +16,7 @@ from plimsoll.domain.names import MOVED, PREFIX, RELEASED
 from plimsoll.domain.pods import OwnerKind, Pod, Ref
 from plimsoll.domain.stop_time import least_seconds
 from plimsoll.domain.workloads import Workload
+from plimsoll_testbed.rehearsal.jobs import kept_of
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.pods import pod_spec, startup_of
 from plimsoll_testbed.rehearsal.volumes import volumes_of
@@ -81,6 +82,7 @@ class ModelledObjects:
         self._live = live
         self._names = names
         self._raw = {obj["metadata"]["uid"]: obj for obj in live.objects["pods"]}
+        self._jobs = live.by_name("jobs")
         self._workloads = {kind: live.by_name(plural) for kind, plural in _PLURALS.items()}
         self._timed = self._untimed = 0
         self._played: dict[tuple[str, str, str], None] = {}
@@ -195,7 +197,7 @@ class ModelledObjects:
             "spec": pod_spec(raw["spec"], raw["spec"], self._names),
         }
         spec = {"parallelism": len(pods), "template": template}
-        return _object("Job", ref.namespace, ref.name, spec)
+        return _object("Job", ref.namespace, ref.name, spec | kept_of(self._jobs.get(ref[1:])))
 
     def _pod(self, pod: Pod, startup: float | None) -> Json:
         raw = self._raw[pod.uid]
@@ -266,6 +268,8 @@ class ModelledObjects:
             "no cluster shows how long pods take to stop: each takes what Plimsoll reserves for it "
             "(plimsoll.dev/stop-seconds, else its grace period, at most 30 s without a volume)"
         )
+        if "jobs" not in self._live.objects:
+            yield "Jobs were not read for want of a right: those that would fail are not named"
         if self._live.objects["resourcequotas"]:
             yield "ResourceQuotas are not played: they may refuse a replacement"
         if self._live.objects["networkpolicies"]:

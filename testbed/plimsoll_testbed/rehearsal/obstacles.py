@@ -36,7 +36,7 @@ class Obstacle:
 
     workload: str
     kind: str
-    """single replica, not surged, budget, volume or opted out."""
+    """single replica, not surged, budget, volume, opted out or job fails."""
     why: str
     change: str
     """What its owner can change; empty where it is as it must be."""

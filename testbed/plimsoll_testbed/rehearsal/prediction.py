@@ -12,6 +12,7 @@ from plimsoll.domain.nodes import Node
 from plimsoll.domain.rehearsals import rehearsed
 from plimsoll.domain.reports import Report
 from plimsoll_testbed.measure.report import Report as DrillReport
+from plimsoll_testbed.rehearsal.jobs import failing_jobs
 from plimsoll_testbed.rehearsal.live import LiveCluster
 from plimsoll_testbed.rehearsal.obstacles import Obstacle, obstacles
 from plimsoll_testbed.rehearsal.scenario import Modelled
@@ -132,7 +133,7 @@ def prediction_of(
             for row in report["capacity"]
             if row["first_asked"] is not None and row["group"] in drill.fleet.live_groups
         ],
-        obstacles=obstacles(seen, drill.lost, live.at),
+        obstacles=[*obstacles(seen, drill.lost, live.at), *failing_jobs(live, drill.lost)],
         notes=drill.notes,
     )
 
