@@ -18,7 +18,6 @@ from plimsoll_testbed.measure.report import Report
 from plimsoll_testbed.rigs.simulated.rig import Simulation
 from plimsoll_testbed.scenario.capabilities import unsupported
 from plimsoll_testbed.scenario.drill import read_drill
-from tests.support.builders import pod_spec_json
 from tests.support.cli_environment import Counting, MemoryEnvironment, a_cluster, run
 from tests.support.rehearsed import OBJECTS, a_mixed_cluster, a_workload, an_object
 
@@ -133,14 +132,6 @@ def test_a_workload_is_played_with_the_pods_that_are_ready():
     assert any("Deployment shop/stuck" in note for note in found["notes"])
 
 
-def a_job(**spec):
-    """Return a Job of two pods, which do not end by themselves."""
-    pod = pod_spec_json(cpu="100m", restartPolicy="Never")
-    template = {"metadata": {"labels": {"app": "sum"}}, "spec": pod}
-    job = an_object("Job", "sum", {"parallelism": 2, "template": template, **spec})
-    return {**job, "apiVersion": "batch/v1"}
-
-
 class Forbidding(Counting):
     """Lets nobody list one kind."""
 
@@ -154,52 +145,6 @@ class Forbidding(Counting):
             body = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"}
             return ApiResponse(status=403, body=body)
         return super().call(method, path, **request)
-
-
-IGNORING = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
-COUNTING = {"rules": [{"action": "Count", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
-EXITS = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [3]}}
-
-
-@pytest.mark.parametrize(
-    ("spec", "fails"),
-    [
-        ({"backoffLimit": 0}, "it fails after more than 0 (backoffLimit; 0 so far)"),
-        ({"backoffLimit": 1}, "2 of its pods would be ended"),
-        ({"backoffLimit": 2}, None),
-        ({}, None),
-        ({"backoffLimit": 0, "podFailurePolicy": IGNORING}, None),
-        ({"backoffLimit": 0, "podFailurePolicy": COUNTING}, "backoffLimit"),
-        (
-            {"podFailurePolicy": {"rules": [EXITS, *IGNORING["rules"]]}},
-            "podFailurePolicy then fails",
-        ),
-        ({"backoffLimitPerIndex": 0}, "an index fails with its first failure"),
-        ({"backoffLimitPerIndex": 1}, None),
-    ],
-)
-def test_a_job_that_would_fail_for_want_of_a_policy_is_named_with_its_cure(spec, fails):
-    found = foretold(a_mixed_cluster(objects=[*OBJECTS, a_job(**spec)]), status=1)
-    named = [o for o in found["obstacles"] if o["kind"] == "job fails"]
-    assert [fails in o["why"] for o in named] == ([] if fails is None else [True])
-    for obstacle in named:
-        assert obstacle["workload"] == "Job shop/sum"
-        assert "action: Ignore, onPodConditions: [{type: DisruptionTarget}]" in obstacle["change"]
-
-
-def test_a_job_is_played_with_its_policy_and_the_failures_that_it_has_left(tmp_path):
-    job = a_job(backoffLimit=4, podFailurePolicy=IGNORING)
-    environment = a_mixed_cluster(objects=[*OBJECTS, job])
-    run(environment, "rehearse", "--cluster", "harbor", "--keep", str(tmp_path))
-    kept = [
-        found
-        for file in tmp_path.glob("objects-*.yaml")
-        for found in yaml.safe_load_all(file.read_text())
-        if found["kind"] == "Job"
-    ]
-    assert [(j["spec"]["backoffLimit"], j["spec"]["podFailurePolicy"]) for j in kept] == [
-        (4, IGNORING)
-    ]
 
 
 def test_where_jobs_may_not_be_listed_everything_else_is_foretold(environment):

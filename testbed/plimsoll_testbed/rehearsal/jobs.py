@@ -13,9 +13,7 @@ from plimsoll_testbed.model.hollow.controllers.jobs import policy_on
 from plimsoll_testbed.rehearsal.live import Json, LiveCluster
 from plimsoll_testbed.rehearsal.obstacles import Obstacle
 
-CURE: Final = (
-    "podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}"
-)
+_RULE: Final = "{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}"
 _SIGTERM: Final = 128 + 15
 _ENDED: Final = {
     "status": {
@@ -86,8 +84,13 @@ def _why_failed(job: Json, ended: int) -> str | None:
 
 
 def _change(job: Json) -> str:
-    never = job["spec"]["template"]["spec"].get("restartPolicy") == "Never"
-    return CURE if never else f"{CURE}, with restartPolicy: Never"
+    """Return the line for its manifest. Rules count in their order, and need pods that are not restarted."""
+    spec = job["spec"]
+    if "podFailurePolicy" in spec:
+        return f"as the first rule of its podFailurePolicy: {_RULE}"
+    cure = f"podFailurePolicy: {{rules: [{_RULE}]}}"
+    never = spec["template"]["spec"].get("restartPolicy") == "Never"
+    return cure if never else f"{cure}, with restartPolicy: Never"
 
 
 def _failed(job: Json) -> int:
