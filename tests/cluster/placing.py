@@ -47,6 +47,7 @@ class Cast:
     ground: Ground
     api: KubernetesCluster
     services: Services
+    aws: Aws
 
     def join(self, family: str, count: int = 2, *, first: int = 0, **more: str) -> Sequence[str]:
         capacity = "on-demand" if family.startswith("od") else "spot"
@@ -164,4 +165,4 @@ def a_cast(plane: ControlPlane) -> Iterator[Cast]:
         )
     )
     with Ground(plane) as ground:
-        yield Cast(ground=ground, api=api, services=services)
+        yield Cast(ground=ground, api=api, services=services, aws=aws)

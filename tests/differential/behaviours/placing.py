@@ -119,7 +119,10 @@ def _no_execute(bench: Bench) -> None:
 
 def _orphans(bench: Bench) -> None:
     gone = bench.node("gone")
+    rules = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]
+    work = bench.template("work", run="3000s", restartPolicy="Never")
     bench.create(
+        bench.job("work", work, backoffLimit=0, podFailurePolicy={"rules": rules}),
         bench.deployment("web", 2),
         bench.workload("StatefulSet", "db", 1),
         bench.workload("DaemonSet", "agent", None),

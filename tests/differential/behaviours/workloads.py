@@ -136,6 +136,22 @@ def _jobs(bench: Bench) -> None:
     bench.settle()
 
 
+def _job_policies(bench: Bench) -> None:
+    bench.node("n0")
+    target = [{"type": "DisruptionTarget"}]
+    long = {"run": "3000s", "restartPolicy": "Never"}
+    for name, action in (("evicted", "Ignore"), ("deleted", "Ignore"), ("counted", "Count")):
+        rules = [{"action": action, "onPodConditions": target}]
+        template = bench.template(name, **long)
+        policy = {"backoffLimit": 0, "podFailurePolicy": {"rules": rules}}
+        bench.create(bench.job(name, template, **policy))
+    bench.settle(4)
+    bench.evict("{pod evicted 0}")
+    bench.delete("Pod", "{pod deleted 0}")
+    bench.evict("{pod counted 0}")
+    bench.settle(12)
+
+
 def _autoscalers(bench: Bench) -> None:
     bench.node("n0")
     bench.create(bench.deployment("web", 1))
@@ -166,5 +182,6 @@ BEHAVIOURS: Final[Mapping[str, Callable[[Bench], None]]] = {
     "stateful-sets": _stateful,
     "daemons": _daemons,
     "jobs": _jobs,
+    "job-policies": _job_policies,
     "autoscalers": _autoscalers,
 }
