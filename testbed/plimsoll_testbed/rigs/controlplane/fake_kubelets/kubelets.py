@@ -43,18 +43,18 @@ class ApiStore(WatchedStore):
     def replace(self, resource: str, obj: Json, *, now: datetime) -> Json:
         """Send a pod's status."""
         body = {"metadata": {"uid": obj["metadata"]["uid"]}, "status": obj["status"]}
-        self._loop.write(self._write(obj, "PATCH", "/status", body, STRATEGIC))
+        self._loop.write(self._request(obj, "PATCH", "/status", body, STRATEGIC))
         return obj
 
     def end(self, pod: Json) -> None:
         """Send a pod's last status, and confirm after it that its containers are gone: its object may go."""
         uid = {"uid": pod["metadata"]["uid"]}
-        delete = self._write(pod, "DELETE", "", {"gracePeriodSeconds": 0, "preconditions": uid})
+        delete = self._request(pod, "DELETE", "", {"gracePeriodSeconds": 0, "preconditions": uid})
         last = {"metadata": uid, "status": pod["status"]}
-        status = self._write(pod, "PATCH", "/status", last, STRATEGIC)
+        status = self._request(pod, "PATCH", "/status", last, STRATEGIC)
         self._loop.write(replace(status, then=lambda _: self._loop.write(delete)))
 
-    def _write(
+    def _request(
         self, pod: Json, method: str, part: str, body: Json, content_type: str = JSON
     ) -> Write:
         meta, node = pod["metadata"], pod["spec"]["nodeName"]
