@@ -50,7 +50,8 @@ Exit status:
 @click.option(
     "--overrule-budgets",
     is_flag=True,
-    help="With --timeout: evict every pod in time to stop before it, whatever its budgets say.",
+    help="With --timeout: evict every pod in time to stop before it, whatever its budgets say; but for "
+    "pods of Jobs, whose budgets are obeyed.",
 )
 @click.option(
     "--allow-pending",

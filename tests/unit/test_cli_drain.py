@@ -234,6 +234,20 @@ def test_the_pod_of_a_job_is_evicted_and_made_elsewhere():
     assert "its Job makes another pod elsewhere" in said
 
 
+def test_the_pod_of_a_job_is_never_deleted_past_its_budget():
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sums", "namespace": "default"},
+        "spec": {"template": hollows.a_template("sums", restartPolicy="Never")},
+    }
+    harbor = Harbor(job, hollows.a_budget("sums", "sums", minAvailable=1))
+    before = harbor.on("old")
+    status, said = harbor.drain("old", "--timeout", "90s", "--overrule-budgets")
+
+    assert (len(before), status, harbor.on("old")) == (1, 1, before), said
+
+
 def test_pods_of_a_daemon_set_stay():
     harbor = Harbor(hollows.a_daemon_set("agent"))
     status, _ = harbor.drain("old", "--ignore-daemonsets")
