@@ -455,15 +455,16 @@ def test_once_only_evicted_pods_of_jobs_are_left_on_a_dead_node_it_is_out_of_ser
     assert asked == [True, False, False, False, False]
 
 
-def test_pods_of_jobs_that_pod_gc_ends_keep_no_reconcile_busy():
+@pytest.mark.parametrize("ready", [True, False])
+def test_pods_of_jobs_that_pod_gc_ends_keep_a_reconcile_busy_only_until_their_node_is_found_dead(
+    ready,
+):
     told = a_pod("work", node="spot", owner=("Job", "work"), deleting=noon(140))
-    node = replace(
-        died(interrupted("spot", ends=-600)),
-        taints=(Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute"),),
-    )
+    taint = Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute")
+    node = replace(died(interrupted("spot", ends=-600)), taints=(taint,), ready=ready)
     seen = looked([node, a_node("od")], [told], instances=ec2(node, state="stopped"))
 
-    assert not plan_drain(seen, noon(1000)).busy
+    assert plan_drain(seen, noon(1000)).busy is ready
 
 
 def test_a_dead_pod_of_a_job_whose_budget_refuses_is_left_to_pod_gc_after_ten_minutes():

@@ -2,17 +2,20 @@
 
 A pod that is told to go, or whose object is gone, before it succeeded has failed and counts towards
 `backoffLimit`; another is made at once (podReplacementPolicy TerminatingOrFailed, the default). So
-a Job whose limit is 0 does not outlive an eviction. Where there is a podFailurePolicy, or pods are replaced once
-they have Failed, a pod counts, and is replaced, when it has ended: then a rule may ignore the condition DisruptionTarget,
-which evictions, taints and PodGC set, and a plain delete does not. Pods that the Job itself takes away count not. It is Complete, or Failed, only when its last pod is gone (see enactJobFinished and delayTerminal).
+a Job whose limit is 0 does not outlive an eviction. Pods that the Job itself takes away count not.
+It is Complete, or Failed, only when its last pod is gone (see enactJobFinished and delayTerminal).
+
+Where there is a podFailurePolicy, or pods are replaced once they have Failed, a pod counts and is replaced when it
+has ended. Rules by exit codes and by DisruptionTarget are known: evictions, taints and PodGC set this condition, and
+a plain delete does not.
 
 How long a pod runs is said by `drill.plimsoll.dev/run` (see `kubelet`); without it, for ever.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job/,
 k8s.io/kubernetes/pkg/controller/job/job_controller.go (isPodFailed, manageJob, deleteJobPods)
-Left out: the finalizer batch.kubernetes.io/job-tracking, which keeps a pod that was deleted by force until PodGC says that it
-failed, where there is a podFailurePolicy (here it has failed at once, without the condition); the delay after a failure (10 s, doubled each time), indexes and what counts by them, success
-policies, ttlSecondsAfterFinished.
+Left out: the delay after a failure (10 s, doubled each time), indexes and what counts by them, success
+policies, ttlSecondsAfterFinished. The finalizer batch.kubernetes.io/job-tracking, which holds a pod of a Job with a policy
+that was deleted by force until PodGC says that it failed: here it has failed at once.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 A pod that was bound is Pending until its start-up time is over (`drill.plimsoll.dev/startup`, else
 the cluster's default), and its volumes are attached first. Told to go, it gets SIGTERM and exits
 after its stop time (`drill.plimsoll.dev/stop`), or is killed when its grace period ends. The Ready
-condition stays as it was until its containers have ended: who serves is told by deletionTimestamp. Then its
-status says how they ended, and the object goes. A pod with readiness gates is Ready only while their conditions, which others write, are all True. A pod whose
-annotations cannot be read stays Pending, and its status says why.
+condition stays as it was until its containers have ended: who serves is told by deletionTimestamp. Then
+its status says how they ended, and the object goes. A pod with readiness gates is Ready only while
+their conditions, which others write, are all True. A pod whose annotations cannot be read stays
+Pending, and its status says why.
 
 A pod that is not restarted (restartPolicy other than Always) and says how long it runs
 (`drill.plimsoll.dev/run`) succeeds after that time, also when it was told to go meanwhile.
