@@ -385,13 +385,13 @@ def test_a_budget_that_lets_nothing_go_is_named_while_its_released_pods_wait():
     assert any("allows no disruption now" in words for words in plan.waiting["spot"])
 
 
-def test_with_an_autoscaler_a_quarter_of_the_replicas_is_replaced_at_a_time():
-    pods = pods_of("web", 8, node="spot")
-    workload = replace(a_deployment(replicas=8), scaler="web")
-    patient = looked([interrupted("spot", ends=600), a_node("od")], pods, [workload])
+@pytest.mark.parametrize("ends", [120, 500])
+def test_a_deployment_with_an_autoscaler_is_replaced_at_once_where_a_deadline_is_near(ends):
+    pods = pods_of("web", 20, node="spot", cpu="100m")
+    workload = replace(a_deployment(replicas=20), scaler="web")
+    seen = looked([interrupted("spot", ends=ends), a_node("od")], pods, [workload])
 
-    assert len(actions(plan_drain(patient, noon(1)), Release)) == 2
-    assert len(actions(plan_drain(seen_with(*pods, workload=workload), noon(1)), Release)) == 8
+    assert len(actions(plan_drain(seen, noon(1)), Release)) == 20
 
 
 @pytest.mark.parametrize(("seconds", "named"), [(-5, False), (5, True)])
@@ -414,8 +414,7 @@ def test_a_released_pod_stays_until_its_autoscaler_has_lifted_a_count_below_its_
 def test_pods_of_the_current_replica_set_are_released_before_superseded_ones():
     old = a_pod("web-0", node="spot", owner=("ReplicaSet", "web-old"))
     new = a_pod("web-1", node="spot")
-    workload = replace(a_deployment(replicas=4), scaler="web")
-    seen = looked([interrupted("spot", ends=600), a_node("od")], [old, new], [workload])
+    seen = looked([interrupted("spot"), a_node("od")], [old, new], [a_deployment(replicas=4)])
     sets = {
         ref: replace(
             each,
@@ -428,7 +427,7 @@ def test_pods_of_the_current_replica_set_are_released_before_superseded_ones():
     }
     plan = plan_drain(replace(seen, replica_sets=sets), noon(1))
 
-    assert [a.pod.name for a in actions(plan, Release)] == ["web-1"]
+    assert [a.pod.name for a in actions(plan, Release)] == ["web-1", "web-0"]
 
 
 def test_a_release_is_undone_when_its_node_is_interrupted_no_more():

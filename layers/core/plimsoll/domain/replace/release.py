@@ -65,9 +65,7 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     standing = len(disruption.released) - len(undone) - len(evictions)
     leaving = {action.pod.uid for action in early}
     able = [one for one in releasable(disruption) if one.pod.uid not in leaving]
-    released, waiting = _releases(
-        disruption, able, headroom, standing=standing, undone=bool(undone)
-    )
+    released, waiting = _releases(disruption, able, headroom, undone=bool(undone))
     waiting = waiting or blocked
     if (standing or released) and not waiting:
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
@@ -224,37 +222,38 @@ def _releases(
     able: list[EvictablePod],
     headroom: Headroom,
     *,
-    standing: int,
     undone: bool,
 ) -> tuple[Sequence[Release], str | None]:
-    """Release pods, those of superseded ReplicaSets last, as many as a wave takes."""
+    """Release pods, those of superseded ReplicaSets last, and say what holds others back."""
     lacking = [b for b in disruption.budgets if b.missing and not disruption.deadline_near]
     if able and lacking:
         return (), f"{lacking[0].ref} would let none go beside a replacement: others are unhealthy"
     if able and (leaving := leaving_a_place(disruption, headroom, undone=undone)):
         return (), leaving
     able.sort(key=lambda one: one.replica_set != disruption.current)
-    wave = able[: _wave_size(disruption, able, standing)]
-    waiting = None if len(wave) == len(able) else "waits for the wave before, for its autoscaler"
-    fits = sum(headroom.add(one.pod) is not None for one in wave)
+    chosen, waiting = able, None
+    fits = sum(headroom.add(one.pod) is not None for one in chosen)
     patient = not (disruption.deadline_near or disruption.provisioned)
-    if (headroom.reserved or patient) and fits < len(wave):
-        wave, waiting = wave[:fits], "waits for headroom for its replacements"
-    elif fits < len(wave) and _better_waits(wave[fits:], disruption, headroom):
-        wave = wave[:fits]
+    if (headroom.reserved or patient) and fits < len(chosen):
+        chosen, waiting = chosen[:fits], "waits for headroom for its replacements"
+    elif fits < len(chosen) and _better_waits(chosen[fits:], disruption, headroom):
+        chosen = chosen[:fits]
         waiting = "waits for the nodes asked for: its replacements would preempt pods that stay"
     wanted = [*disruption.staying, *(replacement_of(one.pod) for one in able)]
     if lost := sum(pod.uid in headroom.crowded_out for pod in wanted):
         share = max(len(able) - lost, 0 if disruption.staying else 1)
-        if share < len(wave):
-            wave, waiting = wave[:share], "waits: all places on the nodes that come are for others"
-    if wave:
-        new = replacement_of(wave[0].pod)
-        in_time = all(one.pod.uid not in headroom.out_of_time for one in wave)
-        spared = headroom.contention.spares(new, len(wave), in_time=in_time)
-        if spared < len(wave):
-            wave, waiting = wave[:spared], CONTENDED
-        headroom.contention.join(new, len(wave))
+        if share < len(chosen):
+            chosen, waiting = (
+                chosen[:share],
+                "waits: all places on the nodes that come are for others",
+            )
+    if chosen:
+        new = replacement_of(chosen[0].pod)
+        in_time = all(one.pod.uid not in headroom.out_of_time for one in chosen)
+        spared = headroom.contention.spares(new, len(chosen), in_time=in_time)
+        if spared < len(chosen):
+            chosen, waiting = chosen[:spared], CONTENDED
+        headroom.contention.join(new, len(chosen))
     where = (
         "in a zone that traffic is shifted away from"
         if all(one.released_only for one in disruption.evictable)
@@ -264,7 +263,7 @@ def _releases(
         f"{len(disruption.evictable)} of its {disruption.replicas} pods stand {where}; "
         "their replacements come first"
     )
-    return releases(wave, reason), waiting
+    return releases(chosen, reason), waiting
 
 
 def _better_waits(
@@ -281,23 +280,6 @@ def _better_waits(
         and new.uid not in headroom.unplaceable
         and headroom.takes_from_others(new)
     )
-
-
-def _wave_size(disruption: WorkloadDisruption, able: Sequence[EvictablePod], standing: int) -> int:
-    """Return how many pods to release now.
-
-    An autoscaler counts replacements as idle until they are Ready, which holds a scale-up back. So
-    where there is one, a quarter of the replicas are replaced at a time, unless the deadline does
-    not allow it.
-    """
-    workload = disruption.workload
-    if workload is None or workload.scaler is None:
-        return len(able)
-    waves = -(-len(able) // disruption.quarter)
-    starts = [one.latest_start for one in able if one.latest_start is not None]
-    if starts and min(starts) - disruption.now < waves * START:
-        return len(able)
-    return max(0, disruption.quarter - standing)
 
 
 RELEASE = Way(name="release", surges=True, why=_why, steps=_steps)
