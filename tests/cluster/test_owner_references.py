@@ -26,7 +26,7 @@ pytestmark = pytest.mark.cluster
 def plane() -> Iterator[ControlPlane]:
     """A control plane of its own, with the plugin."""
     flag = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
-    with ControlPlane(settings=SETTINGS, api_flags=[flag]) as plane, drainer(plane):
+    with ControlPlane(settings=SETTINGS, flags={"kube-apiserver": [flag]}) as plane, drainer(plane):
         yield plane
 
 

@@ -102,3 +102,16 @@ def test_an_autoscaler_follows_the_usage_of_its_pods_within_its_bounds(usage, se
             cluster.send("PATCH", f"/api/v1/namespaces/default/pods/{pod}", said)
         cluster.wait(seconds)
         assert cluster.replicas == replicas
+
+
+@pytest.mark.parametrize(("usage", "replicas"), [(60, 6), (83, 6), (85, 7)])
+def test_pods_that_start_count_as_idle_for_an_autoscaler_before_it_scales_up(usage, replicas):
+    """As tests/cluster/test_hpa.py sees it of the real one, which rounds 332% of six pods down to 55%."""
+    web = replace(WEB, replicas=4, autoscaled=(2, 9), usage_percent=50, startup_seconds=60)
+    with played(web, "hpa") as cluster:
+        for pod in cluster.pods:
+            said = {"metadata": {"annotations": {"drill.plimsoll.dev/usage": f"{usage}%"}}}
+            cluster.send("PATCH", f"/api/v1/namespaces/default/pods/{pod}", said)
+        cluster.send("PATCH", f"{DEPLOYMENTS}/web/scale", {"spec": {"replicas": 6}})
+        cluster.wait(40)
+        assert cluster.replicas == replicas

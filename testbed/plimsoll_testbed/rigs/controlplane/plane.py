@@ -53,7 +53,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         settings: how long pods and volumes take. What real controllers decide (`unreachable`,
             `orphans_…`, `volume_forced_detach`) is not read here.
         audited: the users whose requests are counted, for `calls`.
-        api_flags: more flags of kube-apiserver, such as admission plugins that are off otherwise.
+        flags: more flags of its programs, by their names: `kube-apiserver`, `kube-controller-manager`.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         users: Mapping[str, Sequence[str]] | None = None,
         settings: Settings | None = None,
         audited: Sequence[str] = (),
-        api_flags: Sequence[str] = (),
+        flags: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.version: Final = version
         self._users = Users(users or {})
         self.settings: Final = settings or Settings()
         self._found: Mapping[str, Path] = {}
         self._audited = audited
-        self._api_flags = api_flags
+        self._flags = flags or {}
         self._audit: Audit | None = None
         self._folder = Path()
         self._ports = components.Ports(etcd=0, peer=0, api=0)
@@ -212,7 +212,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
         self._audit = Audit(self._audited, folder)
         self._run(
             "kube-apiserver",
-            [*components.api_server(folder, ports), *self._api_flags, *self._audit.flags],
+            [*components.api_server(folder, ports), *self._audit.flags],
         )
         self._await_api()
         admin = self.transport()
@@ -244,7 +244,7 @@ class ControlPlane(AbstractContextManager["ControlPlane"]):
     def _run(self, name: str, flags: Sequence[str]) -> None:
         server = SupervisedProcess(
             name=name,
-            command=[self._found[name], *flags],
+            command=[self._found[name], *flags, *self._flags.get(name, ())],
             folder=self._folder,
             log=self.log / f"{name}.log",
         )

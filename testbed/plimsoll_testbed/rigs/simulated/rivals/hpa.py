@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, override
@@ -16,9 +17,11 @@ from plimsoll_testbed.model.hollow.edits import look
 from plimsoll_testbed.model.hollow.resources import BY_KIND, path_of
 from plimsoll_testbed.rigs.simulated.rivals.rival import Json, Rival
 
-_TOLERANCE: Final = 0.1
+_LEAST: Final = 0.9
+_MOST: Final = 1.1
+"""--horizontal-pod-autoscaler-tolerance, below and above."""
 _STABLE: Final = timedelta(minutes=5)
-"""--horizontal-pod-autoscaler-tolerance and -downscale-stabilization."""
+"""--horizontal-pod-autoscaler-downscale-stabilization."""
 _USED: Final = 10
 """Per cent of what it requests, for a pod that does not say it."""
 
@@ -58,15 +61,7 @@ class Hpa(Rival):
             and not is_deleting(pod)
             and not is_finished(pod)
         ]
-        ready = [pod for pod in pods if is_ready(pod)]
-        wanted: int = target["spec"]["replicas"]
-        used = sum(_usage(pod) for pod in ready)
-        counted = len(ready)
-        if ready and used > goal * counted:
-            counted = len(pods)  # those that start count as idle
-        ratio = used / (goal * counted) if counted else 1.0
-        if abs(ratio - 1) > _TOLERANCE and (ratio > 1) == (used > goal * len(ready)):
-            wanted = math.ceil(round(ratio * counted, 6))
+        wanted = _count(pods, goal, target["spec"]["replicas"])
         least, most = scaler["spec"].get("minReplicas", 1), scaler["spec"]["maxReplicas"]
         return int(max(least, min(wanted, most)))
 
@@ -78,6 +73,20 @@ class Hpa(Rival):
         while recent[0][0] <= now - _STABLE:
             recent.popleft()
         return max(count for _, count in recent)
+
+
+def _count(pods: Sequence[Json], goal: int, replicas: int) -> int:
+    """Return the count for these pods. The controller knows a utilization in whole per cent, rounded down."""
+    ready = [pod for pod in pods if is_ready(pod)]
+    if not ready:
+        return replicas
+    used = sum(map(_usage, ready))
+    ratio, counted = used // len(ready) / goal, len(ready)
+    if ratio > 1 and counted < len(pods):
+        counted = len(pods)  # those that start count as idle, and such a ratio lowers nothing
+        ratio = max(used // counted / goal, 1.0)
+        return replicas if ratio <= _MOST else max(replicas, math.ceil(ratio * counted))
+    return replicas if _LEAST <= ratio <= _MOST else math.ceil(ratio * counted)
 
 
 def _goal(scaler: Json) -> int | None:
