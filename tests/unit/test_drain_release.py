@@ -394,6 +394,23 @@ def test_a_deployment_with_an_autoscaler_is_replaced_at_once_where_a_deadline_is
     assert len(actions(plan_drain(seen, noon(1)), Release)) == 20
 
 
+@pytest.mark.parametrize(
+    ("replicas", "standing", "now"), [(20, 0, 2), (20, 1, 1), (20, 2, 0), (9, 0, 1), (9, 1, 0)]
+)
+def test_without_a_near_deadline_a_tenth_is_replaced_at_a_time_where_there_is_an_autoscaler(
+    replicas, standing, now
+):
+    pods = pods_of("web", replicas, node="spot", cpu="100m")
+    pods[:standing] = map(released, pods[:standing])
+    workload = replace(a_deployment(replicas=replicas), scaler="web")
+    advised = interrupted("spot", kind="rebalance-recommendation", ends=None)
+    seen = looked([advised, a_node("od")], pods, [workload])
+    plan = plan_drain(seen, noon(1))
+
+    assert len(actions(plan, Release)) == now
+    assert any("counts replacements as idle" in words for words in plan.waiting["spot"])
+
+
 @pytest.mark.parametrize(("seconds", "named"), [(-5, False), (5, True)])
 def test_a_count_that_an_autoscaler_changes_meanwhile_is_named(seconds, named):
     old = released(a_pod("web-0", node="spot"))

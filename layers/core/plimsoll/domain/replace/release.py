@@ -20,7 +20,7 @@ from plimsoll.domain.moved import heir_of
 from plimsoll.domain.names import MOVED
 from plimsoll.domain.pods import Pod
 from plimsoll.domain.replace.displaced import displacing, leaving_a_place
-from plimsoll.domain.replace.disruption import PATIENCE, START, EvictablePod, WorkloadDisruption
+from plimsoll.domain.replace.disruption import PATIENCE, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 from plimsoll.domain.replace.skew import skew_left
 from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
@@ -65,7 +65,9 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     standing = len(disruption.released) - len(undone) - len(evictions)
     leaving = {action.pod.uid for action in early}
     able = [one for one in releasable(disruption) if one.pod.uid not in leaving]
-    released, waiting = _releases(disruption, able, headroom, undone=bool(undone))
+    released, waiting = _releases(
+        disruption, able, headroom, standing=standing, undone=bool(undone)
+    )
     waiting = waiting or blocked
     if (standing or released) and not waiting:
         waiting = f"{disruption.staying_ready} of {disruption.replicas} are Ready elsewhere"
@@ -222,6 +224,7 @@ def _releases(
     able: list[EvictablePod],
     headroom: Headroom,
     *,
+    standing: int,
     undone: bool,
 ) -> tuple[Sequence[Release], str | None]:
     """Release pods, those of superseded ReplicaSets last, and say what holds others back."""
@@ -231,7 +234,9 @@ def _releases(
     if able and (leaving := leaving_a_place(disruption, headroom, undone=undone)):
         return (), leaving
     able.sort(key=lambda one: one.replica_set != disruption.current)
-    chosen, waiting = able, None
+    chosen, waiting = able[: _share(disruption, standing)], None
+    if len(chosen) < len(able):
+        waiting = "waits: its autoscaler counts replacements as idle"
     fits = sum(headroom.add(one.pod) is not None for one in chosen)
     patient = not (disruption.deadline_near or disruption.provisioned)
     if (headroom.reserved or patient) and fits < len(chosen):
@@ -280,6 +285,18 @@ def _better_waits(
         and new.uid not in headroom.unplaceable
         and headroom.takes_from_others(new)
     )
+
+
+def _share(disruption: WorkloadDisruption, standing: int) -> int:
+    """Return how many pods may be released now, for the sake of a scale-up.
+
+    A HorizontalPodAutoscaler counts replacements as idle until they are Ready. With a tenth of the
+    replicas it scales up as it does within its own tolerance; a near deadline leaves no time for that.
+    """
+    workload = disruption.workload
+    if workload is None or workload.scaler is None or disruption.deadline_near:
+        return len(disruption.evictable)
+    return max(0, max(1, disruption.replicas // 10) - standing)
 
 
 RELEASE = Way(name="release", surges=True, why=_why, steps=_steps)
