@@ -16,7 +16,7 @@ from plimsoll.domain.observation import Observation
 from plimsoll.domain.pods import OwnerKind, Pod
 from plimsoll.domain.replace.disruption import Allowance, EvictablePod, WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
-from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
+from plimsoll.domain.replace.steps import CONTENDED, SHORT_OF_TIME, TIME_TO_STOP, Steps, Way
 
 
 def returning(seen: Observation) -> Iterator[Pod]:
@@ -79,12 +79,14 @@ def _next(
 ) -> Steps:
     """Evict the first pod that has a place, or that may need all the time that is left."""
     waiting = "waits for headroom: " + ", ".join(one.pod.name for one, _ in places)
+    short = disruption.short_of_time()
+    spare = disruption.serving - disruption.floor
     for one, place in places:
-        hurried = one.may_need_more(disruption.now)
+        hurried = disruption.hurries(one, short=short) and (spare > 0 or not one.pod.serving)
         if place is None and not hurried:
             continue
         if one.pod.serving:
-            if disruption.serving - 1 < disruption.floor and not disruption.pressed:
+            if spare <= 0 and not disruption.pressed:
                 return Steps(waiting=f"its ready floor of {disruption.floor} allows no less")
             if not hurried and not headroom.holds(one.pod):
                 return Steps(waiting=CONTENDED)
@@ -92,7 +94,9 @@ def _next(
                 waiting = blocked
                 continue
         headroom.contention.promise(one.pod)
-        there = TIME_TO_STOP if place is None else f"its place on {place} is ready"
+        there = SHORT_OF_TIME if short else TIME_TO_STOP
+        if place is not None:
+            there = f"its place on {place} is ready"
         reason = f"{there}, and {disruption.serving} of {disruption.replicas} serve"
         return Steps(actions=(Evict(pod=one.pod, reason=reason),))
     return Steps(waiting=waiting)

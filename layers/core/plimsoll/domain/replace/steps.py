@@ -11,6 +11,7 @@ from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
 
 TIME_TO_STOP: Final = "it may need all the time that is left"
+SHORT_OF_TIME: Final = "its pods would not all be replaced in turn before their deadline"
 CONTENDED: Final = "waits until others, who may take its headroom first, have their places"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from plimsoll.domain.actions import Evict
 from plimsoll.domain.replace.disruption import WorkloadDisruption
 from plimsoll.domain.replace.headroom import Headroom
-from plimsoll.domain.replace.steps import CONTENDED, TIME_TO_STOP, Steps, Way
+from plimsoll.domain.replace.steps import CONTENDED, SHORT_OF_TIME, TIME_TO_STOP, Steps, Way
 
 
 def _why(disruption: WorkloadDisruption) -> str:
@@ -20,37 +20,39 @@ def _why(disruption: WorkloadDisruption) -> str:
 
 def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
     floor = disruption.floor
-    spare = max(disruption.serving - floor, int(disruption.pressed))
+    spare = disruption.serving - floor
+    short = disruption.short_of_time(max(1, spare))
+    pressed = spare <= 0 and disruption.pressed
     allowance = disruption.allowance()
     actions = []
     waiting = None
     for one in sorted(disruption.evictable, key=lambda d: d.pod.serving):
         place = headroom.reserve(one.pod)
-        if one.pod.serving and disruption.rolling:
-            waiting = (
-                "its rollout takes as many pods as may be missing, at any moment, and moves all"
-            )
-            continue
-        if one.pod.serving and disruption.uncounted and not disruption.pressed:
-            waiting = "nobody says how many pods there should be: one may be about to be made anew"
-            continue
-        hurried = one.may_need_more(disruption.now)
-        kept = spare <= 0 and not (hurried and one.pod.uid in disruption.covering)
-        if one.pod.serving and kept:
-            waiting = f"{floor} must serve, which does not allow one less than {disruption.serving}"
-            continue
+        hurried = disruption.hurries(one, short=short)
+        if one.pod.serving:
+            held = _why_held(disruption)
+            by_budget = hurried and one.pod.uid in disruption.covering
+            if held is None and spare <= 0 and not (by_budget or pressed):
+                held = (
+                    f"{floor} must serve, which does not allow one less than {disruption.serving}"
+                )
+            hurried = hurried and (spare > 0 or by_budget)
+            if held is None and place and not hurried and not headroom.holds(one.pod):
+                held = CONTENDED
+            if held is not None:
+                waiting = held
+                continue
         if place is None and not hurried:
             waiting = "waits for headroom for a replacement"
-            continue
-        if one.pod.serving and not hurried and not headroom.holds(one.pod):
-            waiting = CONTENDED
             continue
         if one.pod.serving and (blocked := allowance.take(one.pod)) is not None:
             waiting = blocked
             continue
         headroom.contention.promise(one.pod)
-        spare -= one.pod.serving
-        there = TIME_TO_STOP if place is None else f"headroom on {place}"
+        if one.pod.serving:
+            spare -= 1
+            pressed = False
+        there = f"headroom on {place}" if place else SHORT_OF_TIME if short else TIME_TO_STOP
         actions.append(
             Evict(
                 pod=one.pod,
@@ -60,6 +62,15 @@ def _steps(disruption: WorkloadDisruption, headroom: Headroom) -> Steps:
             )
         )
     return Steps(actions=tuple(actions), waiting=waiting)
+
+
+def _why_held(disruption: WorkloadDisruption) -> str | None:
+    """Say why no pod that serves may leave now, whatever its ready floor and budgets allow."""
+    if disruption.rolling:
+        return "its rollout takes as many pods as may be missing, at any moment, and moves all"
+    if disruption.uncounted and not disruption.pressed:
+        return "nobody says how many pods there should be: one may be about to be made anew"
+    return None
 
 
 WITHIN_FLOOR = Way(name="within the ready floor", surges=False, why=_why, steps=_steps)
